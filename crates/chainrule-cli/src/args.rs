@@ -7,6 +7,7 @@ mod check;
 pub mod data;
 mod explain;
 pub mod names;
+mod studio;
 pub mod train;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use check::{Check, CheckBackward, CheckMistakes, CheckNames, CheckOps};
 pub use explain::Explain;
 pub use names::TrainNames;
+pub use studio::Studio;
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -67,6 +69,8 @@ pub enum Command {
     Completions(Completions),
     /// Show how the backward pass of a model or a formula is simplified, step by step
     Explain(Explain),
+    /// Open the page on which one steps through a backward pass
+    Studio(Studio),
 }
 
 /// The models that can be trained.

@@ -9,4 +9,5 @@ pub mod eval;
 pub mod explain;
 pub mod predict;
 pub mod sample;
+pub mod studio;
 pub mod train;

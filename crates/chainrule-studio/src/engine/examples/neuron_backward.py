@@ -1,0 +1,10 @@
+do = 1.0
+dn = (1 - o**2) * do
+db = dn
+dboth = dn
+dx2w2 = dboth
+dx1w1 = dboth
+dw2 = x2 * dx2w2
+dx2 = w2 * dx2w2
+dw1 = x1 * dx1w1
+dx1 = w1 * dx1w1

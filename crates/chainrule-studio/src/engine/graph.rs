@@ -1,0 +1,272 @@
+//! The graph of a computation, its backward pass, and single tensors of it.
+
+use chainrule::Tensor;
+use chainrule_core::tensor::node::Source;
+use serde_json::{Map, Value, json};
+
+use super::session::{Passed, Session, Step};
+use super::{Args, json as values, tex};
+use crate::language::fault::{Fault, Outcome};
+use crate::language::value::Data;
+
+/// The answer to `open`.
+pub fn open(session: &Session, title: &str) -> Value {
+    let root = session.find(&session.root);
+    let steps: Vec<(usize, usize)> =
+        session.steps.iter().enumerate().map(|(i, step)| (step.place, i)).collect();
+    let step_of = |place: usize| steps.iter().find(|(p, _)| *p == place).map(|(_, i)| *i);
+    let nodes: Vec<Value> = session
+        .places
+        .iter()
+        .enumerate()
+        .map(|(id, place)| {
+            let (op, kind) = match &place.source {
+                _ if Some(id) == root => (op(&place.source), "root"),
+                Source::Node(_) => (op(&place.source), "op"),
+                Source::Leaf(_) => (None, "leaf"),
+                Source::None => (None, "const"),
+            };
+            let meta = place.source.meta().or_else(|| place.value.as_ref().map(Tensor::meta));
+            json!({
+                "id": id,
+                "name": place.name,
+                "label": session.label(id),
+                "op": op,
+                "module": place.module,
+                "shape": meta.map(|m| m.shape.to_vec()),
+                "dtype": meta.map(|m| m.dtype.name()),
+                "kind": kind,
+                "source": place.line.map(|line| json!({"file": 0, "line": line})),
+                "inputs": place.inputs,
+                "requires_grad": place.source.requires_grad(),
+                "value": place.value.as_ref().map(values::tensor),
+                "backward": step_of(id),
+            })
+        })
+        .collect();
+    let lines: Vec<&str> = session.text.lines().collect();
+    json!({
+        "root": root,
+        "nodes": nodes,
+        "sources": [{"file": title, "lines": lines}],
+        "variables": variables(session),
+    })
+}
+
+fn op(source: &Source) -> Option<&'static str> {
+    match source {
+        Source::Node(node) => Some(node.op.name()),
+        _ => None,
+    }
+}
+
+fn variables(session: &Session) -> Vec<Value> {
+    let shown = |(name, value): (&str, &Data)| match value {
+        Data::Tensor(t) => Some(json!({
+            "name": name,
+            "node": session.find(t),
+            "shape": t.shape().to_vec(),
+            "value": values::tensor(t),
+        })),
+        other => other.number().map(|x| {
+            json!({
+                "name": name,
+                "node": null,
+                "shape": [],
+                "value": {"shape": [], "dtype": "f64", "data": [values::number(x)]},
+            })
+        }),
+    };
+    session.run.variables().filter_map(shown).collect()
+}
+
+/// The answer to `backward`.
+pub fn backward(session: &mut Session) -> Outcome<Value> {
+    let session = &*session;
+    let steps: Vec<Value> = session.steps.iter().map(|step| one_step(session, step)).collect();
+    Ok(json!({ "steps": steps }))
+}
+
+fn one_step(session: &Session, step: &Step) -> Value {
+    let place = &session.places[step.place];
+    let rule = match &place.source {
+        Source::Node(node) => Some(match node.op.entry() {
+            Some(entry) if !entry.gradient.is_empty() => entry.gradient.to_string(),
+            _ => format!("the reverse rule of {}", node.op.name()),
+        }),
+        _ => None,
+    };
+    let outgoing = |part: &Passed| json!({"to": part.other, "position": part.position, "gradient": values::tensor(&part.gradient)});
+    let received = |part: &Passed| {
+        json!({
+            "from": part.other,
+            "position": part.position,
+            "line": session.places[part.other].line,
+            "gradient": values::tensor(&part.gradient),
+        })
+    };
+    json!({
+        "node": step.place,
+        "rule": rule,
+        "rule_tex": rule.as_ref().map(|rule| tex::rule(rule, &|_| None)),
+        "named_tex": rule.as_ref().map(|rule| tex::rule(rule, &|name| named(session, step, rule, name))),
+        "numbers_tex": rule.as_ref().and_then(|rule| with_numbers(session, step, rule)),
+        "incoming": values::tensor(&step.incoming),
+        "received": step.received.iter().map(received).collect::<Vec<_>>(),
+        "outgoing": step.sent.iter().map(outgoing).collect::<Vec<_>>(),
+    })
+}
+
+/// The names of an op's inputs as its rule has them: `a` of `da = ...` is the first.
+fn inputs_of(rule: &str) -> Vec<&str> {
+    rule.split(';')
+        .filter_map(|part| part.trim().split_once(" = ")?.0.strip_prefix('d'))
+        .filter(|name| name.chars().all(char::is_alphanumeric))
+        .collect()
+}
+
+/// The user's name for a name of a rule.
+fn named(session: &Session, step: &Step, rule: &str, name: &str) -> Option<String> {
+    let place = &session.places[step.place];
+    let upright = |at: usize| match &session.places[at].name {
+        Some(name) => format!("\\mathrm{{{}}}", name.replace('_', "\\_")),
+        None => match &session.places[at].value {
+            Some(value) if value.numel() == 1 && session.places[at].inputs.is_empty() => {
+                tex::number(value.to_f64_vec()[0])
+            }
+            _ => {
+                format!("\\mathrm{{{}}}", session.label(at).replace('#', "\\#").replace('_', "\\_"))
+            }
+        },
+    };
+    let inputs = inputs_of(rule);
+    let input = |name: &str| inputs.iter().position(|known| *known == name);
+    match name {
+        "g" => Some(format!("\\mathrm{{d}}{}", upright(step.place))),
+        "y" if !inputs.contains(&"y") => Some(upright(step.place)),
+        _ => match name.strip_prefix('d').and_then(input) {
+            Some(at) => Some(format!("\\mathrm{{d}}{}", upright(*place.inputs.get(at)?))),
+            None => input(name).and_then(|at| place.inputs.get(at)).map(|&at| upright(at)),
+        },
+    }
+}
+
+/// The rule with the numbers of single elements put in, and what comes out.
+fn with_numbers(session: &Session, step: &Step, rule: &str) -> Option<String> {
+    let place = &session.places[step.place];
+    let single = |t: &Tensor| (t.numel() == 1).then(|| t.to_f64_vec()[0]);
+    let incoming = single(&step.incoming)?;
+    let inputs: Vec<Option<f64>> =
+        place.inputs.iter().map(|&at| session.places[at].value.as_ref().and_then(single)).collect();
+    let output = place.value.as_ref().and_then(single);
+    let known = inputs_of(rule);
+    let mut parts = Vec::new();
+    for (position, part) in rule.split(';').enumerate() {
+        let sent = step.sent.iter().find(|sent| sent.position == position);
+        let Some(result) = sent.and_then(|sent| single(&sent.gradient)) else { continue };
+        let (left, right) = part.trim().split_once(" = ")?;
+        let number = |name: &str| match name {
+            "g" => Some(incoming),
+            "y" if !known.contains(&"y") => output,
+            _ => *inputs.get(known.iter().position(|k| *k == name)?)?,
+        };
+        let shown = |name: &str| number(name).map(tex::number);
+        let left = tex::equation(left, &|name| named(session, step, rule, name));
+        let right = tex::equation(right, &shown);
+        parts.push(match right == tex::number(result) || right.starts_with("\\text") {
+            true => format!("{left} = {}", tex::number(result)),
+            false => format!("{left} = {right} = {}", tex::number(result)),
+        });
+    }
+    match &parts[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("\\begin{{gathered}}{}\\end{{gathered}}", many.join("\\\\"))),
+    }
+}
+
+/// A request of `tensor`.
+pub struct Look {
+    node: usize,
+    of: String,
+    step: Option<usize>,
+    part: Option<usize>,
+    most: usize,
+}
+
+impl Look {
+    pub fn of(args: &Args<'_>) -> Outcome<Look> {
+        let place = |name: &str| args.integer(name).ok().map(|n| n as usize);
+        Ok(Look {
+            node: args.integer("node")? as usize,
+            of: args.maybe_text("of").unwrap_or("value").to_string(),
+            step: place("step"),
+            part: place("part"),
+            most: place("max").unwrap_or(64),
+        })
+    }
+}
+
+/// The answer to `tensor`.
+pub fn look(session: &mut Session, what: &Look) -> Outcome<Value> {
+    let none = || Fault::request(format!("node {} has no {}", what.node, what.of));
+    let place = session.places.get(what.node).ok_or_else(none)?;
+    let part = || {
+        let step = session.steps.get(what.step?)?;
+        step.received.get(what.part?).map(|part| &part.gradient)
+    };
+    let tensor = match what.of.as_str() {
+        "value" => place.value.as_ref(),
+        "gradient" => session.gradient(what.node),
+        "part" => part(),
+        _ => return Err(Fault::request("`of` is value, gradient or part")),
+    };
+    let mut out = values::look(tensor.ok_or_else(none)?, what.most);
+    let uses = session.places.iter().enumerate();
+    let uses: Vec<usize> =
+        uses.filter(|(_, p)| p.inputs.contains(&what.node)).map(|(i, _)| i).collect();
+    out["uses"] = json!(uses);
+    Ok(out)
+}
+
+/// The answer to `eval`: a value for each wish, or what is wrong with it.
+pub fn evaluate(session: &mut Session, want: &[String]) -> Value {
+    let (mut found, mut errors) = (Map::new(), Map::new());
+    for wish in want {
+        match wanted(session, wish) {
+            Ok(value) => found.insert(wish.clone(), value),
+            Err(fault) => errors.insert(wish.clone(), json!(fault.message)),
+        };
+    }
+    json!({"values": found, "errors": errors})
+}
+
+fn wanted(session: &mut Session, wish: &str) -> Outcome<Value> {
+    let (name, rest) = match wish.split_once(".grad") {
+        Some((name, rest)) if matches!(rest, "" | ".shape") => (name.trim(), rest),
+        _ => return value_of(&session.run.evaluate(wish)?),
+    };
+    let Some(Data::Tensor(t)) = session.run.variable(name) else {
+        return Err(Fault::request(format!("there is no tensor `{name}`")));
+    };
+    let gradient = session.find(t).and_then(|place| session.gradient(place));
+    let gradient = gradient.ok_or_else(|| {
+        Fault::request(format!(
+            "`{name}` has no gradient: it is no leaf, or the result does not depend on it"
+        ))
+    })?;
+    match rest {
+        "" => Ok(values::tensor(gradient)),
+        _ => Ok(values::sizes(&gradient.shape())),
+    }
+}
+
+fn value_of(data: &Data) -> Outcome<Value> {
+    match data {
+        Data::List(items) if items.iter().all(|item| item.whole().is_some()) => {
+            let sizes = items.iter().filter_map(Data::whole).map(|n| n as usize);
+            Ok(values::sizes(&sizes.collect::<Vec<_>>()))
+        }
+        other => Ok(values::tensor(&other.tensor()?)),
+    }
+}

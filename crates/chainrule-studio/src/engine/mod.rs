@@ -1,0 +1,344 @@
+//! Answers of the studio: requests in, answers out, no input or output of its own.
+
+mod algebra;
+mod checks;
+mod compare;
+mod examples;
+mod graph;
+mod json;
+mod plant;
+mod session;
+#[cfg(test)]
+mod tests;
+mod tex;
+mod training;
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::{Map, Value, json};
+
+use crate::language::fault::{Fault, Outcome};
+use algebra::Traced;
+use plant::Hidden;
+use session::Session;
+use training::Training;
+
+/// The most sessions, planted mistakes and runs of training that are kept; the oldest are dropped.
+const KEPT: u64 = 12;
+
+/// A program that the user's own process opened the studio with.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The name of its file, or another title.
+    pub title: String,
+    /// The text of the program.
+    pub text: String,
+    /// The seed of its draws.
+    pub seed: u64,
+}
+
+impl Given {
+    /// The example of this name. The error lists all names.
+    pub fn example(name: &str) -> Result<Given, String> {
+        let example = examples::example(name).map_err(|fault| fault.message)?;
+        Ok(Given { title: name.to_owned(), text: example.text.to_owned(), seed: example.seed })
+    }
+}
+
+/// The engine that answers a page. Each page has its own.
+///
+/// ```
+/// use chainrule_studio::Engine;
+/// let mut engine = Engine::default();
+/// let answer = engine.request(
+///     r#"{"id": 1, "call": "eval",
+///         "args": {"source": "x = leaf(3.0)\ny = x * x", "want": ["x.grad"]}}"#,
+/// );
+/// assert!(answer.contains(r#""data":[6.0]"#), "{answer}");
+/// ```
+pub struct Engine {
+    given: Vec<Given>,
+    sessions: Kept<Session>,
+    planted: Kept<Hidden>,
+    runs: Kept<Training>,
+}
+
+/// Things that the page names by numbers.
+struct Kept<T> {
+    kind: &'static str,
+    all: HashMap<u64, T>,
+    next: u64,
+}
+
+impl<T> Kept<T> {
+    fn new(kind: &'static str) -> Kept<T> {
+        Kept { kind, all: HashMap::new(), next: 0 }
+    }
+
+    /// Keeps a thing; its number.
+    fn keep(&mut self, thing: T) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.all.insert(number, thing);
+        self.all.retain(|&kept, _| kept + KEPT > number);
+        number
+    }
+
+    fn get(&mut self, number: u64) -> Outcome<&mut T> {
+        let kind = self.kind;
+        let gone = || Fault::request(format!("{kind} {number} is gone; begin it again"));
+        self.all.get_mut(&number).ok_or_else(gone)
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine::with(Vec::new())
+    }
+}
+
+/// The arguments of a call.
+pub(crate) struct Args<'a>(&'a Map<String, Value>);
+
+impl Args<'_> {
+    fn text(&self, name: &str) -> Outcome<&str> {
+        let missing = || Fault::request(format!("the argument `{name}` must be a text"));
+        self.0.get(name).and_then(Value::as_str).ok_or_else(missing)
+    }
+
+    fn maybe_text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    fn integer(&self, name: &str) -> Outcome<u64> {
+        let missing = || Fault::request(format!("the argument `{name}` must be a whole number"));
+        self.0.get(name).and_then(Value::as_u64).ok_or_else(missing)
+    }
+
+    fn sizes(&self, name: &str) -> Outcome<Vec<usize>> {
+        let missing = || Fault::request(format!("the argument `{name}` must be a list of sizes"));
+        let list = self.0.get(name).and_then(Value::as_array).ok_or_else(missing)?;
+        let sizes = list.iter().map(|n| n.as_u64().map(|n| n as usize));
+        sizes.collect::<Option<_>>().ok_or_else(missing)
+    }
+
+    fn texts(&self, name: &str) -> Outcome<Vec<&str>> {
+        let missing = || Fault::request(format!("the argument `{name}` must be a list of texts"));
+        let list = self.0.get(name).and_then(Value::as_array).ok_or_else(missing)?;
+        list.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(missing)
+    }
+}
+
+impl Engine {
+    /// An engine that also knows the user's own programs.
+    pub fn with(given: Vec<Given>) -> Engine {
+        Engine {
+            given,
+            sessions: Kept::new("session"),
+            planted: Kept::new("mistake"),
+            runs: Kept::new("run"),
+        }
+    }
+
+    /// The answer to a request `{"id", "call", "args"}`: `{"id", "ok"}` or `{"id", "error"}`.
+    pub fn request(&mut self, request: &str) -> String {
+        let (id, answer) = match serde_json::from_str::<Value>(request) {
+            Ok(request) => (request["id"].clone(), self.answer(&request)),
+            Err(e) => (Value::Null, Err(Fault::request(format!("the request is no JSON: {e}")))),
+        };
+        let answer = match answer {
+            Ok(ok) => json!({"id": id, "ok": ok}),
+            Err(fault) => json!({"id": id, "error": error(&fault)}),
+        };
+        answer.to_string()
+    }
+
+    fn answer(&mut self, request: &Value) -> Outcome<Value> {
+        let none = Map::new();
+        let args = Args(request["args"].as_object().unwrap_or(&none));
+        let call = request["call"].as_str().unwrap_or_default();
+        // A panic is a bug of the library; the page is told, and the next request is answered.
+        let answer = catch_unwind(AssertUnwindSafe(|| self.call(call, &args)));
+        answer.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(Fault::request(format!("{call} failed: {}", text.unwrap_or("a panic"))))
+        })
+    }
+
+    fn call(&mut self, call: &str, args: &Args<'_>) -> Outcome<Value> {
+        match call {
+            "examples" => Ok(examples::list()),
+            "open" => self.open(args),
+            "backward" => self.with_session(args, graph::backward),
+            "tensor" => {
+                let request = graph::Look::of(args)?;
+                self.with_session(args, |session| graph::look(session, &request))
+            }
+            "eval" => {
+                let want: Vec<String> =
+                    args.texts("want")?.into_iter().map(str::to_string).collect();
+                self.with_source(args, |session| Ok(graph::evaluate(session, &want)))
+            }
+            "compare" => {
+                let code = args.text("backward")?.to_string();
+                self.with_source(args, |session| compare::compare(session, &code))
+            }
+            "hints" => self.with_source(args, |session| Ok(compare::hints(session))),
+            "solution" => {
+                let name = args.text("example")?;
+                Ok(json!({"backward": examples::example(name)?.backward}))
+            }
+            "judge" => compare::judge(
+                args.maybe_text("setup").unwrap_or_default(),
+                args.text("reference")?,
+                args.text("attempt")?,
+                &args.texts("want")?,
+                args.integer("seed").unwrap_or(1),
+            ),
+            "gradcheck" => {
+                let leaf = args.maybe_text("leaf").map(str::to_string);
+                let (text, seed) = self.source(args)?;
+                checks::steps(&text, seed, leaf.as_deref())
+            }
+            "broadcast" => checks::broadcast(
+                &args.sizes("a")?,
+                &args.sizes("b")?,
+                args.sizes("try_a").ok().as_deref(),
+            ),
+            "algebra" => self.traced(args)?.film(),
+            "program" => self.traced(args)?.listings(),
+            "plant" => {
+                let draw = args.integer("draw").or_else(|_| args.integer("seed")).unwrap_or(1);
+                let (hidden, rows) =
+                    self.with_source(args, |session| plant::plant(session, draw))?;
+                Ok(json!({"plant": self.planted.keep(hidden), "rows": rows}))
+            }
+            "reveal" => Ok(self.planted.get(args.integer("plant")?)?.reveal()),
+            "guess" => {
+                let node = args.integer("node")? as usize;
+                Ok(self.planted.get(args.integer("plant")?)?.guess(node))
+            }
+            _ => self.train(call, args),
+        }
+    }
+
+    /// Calls that begin with `train.`.
+    fn train(&mut self, call: &str, args: &Args<'_>) -> Outcome<Value> {
+        if call == "train.start" {
+            let (text, seed) = self.source(args)?;
+            let training = Training::start(&text, seed, args)?;
+            let parameters = training.parameters();
+            return Ok(json!({"run": self.runs.keep(training), "parameters": parameters}));
+        }
+        let known = ["step", "rate", "checkpoint", "fork", "predict", "stop"];
+        let Some(what) = call.strip_prefix("train.").filter(|what| known.contains(what)) else {
+            return Err(Fault::request(format!("there is no call `{call}`")));
+        };
+        let number = args.integer("run")?;
+        let run = self.runs.get(number)?;
+        match what {
+            "step" => {
+                let histograms = args.0.get("histograms").and_then(Value::as_bool).unwrap_or(false);
+                let events = run.steps(args.integer("count").unwrap_or(1), histograms)?;
+                Ok(json!({ "events": events }))
+            }
+            "rate" => run.set_rate(args),
+            "checkpoint" => Ok(run.checkpoint()),
+            "predict" => run.predict(args),
+            "fork" => {
+                let fork = run.fork(args)?;
+                Ok(json!({"run": self.runs.keep(fork)}))
+            }
+            _ => {
+                self.runs.all.remove(&number);
+                Ok(json!({}))
+            }
+        }
+    }
+
+    /// The function of this name, or the program that the arguments name.
+    fn traced(&mut self, args: &Args<'_>) -> Outcome<Traced> {
+        match args.maybe_text("name") {
+            Some(name) => Traced::named(name),
+            None => {
+                let (text, seed) = self.source(args)?;
+                Traced::of(&text, seed)
+            }
+        }
+    }
+
+    /// The program that the arguments name, and its seed.
+    fn source(&mut self, args: &Args<'_>) -> Outcome<(String, u64)> {
+        let seed = args.integer("seed").unwrap_or(1);
+        if let Some(text) = args.maybe_text("source") {
+            return Ok((text.to_string(), seed));
+        }
+        if let Some(name) = args.maybe_text("example") {
+            let example = examples::example(name)?;
+            return Ok((example.text.to_string(), args.integer("seed").unwrap_or(example.seed)));
+        }
+        if let Ok(given) = args.integer("given") {
+            let given = self.given.get(given as usize);
+            let given = given.ok_or_else(|| Fault::request("there is no such program"))?;
+            return Ok((given.text.clone(), args.integer("seed").unwrap_or(given.seed)));
+        }
+        let session = self.sessions.get(session(args)?)?;
+        Ok((session.text.clone(), session.seed))
+    }
+
+    fn open(&mut self, args: &Args<'_>) -> Outcome<Value> {
+        let (text, seed) = self.source(args)?;
+        let session = Session::of(&text, seed)?;
+        let title = match (args.maybe_text("example"), args.integer("given")) {
+            (Some(name), _) => name.to_string(),
+            (None, Ok(given)) => self.given[given as usize].title.clone(),
+            _ => "program".to_string(),
+        };
+        let mut opened = graph::open(&session, &title);
+        opened["session"] = json!(self.sessions.keep(session));
+        Ok(opened)
+    }
+
+    fn with_session<T>(
+        &mut self,
+        args: &Args<'_>,
+        f: impl FnOnce(&mut Session) -> Outcome<T>,
+    ) -> Outcome<T> {
+        f(self.sessions.get(session(args)?)?)
+    }
+
+    /// Runs `f` on a session that is open, or on one of its own.
+    fn with_source<T>(
+        &mut self,
+        args: &Args<'_>,
+        f: impl FnOnce(&mut Session) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let anew = ["source", "example", "given"].iter().any(|name| args.0.contains_key(*name));
+        match anew {
+            false => self.with_session(args, f),
+            true => {
+                let (text, seed) = self.source(args)?;
+                f(&mut Session::of(&text, seed)?)
+            }
+        }
+    }
+}
+
+/// The number of the session that the arguments name.
+fn session(args: &Args<'_>) -> Outcome<u64> {
+    args.integer("session").map_err(|_| {
+        Fault::request("a request names its program: source, example, given or session")
+    })
+}
+
+/// An error with its place in the program.
+pub(crate) fn error(fault: &Fault) -> Value {
+    let place = |n: usize| if n == 0 { Value::Null } else { json!(n) };
+    json!({
+        "message": fault.message,
+        "line": place(fault.at.line),
+        "column": place(fault.at.column),
+    })
+}

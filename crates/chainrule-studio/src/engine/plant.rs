@@ -1,0 +1,193 @@
+//! A mistake of the catalogue in the walk back, for the learner to find.
+
+use std::sync::Arc;
+
+use chainrule::{Generator, Tensor, no_grad};
+use chainrule_check::catalogue::Fault as Mistake;
+use chainrule_check::catalogue::Unbroadcast;
+use chainrule_check::catalogue::fault::scale;
+use chainrule_core::autograd::walk::Planted;
+use chainrule_core::tensor::node::{Node, Source};
+use chainrule_core::tensor::op::{Grads, Op, Saved, Wanted};
+use chainrule_core::tensor::value::Meta;
+use serde_json::{Value, json};
+
+use super::json as values;
+use super::session::{Session, Step};
+use crate::language::fault::{Fault, Outcome};
+
+/// Wrong parts must differ by more than this from right ones, relative to the largest.
+const VISIBLE: f64 = 1e-3;
+
+/// A mistake at the tensor of this number.
+struct Planting {
+    number: u64,
+    mistake: Mistake,
+}
+
+impl Planted for Planting {
+    fn rule(
+        &self,
+        node: &Arc<Node>,
+        op: &dyn Op,
+        at: &Saved<'_>,
+        gradient: &Tensor,
+        wanted: Wanted,
+    ) -> Option<chainrule::Result<Grads>> {
+        if node.number != self.number {
+            return None;
+        }
+        match self.mistake {
+            Mistake::Rule(mistake) => Some((mistake.rule)(op, at, gradient, wanted)),
+            Mistake::Factor { input, factor } => {
+                Some(op.vjp(at, gradient, wanted).and_then(|mut g| {
+                    scale(&mut g, input, factor)?;
+                    Ok(g)
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn unbroadcast(
+        &self,
+        node: &Arc<Node>,
+        i: usize,
+        part: &Tensor,
+        to: Meta,
+    ) -> Option<chainrule::Result<Tensor>> {
+        match self.mistake {
+            Mistake::Unbroadcast { input, how } if node.number == self.number && i == input => {
+                how.apply(part, &to.shape)
+            }
+            _ => None,
+        }
+    }
+
+    fn overwrites(&self, number: u64) -> Option<usize> {
+        match self.mistake {
+            Mistake::Overwrite { kept } if number == self.number => Some(kept),
+            _ => None,
+        }
+    }
+}
+
+/// A planted mistake, and where it is.
+pub struct Hidden {
+    node: usize,
+    id: &'static str,
+    words: String,
+    correction: String,
+    line: Option<usize>,
+}
+
+impl Hidden {
+    /// The answer to `reveal`.
+    pub fn reveal(&self) -> Value {
+        json!({
+            "id": self.id,
+            "words": self.words,
+            "correction": self.correction,
+            "node": self.node,
+            "line": self.line,
+        })
+    }
+
+    /// The answer to `guess`.
+    pub fn guess(&self, node: usize) -> Value {
+        json!({"right": node == self.node})
+    }
+}
+
+/// Plants a mistake that can be seen in some gradient; the rows of all variables as they come out.
+pub fn plant(session: &Session, seed: u64) -> Outcome<(Hidden, Value)> {
+    let mut all = candidates(session);
+    let order = Generator::manual_seed(seed).randperm(all.len());
+    let mut drawn: Vec<Planting> = Vec::new();
+    let mut by_place: Vec<Option<Planting>> = all.drain(..).map(Some).collect();
+    for i in order {
+        drawn.extend(by_place[i as usize].take());
+    }
+    for planting in drawn {
+        // A wrong rule may not fit these shapes; another is tried.
+        let Ok(wrong) = session.walk(Some(&planting)) else { continue };
+        if let Some(rows) = no_grad(|| rows(session, &wrong)) {
+            return Ok((hidden(session, &planting), rows));
+        }
+    }
+    Err(Fault::request("no mistake of the catalogue shows in this program"))
+}
+
+fn candidates(session: &Session) -> Vec<Planting> {
+    let mut out = Vec::new();
+    for place in &session.places {
+        let Source::Node(node) = &place.source else { continue };
+        let mut add = |mistake| out.push(Planting { number: node.number, mistake });
+        for mistake in node.op.entry().map_or(&[][..], |entry| entry.mistakes) {
+            add(Mistake::Rule(mistake));
+        }
+        for input in 0..node.inputs.len() {
+            let source = &node.inputs[input];
+            if !source.requires_grad() {
+                continue;
+            }
+            for factor in [-1.0, 2.0, 0.5] {
+                add(Mistake::Factor { input, factor });
+            }
+            if source.meta().is_some_and(|meta| meta.shape != node.meta.shape) {
+                for how in Unbroadcast::ALL {
+                    add(Mistake::Unbroadcast { input, how });
+                }
+            }
+        }
+    }
+    for step in &session.steps {
+        if step.received.len() > 1 {
+            let number = session.places[step.place].source.number();
+            out.push(Planting { number, mistake: Mistake::Overwrite { kept: 0 } });
+        }
+    }
+    out
+}
+
+/// The rows of the variables; `None` if all are right to the eye.
+fn rows(session: &Session, wrong: &[Step]) -> Option<Value> {
+    let mut seen = false;
+    let mut rows = Vec::new();
+    for (name, t) in session.graded() {
+        let place = session.find(&t)?;
+        let right = session.gradient(place)?;
+        let found = wrong.iter().find(|step| step.place == place).map(|step| &step.incoming)?;
+        let apart = found.try_sub(right).ok()?;
+        let largest = apart.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let size = right.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let is_wrong = largest.is_nan() || largest > VISIBLE * size;
+        seen |= is_wrong;
+        rows.push(json!({
+            "name": name,
+            "verdict": if is_wrong { "wrong" } else { "exact" },
+            "max_diff": values::number(largest),
+            "shape_found": found.shape().to_vec(),
+            "shape": t.shape().to_vec(),
+            "difference": values::tensor(&apart),
+        }));
+    }
+    seen.then(|| json!(rows))
+}
+
+fn hidden(session: &Session, planting: &Planting) -> Hidden {
+    let at = |place: &super::session::Place| place.source.number() == planting.number;
+    let node = session.places.iter().position(at).unwrap_or(0);
+    let place = &session.places[node];
+    let general = planting.mistake.general();
+    let rule = match &place.source {
+        Source::Node(node) => node.op.entry().map_or("", |entry| entry.gradient),
+        _ => "",
+    };
+    let (words, correction) = match (&planting.mistake, general) {
+        (Mistake::Rule(mistake), _) => (mistake.what.to_string(), rule.to_string()),
+        (_, Some(general)) => (general.what.to_string(), general.fix.to_string()),
+        _ => (planting.mistake.name().to_string(), rule.to_string()),
+    };
+    Hidden { node, id: planting.mistake.name(), words, correction, line: place.line }
+}

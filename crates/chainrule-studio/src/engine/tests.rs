@@ -1,0 +1,334 @@
+use chainrule::data::text::{NameDataset, NameList};
+use chainrule::rng::PythonRandom;
+use chainrule::{DType, Generator, Tensor};
+use chainrule_lab::names::{Batch, Parameters, forward};
+use serde_json::{Value, json};
+
+use super::{Engine, examples};
+
+fn ask(engine: &mut Engine, call: &str, args: Value) -> Value {
+    let request = json!({"id": 5, "call": call, "args": args}).to_string();
+    let answer: Value = serde_json::from_str(&engine.request(&request)).unwrap();
+    assert_eq!(answer["id"], 5);
+    assert!(answer.get("ok").is_some(), "{call}: {answer}");
+    answer["ok"].clone()
+}
+
+fn fails(engine: &mut Engine, call: &str, args: Value) -> Value {
+    let request = json!({"id": 5, "call": call, "args": args}).to_string();
+    let answer: Value = serde_json::from_str(&engine.request(&request)).unwrap();
+    assert!(answer.get("error").is_some(), "{call}: {answer}");
+    answer["error"].clone()
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn every_example_opens_and_steps_back() {
+    let engine = &mut Engine::default();
+    for example in examples::all() {
+        let opened = ask(engine, "open", json!({"example": example.name}));
+        let nodes = opened["nodes"].as_array().unwrap();
+        let steps = ask(engine, "backward", json!({"session": opened["session"]}));
+        let steps = steps["steps"].as_array().unwrap();
+        assert_eq!(steps[0]["node"], opened["root"], "{}", example.name);
+        for step in steps {
+            // The gradient that arrives is the sum of its parts.
+            let total = &step["incoming"]["data"];
+            let parts = step["received"].as_array().unwrap();
+            if parts.is_empty() || total.is_null() {
+                continue;
+            }
+            let mut sum = vec![0.0; total.as_array().unwrap().len()];
+            for part in parts {
+                let part = floats(&part["gradient"]["data"]);
+                sum.iter_mut().zip(part).for_each(|(s, x)| *s += x);
+            }
+            for (a, b) in sum.iter().zip(floats(total)) {
+                assert!((a - b).abs() <= 1e-12 * b.abs().max(1e-3), "{}: {a} {b}", example.name);
+            }
+        }
+        let traced = nodes.iter().filter(|node| node["requires_grad"] == true).count();
+        assert_eq!(traced, steps.len(), "{}", example.name);
+        if example.backward.is_some() {
+            let code = json!({"example": example.name, "backward": example.backward});
+            let compared = ask(engine, "compare", code);
+            assert_eq!(compared["all"], true, "{}: {compared}", example.name);
+        }
+    }
+}
+
+/// The same parameters and the same batch through the exercise of the lab, whose gradients are
+/// those of the library.
+#[test]
+fn the_names_example_is_the_exercise() {
+    let engine = &mut Engine::default();
+    let generator = &mut Generator::manual_seed(7);
+    let parameters = Parameters::new(DType::F64, generator).unwrap();
+    let list = NameList::embedded();
+    let split = list.split(|names| PythonRandom::seed(42).shuffle(names)).unwrap();
+    let pairs = NameDataset::build(&split.train, 3).unwrap();
+    let rows = Tensor::try_randint(0, pairs.count as i64, [32], generator).unwrap();
+    let (mut contexts, mut targets) = (Vec::<i64>::new(), Vec::<i64>::new());
+    for row in rows.to_vec::<i64>() {
+        contexts.extend(&pairs.contexts[row as usize * 3..row as usize * 3 + 3]);
+        targets.push(pairs.targets[row as usize]);
+    }
+    let contexts = Tensor::try_from_slice(&contexts, [32, 3]).unwrap();
+    let targets = Tensor::try_from_slice(&targets, [32]).unwrap();
+    let pass = forward(&parameters, &Batch::new(contexts, targets).unwrap()).unwrap();
+    let named: Vec<(&str, &Tensor)> = pass.list().into_iter().chain(parameters.list()).collect();
+    assert_eq!(named.len(), 26);
+    named.iter().for_each(|(_, t)| {
+        t.retain_grad();
+    });
+    pass.loss.backward();
+    let want: Vec<String> =
+        named.iter().flat_map(|(name, _)| [name.to_string(), format!("{name}.grad")]).collect();
+    let got = ask(engine, "eval", json!({"example": "names", "seed": 7, "want": want}));
+    for (name, t) in named {
+        // The reader of JSON rounds a last bit.
+        for (a, b) in floats(&got["values"][name]["data"]).iter().zip(t.to_f64_vec()) {
+            assert!((a - b).abs() <= 3e-16 * b.abs(), "{name}: {a} {b}");
+        }
+        let gradient = t.grad().unwrap().to_f64_vec();
+        let found = floats(&got["values"][format!("{name}.grad")]["data"]);
+        let size = gradient.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        for (a, b) in found.iter().zip(&gradient) {
+            assert!((a - b).abs() <= 1e-12 * size, "{name}: {a} {b}");
+        }
+    }
+    let compared = ask(engine, "compare", json!({"example": "names", "backward": ""}));
+    assert_eq!(compared["rows"].as_array().unwrap().len(), 26);
+}
+
+#[test]
+fn a_neuron_step_by_step() {
+    let engine = &mut Engine::default();
+    let opened = ask(engine, "open", json!({"example": "neuron"}));
+    let session = &opened["session"];
+    let node = |name: &str| {
+        let mut nodes = opened["nodes"].as_array().unwrap().iter();
+        nodes.find(|n| n["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    assert_eq!(node("n")["source"]["line"], 10);
+    assert_eq!(node("o")["kind"], "root");
+    let steps = ask(engine, "backward", json!({"session": session}));
+    let step =
+        |name: &str| steps["steps"][node(name)["backward"].as_u64().unwrap() as usize].clone();
+    // The tutorial's numbers: tanh(0.88137) = 0.70711, so the slope is 0.5.
+    assert!((floats(&step("n")["incoming"]["data"])[0] - 0.5).abs() < 1e-9);
+    assert!((floats(&step("w1")["incoming"]["data"])[0] - 1.0).abs() < 1e-9);
+    assert!((floats(&step("x1")["incoming"]["data"])[0] + 1.5).abs() < 1e-9);
+    assert_eq!(step("x1w1")["received"][0]["line"], 9);
+    let tex = step("x1w1")["numbers_tex"].as_str().unwrap().to_string();
+    assert_eq!(
+        tex,
+        "\\begin{gathered}\\mathrm{d}\\mathrm{x1} = 0.5 \\cdot \\left(-3\\right) = -1.5\\\\\
+         \\mathrm{d}\\mathrm{w1} = 0.5 \\cdot 2 = 1\\end{gathered}"
+    );
+    let look = ask(engine, "tensor", json!({"session": session, "node": node("n")["id"]}));
+    assert_eq!(look["uses"], json!([node("o")["id"]]));
+    assert_eq!(look["stats"]["count"], 1);
+}
+
+#[test]
+fn a_wrong_line_is_found() {
+    let engine = &mut Engine::default();
+    let right = examples::example("linear").unwrap().backward.unwrap();
+    let wrong = right.replace("(1 - h**2)", "(1 - h)");
+    let compared = ask(engine, "compare", json!({"example": "linear", "backward": wrong}));
+    let row = |name: &str| {
+        let mut rows = compared["rows"].as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap().clone()
+    };
+    assert_eq!((&row("h")["verdict"], &row("y")["verdict"]), (&json!("exact"), &json!("wrong")));
+    assert_eq!(row("W")["consequence_of"], json!(["y"]));
+    assert_eq!((&compared["finding"]["line"], &compared["all"]), (&json!(2), &json!(false)));
+    // Without the sum over the rows the bias has the wrong shape.
+    let wrong = right.replace("dy.sum(0)", "dy");
+    let compared = ask(engine, "compare", json!({"example": "linear", "backward": wrong}));
+    let rows = compared["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().find(|row| row["name"] == "b").unwrap()["verdict"], "shape");
+    // A line that cannot run is told with its place; what stands before it is judged.
+    let compared = ask(
+        engine,
+        "compare",
+        json!({"example": "linear", "backward": "dh = 2 * h / 8\ndy = oops"}),
+    );
+    assert_eq!(compared["error"]["line"], 2);
+    assert_eq!(compared["rows"][0]["verdict"], "exact");
+}
+
+#[test]
+fn values_gradients_and_shapes_on_demand() {
+    let engine = &mut Engine::default();
+    let source = "W = leaf(randn(3, 4))\nx = randn(5, 3)\nfor i in range(2):\n    x = tanh(x @ W) @ W.T\ny = x.sum()";
+    let want = json!(["W.grad.shape", "x.shape", "sum(x)", "x.grad", "nothing", "y"]);
+    let got = ask(engine, "eval", json!({"source": source, "want": want}));
+    assert_eq!(got["values"]["W.grad.shape"]["data"], json!([3, 4]));
+    assert_eq!(got["values"]["x.shape"]["data"], json!([5, 3]));
+    assert_eq!(got["values"]["sum(x)"]["data"], got["values"]["y"]["data"]);
+    assert_eq!(floats(&got["values"]["x.grad"]["data"]), [1.0; 15]);
+    assert!(got["errors"]["nothing"].as_str().unwrap().contains("nothing"));
+    // The same seed gives the same numbers, another one others.
+    let again = ask(engine, "eval", json!({"source": source, "want": ["y"], "seed": 1}));
+    let other = ask(engine, "eval", json!({"source": source, "want": ["y"], "seed": 2}));
+    assert_eq!(again["values"]["y"], got["values"]["y"]);
+    assert_ne!(other["values"]["y"], got["values"]["y"]);
+}
+
+#[test]
+fn programs_that_are_wrong() {
+    let engine = &mut Engine::default();
+    let cases = [
+        ("x = leaf(2.0)\ny = x +", 2, "value"),
+        ("x = leaf(2.0)\n\ny = z * x", 3, "no `z`"),
+        ("x = leaf(randn(2, 3))\ny = x @ x", 2, "matmul"),
+        ("y = 2.0 * ones(2)", 0, "no leaf"),
+        ("while True:\n    x = 1", 2, "too long"),
+        ("def f(x):\n    return f(x)\ny = f(1)", 2, "deep"),
+        ("x = randn(100000, 100000)", 1, "elements"),
+        ("x = ((((1", 1, "never closed"),
+        ("x = leaf(1.0)\n  y = x", 2, "indented"),
+        ("x = [1, 2", 1, "never closed"),
+        ("x = 'abc", 1, "quote"),
+        ("x = open('/etc/passwd')", 1, "no `open`"),
+        ("x = 1 / 0", 1, "zero"),
+        ("x = full(3)", 1, "missing"),
+    ];
+    for (source, line, words) in cases {
+        let error = fails(engine, "open", json!({"source": source}));
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(words), "{source:?}: {message}");
+        let at = if line == 0 { Value::Null } else { json!(line) };
+        assert_eq!(error["line"], at, "{source:?}: {message}");
+    }
+    let deep = format!("x = {}1{}", "(".repeat(5000), ")".repeat(5000));
+    let error = fails(engine, "open", json!({"source": deep}));
+    assert!(error["message"].as_str().unwrap().contains("deep"));
+    assert!(engine.request("{").contains("no JSON"));
+    fails(engine, "nonsense", json!({}));
+    fails(engine, "backward", json!({"session": 99}));
+}
+
+#[test]
+fn exercises_are_judged() {
+    let engine = &mut Engine::default();
+    let setup = "x = randn(3)";
+    let reference = "def f(a):\n    return tanh(a)\nout = f(x)";
+    let judge = |engine: &mut Engine, attempt: &str| {
+        let args = json!({"setup": setup, "reference": reference, "attempt": attempt, "want": ["out", "f(2.0)"]});
+        ask(engine, "judge", args)
+    };
+    let right = "def f(a):\n    return (exp(a) - exp(-a)) / (exp(a) + exp(-a))\nout = f(x)";
+    assert_eq!(judge(engine, right)["all"], true);
+    let wrong = judge(engine, "def f(a):\n    return a\nout = f(x)");
+    assert_eq!((&wrong["all"], &wrong["rows"][0]["verdict"]), (&json!(false), &json!("wrong")));
+    assert_eq!(judge(engine, "out = x")["rows"][1]["verdict"], "missing");
+}
+
+#[test]
+fn the_error_of_differences_has_its_least_where_theory_says() {
+    let engine = &mut Engine::default();
+    let source = "x = leaf(randn(4))\nloss = exp(sin(x)).sum()";
+    let curve = ask(engine, "gradcheck", json!({"source": source}));
+    let best = |of: &str| curve["best"][of].as_f64().unwrap();
+    // Truncation and rounding are equal near eps^(1/2) and eps^(1/3).
+    assert!((1e-9..1e-6).contains(&best("one_sided")), "{curve}");
+    assert!((1e-7..1e-3).contains(&best("central")), "{curve}");
+    let first = &curve["points"][0];
+    assert!(first["central"].as_f64() < first["one_sided"].as_f64());
+}
+
+#[test]
+fn axes_to_sum_over() {
+    let engine = &mut Engine::default();
+    let args = json!({"a": [3, 1], "b": [5, 3, 4], "try_a": [0]});
+    let found = ask(engine, "broadcast", args);
+    assert_eq!(found["shape"], json!([5, 3, 4]));
+    assert_eq!((&found["sum_a"], &found["sum_b"]), (&json!([0, 2]), &json!([])));
+    assert_eq!(found["tried"]["shape"], json!([3, 4]));
+    assert_eq!(found["tried"]["right"], false);
+    let right = ask(engine, "broadcast", json!({"a": [3, 1], "b": [5, 3, 4], "try_a": [2, 0]}));
+    assert_eq!(
+        (&right["tried"]["right"], &right["tried"]["shape"]),
+        (&json!(true), &json!([3, 1]))
+    );
+    let error = fails(engine, "broadcast", json!({"a": [3], "b": [4]}));
+    assert!(error["message"].as_str().unwrap().contains("do not fit"));
+}
+
+#[test]
+fn a_planted_mistake_is_where_it_says() {
+    let engine = &mut Engine::default();
+    for seed in 1..6 {
+        let planted = ask(engine, "plant", json!({"example": "linear", "draw": seed}));
+        let rows = planted["rows"].as_array().unwrap();
+        assert!(rows.iter().any(|row| row["verdict"] == "wrong"), "{planted}");
+        let told = ask(engine, "reveal", json!({"plant": planted["plant"]}));
+        let guess = |engine: &mut Engine, node: u64| {
+            ask(engine, "guess", json!({"plant": planted["plant"], "node": node}))["right"].clone()
+        };
+        let node = told["node"].as_u64().unwrap();
+        assert_eq!(guess(engine, node), true);
+        assert_eq!(guess(engine, node + 1), false);
+        assert!(!told["words"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn cross_entropy_collapses_frame_by_frame() {
+    let engine = &mut Engine::default();
+    for args in [json!({"name": "softmax-ce"}), json!({"example": "cross_entropy"})] {
+        let film = ask(engine, "algebra", args);
+        assert!(film["frames"].as_array().unwrap().len() > 3, "{film}");
+        assert!(film["difference"].as_f64().unwrap() < 1e-5, "{}", film["difference"]);
+        let (traced, result) = (&film["traced"], &film["result"]);
+        assert!(result.as_array().unwrap().len() < traced.as_array().unwrap().len());
+    }
+    let program = ask(engine, "program", json!({"name": "batch-norm"}));
+    assert!(program["after"]["lines"].as_array().unwrap().len() > 2);
+    assert!(program["fused"]["difference"].as_f64().unwrap() < 1e-4, "{}", program["fused"]);
+    assert!(program["arena"]["bytes"].as_u64() >= program["arena"]["lower_bound"].as_u64());
+}
+
+#[test]
+fn training_goes_down_forks_and_repeats() {
+    let engine = &mut Engine::default();
+    let start = |engine: &mut Engine| {
+        let args =
+            json!({"example": "moons", "optimizer": "adam", "rate": 0.05, "batch_seed": false});
+        ask(engine, "train.start", args)["run"].clone()
+    };
+    let run = start(engine);
+    let steps = |engine: &mut Engine, run: &Value, count: u64| -> Vec<f64> {
+        let args = json!({"run": run, "count": count, "histograms": true});
+        let events = ask(engine, "train.step", args)["events"].clone();
+        let events = events.as_array().unwrap();
+        assert!(events.last().unwrap()["layers"][0]["grad_histogram"].is_object());
+        events.iter().map(|event| event["loss"].as_f64().unwrap()).collect()
+    };
+    let first = steps(engine, &run, 30);
+    let kept = ask(engine, "train.checkpoint", json!({"run": run}));
+    let rest = steps(engine, &run, 30);
+    assert!(rest[29] < 0.5 * first[0], "{first:?} {rest:?}");
+    // The same again gives the same bits.
+    let other = start(engine);
+    assert_eq!(steps(engine, &other, 30), first);
+    // A fork begins where the checkpoint is.
+    let args = json!({"run": run, "checkpoint": kept["checkpoint"], "rate": 1e-9});
+    let fork = ask(engine, "train.fork", args)["run"].clone();
+    assert_eq!(steps(engine, &fork, 1)[0], rest[0]);
+    let grid = json!({"x": [-1.5, 2.5, 9], "y": [-1.0, 1.5, 7]});
+    let args = json!({"run": run, "want": "softmax(logits)[:, 1]", "grid": grid});
+    let map = ask(engine, "train.predict", args);
+    assert_eq!(map["shape"], json!([63]));
+    assert!(floats(&map["data"]).iter().all(|p| (0.0..=1.0).contains(p)));
+    ask(engine, "train.rate", json!({"run": run, "rate": 0.001}));
+    assert!(fails(engine, "train.rate", json!({"run": run, "rate": -1.0}))["message"].is_string());
+    ask(engine, "train.stop", json!({"run": run}));
+    fails(engine, "train.step", json!({"run": run}));
+}

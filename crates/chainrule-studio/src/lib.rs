@@ -1,0 +1,18 @@
+//! The studio of `chainrule`: a page on which one sees a backward pass, and what answers it.
+//!
+//! [`Engine`] answers requests, JSON to JSON, and does no input or output, so that it runs in a
+//! process as well as in a page. [`Studio`] serves the page to a browser of the same machine.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod engine;
+#[allow(missing_docs, reason = "for the engine alone")]
+mod language;
+
+#[cfg(feature = "server")]
+mod server;
+
+pub use engine::{Engine, Given};
+#[cfg(feature = "server")]
+pub use server::{Studio, export};

@@ -1,0 +1,229 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tungstenite::protocol::{Role, WebSocket};
+use tungstenite::{Error, Message};
+
+use super::{CONNECTIONS, Given, Studio};
+
+/// A server on a thread of its own; its address and token.
+fn start() -> (SocketAddr, String) {
+    start_with(Duration::from_millis(600))
+}
+
+/// The same, which waits this long for the head of a request.
+fn start_with(patience: Duration) -> (SocketAddr, String) {
+    let text = "x = leaf(3.0)\ny = x * x".to_string();
+    let given = vec![Given { title: "square".into(), text, seed: 1 }];
+    let studio = Studio::with_patience(0, given, patience).unwrap();
+    let url = studio.url();
+    let address = studio.shared.address;
+    std::thread::spawn(move || studio.serve());
+    (address, url.split_once("#token=").unwrap().1.to_string())
+}
+
+/// The status of a request, and the whole answer.
+fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+}
+
+fn get(address: SocketAddr, path: &str, host: &str, more: &str) -> (u16, String) {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"))
+}
+
+const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+fn connect(address: SocketAddr) -> WebSocket<TcpStream> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!(
+        "GET /socket HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n{UPGRADE}\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    // The answer to the key of the standard's example.
+    assert!(head.contains("101 ") && head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
+    WebSocket::from_raw_socket(stream, Role::Client, None)
+}
+
+fn is_closed(socket: &mut WebSocket<TcpStream>) -> bool {
+    matches!(
+        socket.read(),
+        Ok(Message::Close(_)) | Err(Error::ConnectionClosed | Error::Protocol(_) | Error::Io(_))
+    )
+}
+
+#[test]
+fn a_page_talks_with_its_engine() {
+    let (address, token) = start();
+    let mut socket = connect(address);
+    socket.send(Message::text(json!({ "token": token }).to_string())).unwrap();
+    let hello: Value = serde_json::from_str(&socket.read().unwrap().into_text().unwrap()).unwrap();
+    assert_eq!((&hello["event"], &hello["given"][0]["title"]), (&json!("hello"), &json!("square")));
+    let request = json!({"id": 3, "call": "eval", "args": {"given": 0, "want": ["x.grad"]}});
+    socket.send(Message::text(request.to_string())).unwrap();
+    let answer: Value = serde_json::from_str(&socket.read().unwrap().into_text().unwrap()).unwrap();
+    assert_eq!(answer["ok"]["values"]["x.grad"]["data"], json!([6.0]));
+}
+
+#[test]
+fn the_page_comes_with_a_strict_policy() {
+    let (address, token) = start();
+    let (status, answer) = get(address, "/", &address.to_string(), "");
+    assert_eq!(status, 200);
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    assert!(
+        head.contains("default-src 'none'") && head.contains("frame-ancestors 'none'"),
+        "{head}"
+    );
+    assert!(head.contains("nosniff") && !head.contains("Access-Control"), "{head}");
+    assert!(!answer.contains(&token));
+}
+
+#[test]
+fn a_wrong_host_is_refused() {
+    let (address, _) = start();
+    let port = address.port();
+    // A name that was rebound to this machine, another port, none at all.
+    for host in [format!("evil.example:{port}"), "127.0.0.1".into(), format!("localhost:{port}")] {
+        assert_eq!(get(address, "/", &host, "").0, 421, "{host}");
+    }
+    assert_eq!(ask(address, "GET / HTTP/1.1\r\n\r\n").0, 421);
+    let twice = format!("Host: {address}\r\n");
+    assert_eq!(get(address, "/", &address.to_string(), &twice).0, 421);
+}
+
+#[test]
+fn a_foreign_origin_is_refused() {
+    let (address, _) = start();
+    let host = address.to_string();
+    for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
+        let more = format!("Origin: {origin}\r\n{UPGRADE}");
+        assert_eq!(get(address, "/socket", &host, &more).0, 403, "{origin}");
+        assert_eq!(get(address, "/", &host, &format!("Origin: {origin}\r\n")).0, 403, "{origin}");
+    }
+    assert_eq!(get(address, "/socket", &host, UPGRADE).0, 403);
+    let own = format!("Origin: http://{address}\r\n");
+    assert_eq!(get(address, "/socket", &host, &own).0, 426);
+}
+
+#[test]
+fn without_the_token_nothing_is_said() {
+    let (address, token) = start();
+    let wrong = format!("{}0", &token[..token.len() - 1]);
+    let wrong = if wrong == token { token.replace('0', "1") } else { wrong };
+    for first in [
+        json!({"token": wrong}),
+        json!({"token": ""}),
+        json!({"id": 1, "call": "examples"}),
+        json!({"token": null}),
+    ] {
+        let mut socket = connect(address);
+        socket.send(Message::text(first.to_string())).unwrap();
+        assert!(is_closed(&mut socket), "{first}");
+    }
+    // Nor to one that says nothing.
+    let start = Instant::now();
+    assert!(is_closed(&mut connect(address)));
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn no_path_reaches_the_files() {
+    let (address, _) = start();
+    let host = address.to_string();
+    for path in [
+        "/../Cargo.toml",
+        "/..%2f..%2fetc/passwd",
+        "//etc/passwd",
+        "/etc/passwd",
+        "/assets/../../x",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "\\..\\x",
+        "http://127.0.0.1/",
+        "*",
+        "/index.html/..",
+    ] {
+        let (status, answer) = get(address, path, &host, "");
+        assert_eq!(status, 404, "{path}");
+        assert!(!answer.contains("root:"), "{path}");
+    }
+}
+
+#[test]
+fn other_requests_are_refused() {
+    let (address, _) = start();
+    for (request, status) in [
+        (format!("POST / HTTP/1.1\r\nHost: {address}\r\n\r\n"), 405),
+        (format!("OPTIONS / HTTP/1.1\r\nHost: {address}\r\n\r\n"), 405),
+        (format!("GET / HTTP/1.0\r\nHost: {address}\r\n\r\n"), 400),
+        (format!("GET / HTTP/1.1\r\nHost: {address}\r\nno colon\r\n\r\n"), 400),
+        (format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\nsmuggled"), 400),
+        ("\u{0}\u{1}\r\n\r\n".to_string(), 400),
+    ] {
+        assert_eq!(ask(address, &request).0, status, "{request:?}");
+    }
+    // A head without end: 16 kB and a little, so that the refusal is read before the rest is sent.
+    let long = format!("GET / HTTP/1.1\r\nHost: {address}\r\nX: {}", "x".repeat(16 << 10));
+    assert_eq!(ask(address, &long).0, 431);
+}
+
+#[test]
+fn an_oversized_message_ends_the_talk() {
+    let (address, token) = start();
+    let mut socket = connect(address);
+    socket.send(Message::text(json!({ "token": token }).to_string())).unwrap();
+    socket.read().unwrap();
+    // The server closes while the rest is still on its way.
+    let _ = socket.send(Message::text("x".repeat((1 << 20) + 1)));
+    assert!(is_closed(&mut socket));
+}
+
+#[test]
+fn a_slow_client_is_dropped() {
+    let (address, _) = start();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let start = Instant::now();
+    // A byte now and then does not win time.
+    let mut ended = false;
+    for byte in b"GET / HTTP/1.1\r\nHost: example\r\n".iter().cycle() {
+        if stream.write_all(&[*byte]).is_err() || start.elapsed() > Duration::from_secs(15) {
+            ended = true;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(ended && start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_client_beyond_the_limit_is_turned_away() {
+    // None of those held may run out of time before the last has connected.
+    let (address, _) = start_with(Duration::from_secs(60));
+    let held: Vec<TcpStream> =
+        (0..CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer:?}");
+    // When they have gone, the next is served.
+    drop(held);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(get(address, "/", &address.to_string(), "").0, 200);
+}

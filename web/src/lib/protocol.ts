@@ -1,0 +1,222 @@
+// The shapes of calls and answers. `crates/chainrule-studio` says them in Rust.
+
+/** A number, or the name of one that JSON cannot write. */
+export type Numeral = number | 'nan' | 'inf' | '-inf';
+
+export function value(x: Numeral): number {
+  if (typeof x === 'number') return x;
+  return x === 'nan' ? NaN : x === 'inf' ? Infinity : -Infinity;
+}
+
+/** A tensor; the numbers of a large one are asked for when they are looked at. */
+export interface Value {
+  shape: number[];
+  dtype: string;
+  data: Numeral[] | null;
+}
+
+/** What a call works on. */
+export type Origin =
+  | { example: string; seed?: number }
+  | { source: string; seed?: number }
+  | { session: number }
+  | { given: number };
+
+export interface Example {
+  name: string;
+  title: string;
+  about: string;
+  source: string | null;
+}
+
+export interface Examples {
+  examples: Example[];
+  functions: { name: string; formula: string; about: string }[];
+  mistakes: { id: string; words: string }[];
+}
+
+export interface GraphNode {
+  id: number;
+  name: string | null;
+  label: string;
+  op: string | null;
+  module: string[];
+  /** None for a value that the tape did not keep. */
+  shape: number[] | null;
+  dtype: string | null;
+  kind: 'leaf' | 'const' | 'op' | 'root';
+  source: { file: number; line: number } | null;
+  inputs: number[];
+  requires_grad: boolean;
+  value: Value | null;
+  backward: number | null;
+}
+
+export interface Graph {
+  session: number;
+  root: number;
+  nodes: GraphNode[];
+  sources: { file: string; lines: string[] }[];
+}
+
+export interface Step {
+  node: number;
+  rule: string | null;
+  rule_tex: string | null;
+  /** The rule with the names of the program. */
+  named_tex?: string | null;
+  numbers_tex: string | null;
+  incoming: Value;
+  /** The gradients that arrived; `incoming` is their sum. */
+  received: { from: number; position: number; line: number | null; gradient: Value }[];
+  outgoing: { to: number; position: number; gradient: Value }[];
+}
+
+export interface Inspected {
+  shape: number[];
+  dtype: string;
+  stats: { min: Numeral; max: Numeral; mean: Numeral; std: Numeral; norm: Numeral; zeros: number; nonfinite: number; count: number };
+  histogram: { edges: number[]; counts: number[] };
+  slice: { shape: [number, number]; data: Numeral[]; reduced: boolean };
+  uses: number[];
+}
+
+export interface Row {
+  name: string;
+  verdict: 'exact' | 'approximate' | 'wrong' | 'missing' | 'shape';
+  max_diff: Numeral | null;
+  shape_found: number[] | null;
+  shape: number[];
+  difference?: Value | null;
+}
+
+export interface Fault {
+  message: string;
+  line: number | null;
+  column: number | null;
+}
+
+export interface Comparison {
+  rows: Row[];
+  finding: { line: number | null; mistake: string; correction: string; certain: boolean } | null;
+  error: Fault | null;
+  all: boolean;
+}
+
+export interface Judged {
+  rows: Row[];
+  all: boolean;
+  error: Fault | null;
+}
+
+export interface Evaluated {
+  values: Record<string, Value>;
+  errors: Record<string, string>;
+}
+
+export interface Frame {
+  rule: string;
+  words: string;
+  /** The value of the program that the rewrite is about. */
+  at: string;
+  before: string;
+  after: string;
+  before_tex: string;
+  after_tex: string;
+  /** Element-wise operations that it saved. */
+  saved: number;
+}
+
+export interface Cost {
+  instructions: number;
+  flops: number;
+  bytes: number;
+}
+
+export interface Algebra {
+  title: string;
+  frames: Frame[];
+  /** The backward pass as the chain rule gives it, and at the end. */
+  traced: string[];
+  result: string[];
+  result_tex: string[];
+  /** Between the results of both, relative. */
+  difference: Numeral;
+  cost: { traced: Cost; simplified: Cost };
+}
+
+export interface ProgramLine {
+  name: string;
+  op: string;
+  code: string;
+  inputs: string[];
+  shape: number[];
+  dtype: string;
+  phase: string;
+  rule: string | null;
+  microseconds?: number | null;
+}
+
+/** A program as a listing; its time is none where the engine has no clock. */
+export interface Listed {
+  lines: ProgramLine[];
+  cost: Cost;
+  microseconds: number | null;
+}
+
+/** A value in the arena, in lines of the program. */
+export interface Block {
+  line: number;
+  name: string;
+  offset: number;
+  bytes: number;
+  from: number;
+  to: number;
+}
+
+export interface Program {
+  title: string;
+  before: Listed;
+  after: Listed;
+  fused: { text: string; microseconds: number | null; difference: Numeral };
+  arena: { bytes: number; lower_bound: number; blocks?: Block[] };
+}
+
+export interface LayerReading {
+  name: string;
+  grad_norm: Numeral;
+  grad_std: Numeral;
+  value_std: Numeral;
+  update_ratio: Numeral;
+  grad_histogram?: { edges: number[]; counts: number[] };
+}
+
+export interface ActivationReading {
+  name: string;
+  mean: Numeral;
+  std: Numeral;
+  op: string | null;
+  /** None where the values are not bounded. */
+  saturated: number | null;
+  dead: number;
+  histogram?: { edges: number[]; counts: number[] };
+}
+
+export interface TrainEvent {
+  step: number;
+  loss: Numeral;
+  rate: number;
+  layers: LayerReading[];
+  activations: ActivationReading[];
+  findings: { kind: string; words: string }[];
+}
+
+/** The map of a small tensor as numbers. */
+export interface Values {
+  shape: number[];
+  data: number[];
+}
+
+export function values(of: Value | null | undefined): Values | null {
+  return of?.data ? { shape: of.shape, data: of.data.map(value) } : null;
+}

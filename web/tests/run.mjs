@@ -1,0 +1,243 @@
+// All tests of the page: `node tests/run.mjs [part of a name]`.
+
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { launch, live, open, pictures, serve } from './browser.mjs';
+import { everyLesson, hunt } from './lesson-tests.mjs';
+import './graph.mjs';
+import './questions.mjs';
+
+const tests = [];
+const test = (name, run) => tests.push({ name, run });
+const canvas = (page) => page.locator('.graph canvas');
+const drawn = (page) => canvas(page).evaluate((c) => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(c.toDataURL())))));
+
+test('the first load is small', async ({ page, url, sent }) => {
+  sent.clear();
+  await page.goto(`${url}#/lessons`);
+  await live(page);
+  let total = 0;
+  for (const [path, bytes] of sent) if (!path.endsWith('.wasm')) total += bytes;
+  console.log(`  ${total} bytes gzipped without the engine, ${sent.get('/engine.wasm') ?? 0} of the engine`);
+  assert.ok(total < 250_000);
+});
+
+test('stepping to the end and back gives the same picture', async ({ page, url }) => {
+  await page.goto(`${url}#/backward?example=neuron`);
+  await canvas(page).waitFor();
+  const slider = page.getByRole('slider', { name: 'Step' });
+  const count = Number(await slider.getAttribute('max'));
+  assert.ok(count > 5, `${count} steps`);
+  await page.getByRole('button', { name: 'Fit' }).click();
+  const first = await drawn(page);
+  const forward = [];
+  for (let i = 1; i <= count; i++) {
+    await page.keyboard.press('ArrowRight');
+    if (i === 1) await page.locator('.detail .katex').first().waitFor();
+    await page.evaluate(() => document.fonts.ready);
+    forward.push(await page.locator('.detail').innerText());
+  }
+  await page.getByRole('button', { name: 'Fit' }).click();
+  const end = await drawn(page);
+  assert.notEqual(first, end);
+  for (let i = count - 1; i >= 1; i--) {
+    await page.getByRole('button', { name: 'Step back' }).click();
+    assert.equal(await page.locator('.detail').innerText(), forward[i - 1]);
+  }
+  await page.getByRole('button', { name: 'Rewind' }).click();
+  await page.getByRole('button', { name: 'Fit' }).click();
+  assert.equal(await drawn(page), first);
+});
+
+test('a tensor shows its numbers', async ({ page, url }) => {
+  await page.goto(`${url}#/backward?example=names`);
+  await canvas(page).waitFor();
+  await page.getByRole('button', { name: 'To the end' }).click();
+  await page.locator('.detail h2 button').click();
+  await page.getByRole('button', { name: 'Gradient' }).click();
+  await page.locator('.detail svg[role=img]').waitFor();
+  await page.getByRole('rowheader', { name: 'norm' }).waitFor();
+});
+
+test('names has 26 intermediates and its backward pass is checked', async ({ page, url }) => {
+  await page.goto(`${url}#/truth`);
+  await page.locator('select').first().selectOption('names');
+  await page.getByRole('button', { name: 'Start over' }).click();
+  await page.getByText(/26 not written yet|2[0-9] not written yet|3[0-9] not written yet/).waitFor();
+  await page.getByRole('button', { name: 'Show a solution' }).click();
+  await page.getByText('All of it is right.').waitFor({ timeout: 20_000 });
+});
+
+test('a planted mistake is found', async ({ page, url }) => {
+  await page.goto(`${url}#/truth`);
+  await page.getByRole('button', { name: 'Find a planted mistake' }).click();
+  await hunt(page);
+});
+
+test('a derivation runs to its end', async ({ page, url }) => {
+  await page.goto(`${url}#/algebra`);
+  await page.locator('.film').waitFor();
+  await page.keyboard.press('End');
+  await page.getByText(/Rewrite (\d+) of \1/).waitFor();
+});
+
+test('a program shows its arena', async ({ page, url }) => {
+  await page.goto(`${url}#/program`);
+  await page.locator('svg .block').first().waitFor();
+  await page.getByRole('heading', { name: 'As run' }).waitFor();
+});
+
+test('a run is trained, paused, stepped and forked', async ({ page, url }) => {
+  await page.goto(`${url}#/training`);
+  await page.getByRole('button', { name: 'Start a run' }).click();
+  const step = page.locator('[aria-label=Run] [role=status] b').first();
+  await page.waitForFunction(() => Number(document.querySelector('[aria-label=Run] [role=status] b')?.textContent) > 60);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Go on' }).waitFor();
+  await page.waitForTimeout(300);
+  const before = Number(await step.innerText());
+  await page.getByRole('button', { name: 'One step' }).click();
+  await page.waitForFunction((n) => Number(document.querySelector('[aria-label=Run] [role=status] b')?.textContent) === n + 1, before);
+  await page.getByRole('button', { name: 'Checkpoint' }).click();
+  await page.getByRole('button', { name: `Fork at ${before + 1}` }).click();
+  await page.waitForFunction((n) => Number(document.querySelector('[aria-label=Run] [role=status] b')?.textContent) > n + 5, before);
+  assert.equal(await page.locator('[aria-label=Run] option').count(), 2);
+  await page.getByRole('button', { name: 'Pause' }).click();
+});
+
+test('a mistake in typed code is told with its line', async ({ page, url }) => {
+  await page.goto(`${url}#/backward`);
+  await page.locator('select').first().selectOption('own');
+  await page.locator('textarea').fill('x = leaf(2.0)\ny = x * unknown\n');
+  await page.getByRole('button', { name: 'Trace it' }).click();
+  await page.getByRole('alert').waitFor();
+  await page.locator('.gutter .wrong').waitFor();
+  await page.locator('textarea').fill('x = leaf(2.0)\ny = x * 3\n');
+  await page.getByRole('button', { name: 'Trace it' }).click();
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+});
+
+test('a lost connection is said, and the page goes on', async ({ page, url }) => {
+  let socket = null;
+  let accept = true;
+  await page.routeWebSocket('**/socket', (ws) => {
+    if (!accept) return ws.close();
+    socket = ws;
+    ws.onMessage((text) => {
+      const message = JSON.parse(text);
+      if (message.token === 'abc') ws.send(JSON.stringify({ event: 'hello', version: '0', given: [], export: false }));
+      else if (message.call === 'examples') ws.send(JSON.stringify({ id: message.id, ok: { examples: [], functions: [], mistakes: [] } }));
+    });
+  });
+  await page.goto(`${url}#token=abc`);
+  await live(page);
+  assert.ok(!page.url().includes('abc'), 'the token stays in the address');
+  accept = false;
+  await socket.close();
+  await page.getByRole('alert').filter({ hasText: 'lost' }).waitFor();
+  accept = true;
+  await live(page);
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+});
+
+test("a user's run is watched live to its end, and paused", async ({ page, url }) => {
+  const controls = [];
+  let socket = null;
+  await page.routeWebSocket('**/socket', (ws) => {
+    socket = ws;
+    ws.onMessage((text) => {
+      const message = JSON.parse(text);
+      if (message.token) ws.send(JSON.stringify({ event: 'hello', version: '0', given: [], export: false }));
+      else {
+        if (message.call === 'live.control') controls.push(message.args.action);
+        ws.send(JSON.stringify({ id: message.id, ok: message.call === 'examples' ? { examples: [], functions: [], mistakes: [] } : message.call === 'live.history' ? { events: [] } : {} }));
+      }
+    });
+  });
+  await page.goto(`${url}#token=abc&/training`);
+  await live(page);
+  await page.getByText('No run yet').waitFor();
+  const reading = (step) => ({ step, loss: 3 / step, rate: 0.1, layers: [{ name: 'W', grad_norm: 1 / step, grad_std: 0.1, value_std: 1, update_ratio: -3 }], activations: [], findings: step === 5 ? [{ kind: 'spike', words: 'The loss rose.' }] : [] });
+  socket.send(JSON.stringify({ event: 'run', run: 'live-0', title: 'my model' }));
+  for (let step = 1; step <= 40; step++) socket.send(JSON.stringify({ event: 'train', run: 'live-0', events: [reading(step)] }));
+  await page.waitForFunction(() => document.querySelector('[aria-label=Run] [role=status] b')?.textContent === '40');
+  await page.getByText('The loss rose.').waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  socket.send(JSON.stringify({ event: 'train', run: 'live-0', events: [{ ...reading(41), loss: 'nan' }] }));
+  await page.getByRole('cell', { name: 'NaN' }).waitFor();
+  socket.send(JSON.stringify({ event: 'end', run: 'live-0' }));
+  await page.getByText('The run has ended.').waitFor();
+  assert.deepEqual(controls, ['pause']);
+});
+
+test('the keyboard reaches everything', async ({ page, url }) => {
+  await page.goto(`${url}#/backward?example=neuron`);
+  await canvas(page).waitFor();
+  await canvas(page).focus();
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowUp');
+  await page.locator('.detail section[aria-label^=Tensor]').waitFor();
+  await page.locator('body').press('Escape');
+  const names = await page.locator('button, a, input, select, textarea').evaluateAll((all) => all.filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length || e.title)).map((e) => e.outerHTML.slice(0, 90)));
+  assert.deepEqual(names, [], 'controls without a name');
+});
+
+test('every lesson from first to last', async ({ page, url }) => {
+  const solved = await everyLesson(page, url);
+  console.log(`  ${solved} questions and exercises, each with a wrong and the right answer`);
+});
+
+const shots = [
+  ['backward', '#/backward?example=names', async (page) => { for (let i = 0; i < 13; i++) await page.keyboard.press('ArrowRight'); }],
+  ['truth', '#/truth', async (page) => { await page.locator('select').first().selectOption('names'); await page.getByRole('button', { name: 'Show a solution' }).click(); await page.waitForTimeout(900); const area = page.locator('textarea'); await area.fill((await area.inputValue()).replace('1.0 - h**2', '1.0 - h').replace('1 - h**2', '1 - h').replace('1 - h ** 2', '1 - h').replace('1.0 - h ** 2', '1.0 - h')); await page.waitForTimeout(900); }],
+  ['algebra', '#/algebra', async (page) => { await page.locator('.film').waitFor(); for (let i = 0; i < 4; i++) await page.keyboard.press('ArrowRight'); }],
+  ['program', '#/program?example=names', async (page) => { await page.locator('svg .block').first().waitFor(); }],
+  ['training', '#/training', async (page) => { await page.getByRole('button', { name: 'Start a run' }).click(); await page.waitForTimeout(6000); await page.getByRole('button', { name: 'Pause' }).click(); }],
+  ['lessons', '#/lessons', async () => {}],
+  ['lesson-broadcast', '#/lessons/broadcast/1', async () => {}],
+  ['lesson-depth', '#/lessons/saturation/2', async () => {}],
+  ['lesson-batch-norm', '#/lessons/batch-norm/1', async (page) => { for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowRight'); }],
+  ['lesson-steps', '#/lessons/gradcheck/1', async () => {}],
+];
+for (const colorScheme of ['light', 'dark']) {
+  test(`pictures, ${colorScheme}`, async ({ browser, url }) => {
+    mkdirSync(pictures, { recursive: true });
+    for (const [name, address, act] of shots) {
+      const { page, errors, close } = await open(browser, { colorScheme });
+      await page.goto(url + address);
+      await live(page);
+      await page.waitForTimeout(700);
+      await act(page);
+      await page.waitForTimeout(700);
+      await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) });
+      assert.deepEqual(errors, [], name);
+      await close();
+    }
+  });
+}
+
+const server = await serve();
+const browser = await launch();
+const chosen = tests.filter((t) => t.name.includes(process.argv[2] ?? ''));
+let failed = 0;
+for (const { name, run } of chosen) {
+  const began = Date.now();
+  const { page, errors, close } = await open(browser);
+  page.setDefaultTimeout(15_000);
+  try {
+    await run({ page, browser, url: server.url, sent: server.sent });
+    assert.deepEqual(errors, [], 'errors in the console');
+    console.log(`ok    ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n${error.stack ?? error}\n${errors.join('\n')}`);
+    mkdirSync(pictures, { recursive: true });
+    await page.screenshot({ path: join(pictures, 'failed.png') }).catch(() => {});
+  }
+  await close();
+}
+await browser.close();
+server.close();
+console.log(failed === 0 ? `${chosen.length} tests hold` : `${failed} of ${chosen.length} tests failed`);
+process.exit(failed === 0 ? 0 : 1);
