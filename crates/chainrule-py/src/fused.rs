@@ -303,3 +303,22 @@ pub fn _addmm(
     })
     .map(PyTensor::from)
 }
+
+/// One step of long short-term memory, from the input's share of the gates i, f, g, o, the state
+/// and the weight `[hidden, gates]`: the new `h` and `c`.
+#[pyfunction]
+pub fn _lstm_step(
+    py: Python<'_>,
+    share: T<'_, '_>,
+    h: T<'_, '_>,
+    c: T<'_, '_>,
+    weight: T<'_, '_>,
+) -> PyResult<(PyTensor, PyTensor)> {
+    let (share, h, c, weight) = (of(share), of(h), of(c), of(weight));
+    let step = || {
+        let gates = h.try_matmul(&weight)?.try_add(&share)?;
+        gates.try_lstm_cell(&c)
+    };
+    let (h, c) = work(py, share.numel(), step)?;
+    Ok((h.into(), c.into()))
+}

@@ -4,10 +4,11 @@
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), functions and
 //! methods from the table of ops (`ops`), operators (`elementwise`), ops whose Python form is
 //! special (`reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`),
-//! gradients (`derive`), optimizers, programs and checks (`train`), memory of others
-//! (`interchange`, `dlpack`), exceptions (`error`), handles that alias (`alias`), a function while
-//! it is traced (`session`), what must hold before a program runs (`ready`), the place in the
-//! user's code (`script`). Nothing here knows mathematics: it all goes to the library.
+//! gradients (`derive`), optimizers, programs and checks (`train`), trainings that do not learn
+//! (`diagnose`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`),
+//! handles that alias (`alias`), a function while it is traced (`session`), what must hold before a
+//! program runs (`ready`), the place in the user's code (`script`). Nothing here knows mathematics:
+//! it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
 
@@ -15,6 +16,7 @@ mod alias;
 mod args;
 mod create;
 mod derive;
+mod diagnose;
 mod dlpack;
 mod elementwise;
 mod error;
@@ -22,6 +24,7 @@ mod fused;
 mod indexing;
 mod interchange;
 mod linalg;
+mod monitor;
 mod ops;
 mod ready;
 mod reducing;
@@ -55,6 +58,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<create::PyGenerator>()?;
     m.add_class::<train::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
+    m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<session::Met>()?;
     m.add_class::<alias::ViewPath>()?;
     m.add_class::<ready::Watched>()?;
@@ -71,10 +75,11 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         interchange: from_numpy;
         dlpack: _from_dlpack;
         fused: _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad _interpolate
-            _attention _addmm;
+            _attention _addmm _lstm_step;
         ops: _function_of _bindings _by_hand;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
             _safetensors_load _safetensors_save;
+        diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
     ops::register(m)?;

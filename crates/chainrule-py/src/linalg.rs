@@ -14,6 +14,12 @@ impl PyTensor {
         let t = self.tensor();
         work(py, t.numel(), || t.try_cross(&other, dim)).map(PyTensor::from)
     }
+
+    fn _cdist(&self, py: Python<'_>, other: &Bound<'_, PyTensor>, p: f64) -> PyResult<PyTensor> {
+        let other = other.get().tensor();
+        let t = self.tensor();
+        work(py, usize::MAX, || t.try_cdist(&other, p)).map(PyTensor::from)
+    }
 }
 
 #[cfg(feature = "linalg")]

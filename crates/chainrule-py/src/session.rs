@@ -61,6 +61,10 @@ struct Session {
 /// A counter of writes rises by this much where a handle is given another leaf; a write adds one.
 pub const REPLACED: u64 = 1 << 40;
 
+/// Added to a tensor's count of writes when its memory gets a handle of its own: views of it look
+/// there from then on, and keep what they have.
+pub const LINKED: u64 = 1 << 32;
+
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {

@@ -223,8 +223,7 @@ def test_capsules_of_other_types():
     assert cr.from_dlpack(np.arange(3, dtype="int32")).tolist() == [0, 1, 2]
     numbers = np.arange(3, dtype="int32")
     assert cr.from_dlpack(numbers, copy=False).dtype == cr.int32
-    with pytest.raises(TypeError, match="complex64"):
-        cr.from_dlpack(np.arange(3, dtype="complex64"))
+    assert cr.from_dlpack(np.arange(3, dtype="complex64")).dtype == cr.complex64
     with pytest.raises(cr.GradientError):
         cr.ones(2, requires_grad=True).__dlpack__()
     with pytest.raises((TypeError, AttributeError, ValueError)):

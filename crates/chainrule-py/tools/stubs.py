@@ -49,6 +49,9 @@ RESULTS = {
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
+    "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
+    "Monitor.findings": "list[Any]", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
+    "validated": "None", "Monitor.parameter": "None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
@@ -162,7 +165,7 @@ def of_class(name: str, cls: type) -> list[str]:
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
         lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool) -> Program: ..."]
-    elif name in ("Watched", "Conditions"):
+    elif name in ("Monitor", "Watched", "Conditions"):
         lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' for p in inspect.signature(cls).parameters)}) -> {name}: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
@@ -247,7 +250,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Monitor", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

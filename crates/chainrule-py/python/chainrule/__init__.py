@@ -51,8 +51,9 @@ from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
 
-from . import _elements, _functions, _making, _ops, _products, _shapes  # noqa: E402
+from . import _complex, _elements, _functions, _making, _ops, _products, _shapes  # noqa: E402
 from ._elements import *  # noqa: E402, F403
+from ._complex import *  # noqa: E402, F403
 from ._functions import *  # noqa: E402, F403
 from ._making import *  # noqa: E402, F403
 from ._ops import *  # noqa: E402, F403
@@ -62,13 +63,13 @@ from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_ena
 
 inference_mode = no_grad
 
-from . import autograd, distributions, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
+from . import autograd, distributions, fft, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
+from .diagnosis import diagnose  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
 from . import accelerator, amp, backends, cuda, jit, random  # noqa: E402
 from ._devices import device  # noqa: E402
-from ._dtypes import ABSENT as _ABSENT  # noqa: E402
 from ._dtypes import finfo, iinfo  # noqa: E402
 from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import typed as _typed  # noqa: E402
@@ -77,13 +78,13 @@ from ._switches import *  # noqa: E402, F403
 from ._switches import attach as _attach_switches  # noqa: E402
 from .amp import autocast  # noqa: E402
 from .func import vmap  # noqa: E402
+from ._monitor import Finding, monitor  # noqa: E402
 
 _attach_older()
 for _part in (_elements, _products, _shapes):
     _set_methods(_part.METHODS, _part.IN_PLACE)
 _attach_switches()
 globals().update(_typed(False))
-globals().update(_ABSENT)
 
 _LAZY = ("array_api", "bench", "check", "display", "einops", "plots", "progress", "torch", "train")
 
@@ -104,10 +105,10 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
-    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "checkpoint", "compile", "cuda",
-    "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
-    "half", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_grad_enabled", "linalg", "load", "long", "memory", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
+    *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
+    "Finding", "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "checkpoint", "compile", "cuda",
+    "device", "diagnose", "distributions", "double", "dtype", "e", "enable_grad", "explain", "fft", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
+    "half", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_grad_enabled", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
     "pi", "record_all", "save", "seed", "signal", "special", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "short",
     "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 from . import _chainrule as _c
 from . import _functions as _f
 from ._chainrule import Tensor
+from ._complex._tensor import ComplexTensor
 from .autograd import no_grad
 
 
@@ -82,6 +83,8 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """The value, recorded with this reverse rule."""
+        if any(isinstance(a, ComplexTensor) for a in args):
+            raise TypeError(f"{cls.__name__}.apply: complex tensors are not supported; pass view_as_real(z), and take view_as_complex in forward and backward")
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx = Context()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)

@@ -12,6 +12,8 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex import _matrices as _m
+from ._complex._tensor import ComplexTensor
 from ._making import eye
 
 
@@ -119,6 +121,8 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     The gradients of U and Vh need different singular values. The columns that `full_matrices` adds
     to U, and the rows of Vh, are arbitrary and give none, as in PyTorch.
     """
+    if isinstance(A, ComplexTensor):
+        return SVD(*_m.svd(A, full_matrices))
     k = min(_matrices("svd", A).shape[-2:])
 
     def rule(A: Tensor, gU: Tensor, gS: Tensor, gV: Tensor) -> Tensor:
@@ -129,6 +133,8 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
 
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, falling."""
+    if isinstance(A, ComplexTensor):
+        return _m.svdvals(A)
 
     def rule(A: Tensor, gS: Tensor) -> Tensor:
         U, _, Vh = svd(A, full_matrices=False)
@@ -147,6 +153,8 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """Eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. Gradients
     of the vectors need different eigenvalues.
     """
+    if isinstance(A, ComplexTensor):
+        return Eigh(*_m.eigh(A, UPLO))
     half = _triangle(UPLO)
 
     def rule(A: Tensor, gL: Tensor, gV: Tensor) -> Tensor:
@@ -158,6 +166,8 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, rising."""
+    if isinstance(A, ComplexTensor):
+        return _m.eigh(A, UPLO, False)[0]
     half = _triangle(UPLO)
 
     def rule(A: Tensor, gL: Tensor) -> Tensor:
@@ -184,6 +194,8 @@ def _small(S: Tensor, atol: Any, rtol: Any, size: int) -> Any:
 def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as zero. A
     `hermitian` matrix is read from its lower triangle."""
+    if isinstance(A, ComplexTensor):
+        return A.pinverse(rtol, hermitian)
     _matrices("pinv", A, hermitian)
     def compute(x: Any) -> list[Any]:
         if hermitian:
@@ -204,7 +216,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
 
 def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """Number of singular values larger than `max(atol, rtol * largest)`. Without a gradient."""
-    A = _matrices("matrix_rank", A, hermitian).detach()
+    A = A.detach() if isinstance(A, ComplexTensor) else _matrices("matrix_rank", A, hermitian).detach()
     S = eigvalsh(A).abs() if hermitian else svdvals(A)
     large: Tensor = _small(S, atol, rtol, max(A.shape[-2:])) < S
     return large.sum(-1)

@@ -7,23 +7,30 @@ from __future__ import annotations
 from typing import Any
 
 from . import _chainrule as _c
+from ._complex._base import Base
+from ._complex._dtype import ComplexDtype, named
 
 
 def dtype_of(op: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The dtype among the arguments of `to`, if there is one. An error for a device other than the
     processor, and for what is neither.
     """
-    from ._dtypes import AbsentDtype
-
     found = options.get("dtype")
     for a in (*args, options.get("device")):
-        if isinstance(a, _c.Tensor):
+        if isinstance(a, (_c.Tensor, Base)):
             found = a.dtype
-        elif isinstance(a, (_c.dtype, type, AbsentDtype)):
+        elif isinstance(a, (_c.dtype, type, ComplexDtype)):
             found = a
         elif a is not None and not isinstance(a, bool) and str(a) not in ("cpu", "cpu:0", "Device('cpu')"):
             raise ValueError(f"{op}: there is one device, the processor ('cpu'), not {a}")
-    return None if found is None else _c._dtype(found)
+    if found is None:
+        return None
+    try:
+        return _c._dtype(found)
+    except TypeError:
+        if named(found) is None:
+            raise
+        return named(found)
 
 
 class device(str):

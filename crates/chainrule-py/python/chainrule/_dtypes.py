@@ -1,4 +1,4 @@
-"""Limits of the dtypes, and names of dtypes that are not there."""
+"""Limits of the dtypes."""
 
 from __future__ import annotations
 
@@ -7,32 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _chainrule as _c
-
-
-class AbsentDtype:
-    """A dtype of PyTorch that is not there. It can be named, as in a table of dtypes, and compared;
-    its use is an error.
-    """
-
-    is_floating_point: bool
-    is_complex: bool
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.is_complex = name.startswith("complex")
-        self.is_floating_point = "float" in name
-
-    def __repr__(self) -> str:
-        return f"chainrule.{self.name}"
-
-
-ABSENT = {
-    name: AbsentDtype(full)
-    for full, names in {"complex64": ("complex64", "cfloat"), "complex128": ("complex128", "cdouble")}.items()
-    for name in names
-}
-# Names of one dtype are one object.
-ABSENT = {name: ABSENT[d.name] for name, d in ABSENT.items()}
+from ._complex._dtype import named
 
 
 class _BFloat16:
@@ -51,7 +26,8 @@ class finfo:
     """
 
     def __init__(self, type: Any = None) -> None:
-        d = _c._dtype(_c.get_default_dtype() if type is None else type)
+        whole = named(type)
+        d = _c._dtype(_c.get_default_dtype() if type is None else whole.part if whole else type)
         if not d.is_floating_point:
             raise TypeError(f"finfo: {d.name} is no dtype of floats; use iinfo")
         found: Any = _BFloat16 if d.name == "bfloat16" else np.finfo(d.name)

@@ -11,6 +11,7 @@ import numpy as np
 from . import _chainrule as _c
 from . import special as _special
 from ._chainrule import Tensor
+from ._complex._tensor import ComplexTensor
 from ._methods import ValuesIndices
 from ._results import Frexp, MinMax
 from ._types import TensorLike, as_tensor as _t
@@ -54,21 +55,31 @@ def isneginf(input: Tensor) -> Tensor:
 
 
 def isreal(input: Tensor) -> Tensor:
-    """True everywhere: there are no complex numbers."""
+    """Whether the imaginary part is 0; true of real numbers."""
+    if type(input) is not Tensor:
+        return input.isreal()
     return _c._full(input._dims, True, "bool")
 
 
 def real(input: Tensor) -> Tensor:
-    """The same: there are no complex numbers."""
-    return input
+    """The real parts; real numbers stay."""
+    return input if type(input) is Tensor else input.real
 
 
 def conj(input: Tensor) -> Tensor:
-    """The same: there are no complex numbers."""
+    """The conjugates; real numbers stay."""
+    return input if type(input) is Tensor else input.conj()
+
+
+conj_physical = conj
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The same: conjugates are computed at once."""
     return input
 
 
-conj_physical = resolve_conj = resolve_neg = conj
+resolve_neg = resolve_conj
 
 
 def positive(input: Tensor) -> Tensor:
@@ -79,7 +90,11 @@ def positive(input: Tensor) -> Tensor:
 
 
 def angle(input: Tensor) -> Tensor:
-    """Pi for negative numbers, 0 else. Without a gradient, which is 0."""
+    """The angle to the positive real axis: of real numbers pi for negative ones, 0 else, without a
+    gradient, which is 0.
+    """
+    if type(input) is not Tensor:
+        return input.angle()
     x = input.detach()
     out = (x < 0)._to_dtype(x.dtype if x.is_floating_point() else _c.get_default_dtype()) * math.pi
     return out.masked_fill(x.isnan(), math.nan) if x.is_floating_point() else out
@@ -135,7 +150,10 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 
 
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
-    """`x^y` in float64."""
+    """`x^y` in float64, or complex128."""
+    if isinstance(input, ComplexTensor) or isinstance(exponent, ComplexTensor):
+        x: Any = input if isinstance(input, ComplexTensor) else _t(input)
+        return x.to("complex128").pow(exponent if isinstance(exponent, (ComplexTensor, int, float)) else _t(exponent).to("complex128"))
     return _t(input)._to_dtype("float64").pow(_t(exponent)._to_dtype("float64"))
 
 

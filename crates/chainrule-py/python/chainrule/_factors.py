@@ -10,6 +10,8 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex._base import refused
+from ._complex._tensor import ComplexTensor
 from ._decompositions import _finite, _matrices, _parts
 from ._functions import broadcast_shapes, cat
 from ._making import eye
@@ -264,6 +266,8 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of reflections `1 - tau v v^T`, v the columns below the
     diagonal with a 1 on it.
     """
+    if isinstance(A, ComplexTensor):
+        raise refused("householder_product", A.dtype)
     rows, columns = A.shape[-2:]
     v = A.tril(-1) + eye(rows, columns, dtype=A.dtype)
     out = eye(rows, columns, dtype=A.dtype).expand(*A.shape)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Generator, Tensor, dtype
+from ._complex import _making as _z
+from ._complex._tensor import ComplexTensor
 from ._methods import ValuesIndices
 from ._types import Shape, TensorLike, as_tensor as _t
 
@@ -18,12 +20,19 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """
     parts = list(tensors)
     some = [t for t in parts if t.ndim != 1 or t.numel()]
-    return _c._cat(some if some and any(t.ndim > 1 for t in some) else parts, dim)
+    parts = some if some and any(t.ndim > 1 for t in some) else parts
+    try:
+        return _c._cat(parts, dim)
+    except TypeError:
+        return _z.cat(parts, dim)  # type: ignore[return-value]
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors along a new axis."""
-    return _c._stack(list(tensors), dim)
+    try:
+        return _c._stack(list(tensors), dim)
+    except TypeError:
+        return _z.stack(list(tensors), dim)  # type: ignore[return-value]
 
 
 concat = concatenate = cat
@@ -42,16 +51,25 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
-    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
+    if len(tensors) == 1 and not isinstance(tensors[0], (Tensor, ComplexTensor)):
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not '{indexing}'")
+    if any(isinstance(t, ComplexTensor) for t in tensors):
+        places = _c._meshgrid([_c._arange(0, t.numel(), 1, None) for t in tensors], indexing == "xy")
+        return tuple(t.reshape(-1)[at] for t, at in zip(tensors, places))
     return tuple(_c._meshgrid(list(tensors), indexing == "xy"))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors as views of their common shape."""
-    return tuple(_c._broadcast_tensors(list(tensors)))
+    try:
+        return tuple(_c._broadcast_tensors(list(tensors)))
+    except TypeError:
+        if not any(isinstance(t, ComplexTensor) for t in tensors):
+            raise
+        shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
+        return tuple(t.expand(shape) for t in tensors)
 
 
 def broadcast_to(input: Tensor, size: Shape) -> Tensor:
@@ -78,7 +96,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products, as the equation says: `einsum('ij,jk->ik', a, b)`."""
     if len(operands) == 1 and not isinstance(operands[0], Tensor):
         operands = tuple(operands[0])
-    return _c._einsum(equation, list(operands))
+    try:
+        return _c._einsum(equation, list(operands))
+    except TypeError:
+        return _z.einsum(equation, list(operands))  # type: ignore[return-value]
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -86,7 +107,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    return _c._where(condition, input, other)
+    try:
+        return _c._where(condition, input, other)
+    except TypeError:
+        return _z.where(condition, input, other)
 
 
 def _without_ones(a: Tensor, b: Tensor, left: Sequence[int], right: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -230,8 +254,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether this is a tensor."""
-    return isinstance(obj, Tensor)
+    """Whether this is a tensor, real or complex."""
+    return isinstance(obj, (Tensor, ComplexTensor))
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -259,37 +283,9 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The p-norms of the differences of all pairs of rows.
 
-    Euclidean distances of many rows of float32 come from products in float64; pairs that are nearer
-    than rounding allows, and all others, come from the differences, unless `compute_mode` is
-    'donot_use_mm_for_euclid_dist', which takes the differences throughout.
+    They come from the differences themselves: `compute_mode` is taken and makes no difference.
     """
-    many = max(x1.shape[-2], x2.shape[-2]) > 25 and compute_mode != "donot_use_mm_for_euclid_dist"
-    if p == 2 and many and x1.dtype == x2.dtype == _FLOAT32 and not _c._session_on():
-        return _by_products(x1, x2)
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
-
-
-_FLOAT32 = _c._dtype("float32")
-# The part of the squares of two rows below which the square of their distance loses digits of
-# float32 in float64.
-_NEAR = 1e-8
-
-
-def _by_products(x1: Tensor, x2: Tensor) -> Tensor:
-    a, b = x1.double(), x2.double()
-    squares = a.square().sum(-1, True) + b.square().sum(-1).unsqueeze(-2)
-    both = squares - 2.0 * (a @ b.mT)
-    near = both.detach() <= _NEAR * squares.detach()
-    found: Tensor = near.nonzero()
-    if not found.numel():
-        return both.sqrt().float()
-    # The slope of the root at 0 is infinite, and no product of the pairs there is asked for it.
-    out = both.masked_fill(near, 1.0).sqrt()
-    at = tuple(found.unbind(1))
-    batch = out.shape[:-2]
-    rows = a.expand(*batch, *a.shape[-2:])[at[:-1]]
-    columns = b.expand(*batch, *b.shape[-2:])[(*at[:-2], at[-1])]
-    return out.index_put(at, (rows - columns).norm(2.0, -1)).float()
+    return x1._cdist(x2, p)
 
 
 __all__ = [

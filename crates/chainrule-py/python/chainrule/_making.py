@@ -6,6 +6,8 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Generator, Tensor, from_numpy, tensor
+from ._complex import _making as _z
+from ._complex._tensor import ComplexTensor
 from ._types import INT64, Number, Shape, as_tensor as _t
 
 
@@ -27,13 +29,19 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
 def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     _on(device)
-    return _leaf(_c._full(_sizes(size), 0.0, dtype), requires_grad)
+    try:
+        return _leaf(_c._full(_sizes(size), 0.0, dtype), requires_grad)
+    except TypeError:
+        return _z.filled(_sizes(size), 0.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of ones."""
     _on(device)
-    return _leaf(_c._full(_sizes(size), 1.0, dtype), requires_grad)
+    try:
+        return _leaf(_c._full(_sizes(size), 1.0, dtype), requires_grad)
+    except TypeError:
+        return _z.filled(_sizes(size), 1.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -45,25 +53,37 @@ def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: An
 def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with the same number everywhere."""
     _on(device)
-    return _leaf(_c._full(size, fill_value, dtype), requires_grad)
+    try:
+        return _leaf(_c._full(size, fill_value, dtype), requires_grad)
+    except TypeError:
+        return _z.filled(_sizes((size,)), fill_value, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 def zeros_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros of the same shape and dtype."""
     _on(device)
-    return _leaf(_c._full(input._dims, 0.0, dtype or input.dtype), requires_grad)
+    try:
+        return _leaf(_c._full(input._dims, 0.0, dtype or input.dtype), requires_grad)
+    except TypeError:
+        return _z.filled(input._dims, 0.0, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones of the same shape and dtype."""
     _on(device)
-    return _leaf(_c._full(input._dims, 1.0, dtype or input.dtype), requires_grad)
+    try:
+        return _leaf(_c._full(input._dims, 1.0, dtype or input.dtype), requires_grad)
+    except TypeError:
+        return _z.filled(input._dims, 1.0, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 def full_like(input: Tensor, fill_value: Number, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The same number everywhere, in the same shape and dtype."""
     _on(device)
-    return _leaf(_c._full(input._dims, fill_value, dtype or input.dtype), requires_grad)
+    try:
+        return _leaf(_c._full(input._dims, fill_value, dtype or input.dtype), requires_grad)
+    except TypeError:
+        return _z.filled(input._dims, fill_value, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 
 
 empty_like = zeros_like
@@ -115,31 +135,46 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     _on(device)
     rows = _c._arange(0, n, 1, None).unsqueeze(1)
     out = rows == _c._arange(0, n if m is None else m, 1, None)
-    return _leaf(out._to_dtype(dtype or _c.get_default_dtype()), requires_grad)
+    try:
+        return _leaf(out._to_dtype(dtype or _c.get_default_dtype()), requires_grad)
+    except TypeError:
+        return _leaf(out.to(dtype=dtype), requires_grad)
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Uniform numbers from 0 up to 1, those of PyTorch for the same seed."""
     _on(device)
-    return _leaf(_c._rand(_sizes(size), dtype, generator), requires_grad)
+    try:
+        return _leaf(_c._rand(_sizes(size), dtype, generator), requires_grad)
+    except TypeError:
+        return _z.drawn(_z.rand, _sizes(size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Normal numbers, those of PyTorch for the same seed."""
     _on(device)
-    return _leaf(_c._randn(_sizes(size), dtype, generator), requires_grad)
+    try:
+        return _leaf(_c._randn(_sizes(size), dtype, generator), requires_grad)
+    except TypeError:
+        return _z.drawn(_z.randn, _sizes(size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Uniform numbers in the same shape and dtype."""
     _on(device)
-    return _c._rand(input._dims, dtype or input.dtype, generator)
+    try:
+        return _c._rand(input._dims, dtype or input.dtype, generator)
+    except TypeError:
+        return _z.drawn(_z.rand, input._dims, dtype or input.dtype, generator, False)  # type: ignore[no-any-return]
 
 
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Normal numbers in the same shape and dtype."""
     _on(device)
-    return _c._randn(input._dims, dtype or input.dtype, generator)
+    try:
+        return _c._randn(input._dims, dtype or input.dtype, generator)
+    except TypeError:
+        return _z.drawn(_z.randn, input._dims, dtype or input.dtype, generator, False)  # type: ignore[no-any-return]
 
 
 def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -187,17 +222,25 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor as it is, an array without a copy, anything else as a new tensor."""
     _on(device)
     if isinstance(data, Tensor):
-        return data if dtype is None else data._to_dtype(dtype)
-    if type(data).__module__ == "numpy" and hasattr(data, "strides") and data.ndim:
-        t = from_numpy(data)
-        return t if dtype is None else t._to_dtype(dtype)
-    return tensor(data, dtype)
+        return data if dtype is None else data.to(dtype)
+    if isinstance(data, ComplexTensor):
+        return data if dtype is None else data._to_dtype(dtype)  # type: ignore[return-value]
+    try:
+        if type(data).__module__ == "numpy" and hasattr(data, "strides") and data.ndim:
+            t = from_numpy(data)
+            return t if dtype is None else t._to_dtype(dtype)
+        return tensor(data, dtype)
+    except TypeError:
+        return _z.instead(data, dtype)  # type: ignore[return-value]
 
 
 def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
     """As `as_tensor`; `copy=True` always copies, `copy=False` never."""
     if copy:
-        return _leaf(tensor(obj, dtype), requires_grad)
+        try:
+            return _leaf(tensor(obj, dtype), requires_grad)
+        except TypeError:
+            return _leaf(_z.instead(obj, dtype), requires_grad)  # type: ignore[arg-type]
     out = as_tensor(obj, dtype)
     if copy is False and out is not obj and not (type(obj).__module__ == "numpy" and str(obj.dtype) == out.dtype.name):
         raise ValueError("asarray: this needs a copy, which copy=False forbids")

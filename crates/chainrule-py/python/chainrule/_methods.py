@@ -179,15 +179,42 @@ def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: 
         raise TypeError(f"to: a device, a dtype, non_blocking and copy, not {(*args, *flags)}")
     copy = copy or (len(flags) == 2 and flags[1])
     dtype = dtype_of("to", args, {"dtype": dtype, "device": device})
-    out = self if dtype is None else self._to_dtype(dtype)
+    try:
+        out = self if dtype is None else self._to_dtype(dtype)
+    except TypeError:
+        return _complex_of(self, dtype)  # type: ignore[no-any-return]
     return self.clone() if copy and out is self else out
+
+
+def _complex_of(self: Tensor, dtype: Any) -> Any:
+    """The tensor in a complex dtype; the error that is being handled, if it is another."""
+    from ._complex import _dtype
+    from ._complex._making import of_real
+
+    d = _dtype.named(dtype)
+    if d is None:
+        raise
+    return of_real(self, d)
+
+
+def _as_complex(name: str, to: str) -> Any:
+    def method(self: Tensor) -> Any:
+        return self.to(dtype=to)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The tensor as {to}, with imaginary parts of 0."
+    return method
+
+
+def _imag(self: Tensor) -> Tensor:
+    raise TypeError(f"imag: {self.dtype.name} has no imaginary parts; x.to(chainrule.complex64) has")
 
 
 def type_(self: Tensor, dtype: Any = None) -> Any:
     """The name of the dtype, or the tensor in another dtype."""
     from ._legacy import dtype_of_name
 
-    return f"chainrule.{self.dtype.name}" if dtype is None else self._to_dtype(dtype_of_name(dtype))
+    return f"chainrule.{self.dtype.name}" if dtype is None else self.to(dtype=dtype_of_name(dtype))
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:
@@ -381,7 +408,9 @@ def attach() -> None:
         "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
         "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
         "__repr__": _repr.text, "__str__": _repr.text,
-        "nelement": Tensor.numel,
+        "nelement": Tensor.numel, "cfloat": _as_complex("cfloat", "complex64"), "cdouble": _as_complex("cdouble", "complex128"),
+        "real": property(lambda self: self, doc="The real part: the tensor itself."),
+        "imag": property(_imag, doc="The imaginary part: an error, for real numbers have none."),
         "float": _cast("float", "float32"), "double": _cast("double", "float64"), "long": _cast("long", "int64"), "int": _cast("int", "int32"),
         "bool": _cast("bool", "bool"), "half": _cast("half", "float16"), "bfloat16": _cast("bfloat16", "bfloat16"),
         "byte": _cast("byte", "uint8"), "char": _cast("char", "int8"), "short": _cast("short", "int16"),

@@ -45,8 +45,8 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of two vectors."""
-    return input.dot(other)
+    """The sum of the products of two vectors, of the conjugates of the first."""
+    return (input if type(input) is Tensor else input.conj()).dot(other)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:

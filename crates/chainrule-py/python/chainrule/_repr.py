@@ -96,7 +96,11 @@ def text(t: Tensor) -> str:
         notes.append(f"grad_fn=<{t._op}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
-    out = f"tensor({body}"
+    return with_notes(f"tensor({body}", notes)
+
+
+def with_notes(out: str, notes: list[str]) -> str:
+    """The text with its notes, each on a new line where the last is full."""
     for note in notes:
         last = len(out) - out.rfind("\n") - 1
         out += (",\n       " if last + len(note) + 2 > WIDTH else ", ") + note

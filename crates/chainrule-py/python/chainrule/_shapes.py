@@ -12,6 +12,7 @@ import numpy as np
 from . import _chainrule as _c
 from . import _functions as _f
 from ._chainrule import Tensor
+from ._complex._tensor import ComplexTensor
 from ._types import as_tensor as _t
 
 
@@ -24,14 +25,14 @@ def _many(tensors: tuple[Any, ...]) -> list[Tensor]:
 
 
 def _at_least(tensors: tuple[Any, ...], rank: int) -> Any:
-    def one(x: Tensor) -> Tensor:
+    def one(x: Any) -> Any:
         if x.ndim < rank and x.ndim == 0:
             return x.reshape((1,) * rank)
         if x.ndim == 1 < rank:
             return x.reshape((1, -1) if rank == 2 else (1, -1, 1))
         return x.unsqueeze(-1) if x.ndim < rank else x
 
-    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+    if len(tensors) == 1 and isinstance(tensors[0], (Tensor, ComplexTensor)):
         return one(tensors[0])
     return tuple(one(t) for t in _many(tensors))
 
@@ -427,7 +428,7 @@ def as_strided_scatter(
 
 def _copy_of(name: str) -> Any:
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        f: Any = globals().get(name) or getattr(Tensor, name)
+        f: Any = globals().get(name) or getattr(type(input), name)
         out = f(input, *args, **kwargs)
         return tuple(t.clone() for t in out) if isinstance(out, tuple) else out.clone()
 
@@ -486,8 +487,8 @@ METHODS: dict[str, Any] = {
         "sum_to_size isin"
     ).split()
 } | {
-    "H": property(_transposed, doc="The transpose of a matrix: there are no complex numbers."),
-    "mH": property(lambda self: self.mT, doc="The transposes of matrices: there are no complex numbers."),
+    "H": property(_transposed, doc="The conjugate transpose of a matrix; real numbers stay."),
+    "mH": property(lambda self: self.mT, doc="The conjugate transposes of matrices; real numbers stay."),
 }
 """Functions that are methods, too."""
 IN_PLACE = ("put", "scatter_reduce", "index_reduce")

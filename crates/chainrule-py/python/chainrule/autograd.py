@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex._tensor import ComplexTensor, gradients as _of_complex
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,7 +91,7 @@ class record_all(_Switch):
 
 
 def _many(x: Any) -> list[Any]:
-    return [x] if x is None or isinstance(x, Tensor) else list(x)
+    return [x] if x is None or isinstance(x, (Tensor, ComplexTensor)) else list(x)
 
 
 def grad(
@@ -111,7 +112,10 @@ def grad(
     ups = _many(grad_outputs) if grad_outputs is not None else [None] * len(ys)
     if len(ups) != len(ys):
         raise ValueError(f"grad: {len(ys)} outputs need as many grad_outputs, not {len(ups)}")
-    found = _c._grad(ys, xs, ups, create_graph)
+    try:
+        found = _c._grad(ys, xs, ups, create_graph)
+    except TypeError:
+        found = _of_complex(ys, xs, ups, create_graph)
     if materialize_grads:
         return tuple(x * 0.0 if g is None else g for g, x in zip(found, xs))
     if not allow_unused and any(g is None for g in found):

@@ -6,6 +6,8 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex._making import tensor as as_complex
+from ._complex._tensor import ComplexTensor
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -14,8 +16,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     """
     if device not in (None, "cpu"):
         raise ValueError(f"from_dlpack: there is one device, the processor ('cpu'), not {device}")
-    if isinstance(x, Tensor):
-        return x.detach().clone() if copy else x.detach()
+    if isinstance(x, (Tensor, ComplexTensor)):
+        return x.detach().clone() if copy else x.detach()  # type: ignore[return-value]
     try:
         t = _c._from_dlpack(x, False if copy is False else None)
     except TypeError:
@@ -24,5 +26,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
             raise
         import numpy as np
 
-        return _c.tensor(np.from_dlpack(x))
+        array = np.from_dlpack(x)
+        return as_complex(array) if array.dtype.kind == "c" else _c.tensor(array)  # type: ignore[return-value]
     return t.clone() if copy else t

@@ -10,6 +10,8 @@ from typing import Any
 from . import _chainrule as _c
 from . import autograd
 from ._chainrule import Tensor
+from ._complex._base import refused
+from ._complex._tensor import ComplexTensor
 from ._functions import stack
 
 
@@ -31,7 +33,7 @@ def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, h
 
     def run(*args: Any) -> Any:
         with autograd.enable_grad():
-            outer = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+            outer = any(isinstance(a, (Tensor, ComplexTensor)) and a.requires_grad for a in args)
             inner = _leaves(args, at)
             out = func(*inner)
             y, aux = out if has_aux else (out, None)
@@ -89,13 +91,16 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
 
     def run(*args: Any) -> Tensor:
         found = jacobian(*args)
-        return found if _c.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args) else found.detach()
+        return found if _c.is_grad_enabled() and any(isinstance(a, (Tensor, ComplexTensor)) and a.requires_grad for a in args) else found.detach()
 
     def jacobian(*args: Any) -> Tensor:
         with autograd.enable_grad():
             inner = _leaves(args, [argnums])
             y = func(*inner)
             x = inner[argnums]
+            for z in (x, y):
+                if isinstance(z, ComplexTensor):
+                    raise refused("jacrev", z.dtype)
             if y.numel() == 0:
                 empty: Tensor = (y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape))
                 return empty
@@ -112,6 +117,8 @@ def jacfwd(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
 
     def run(*args: Any) -> Tensor:
         x = args[argnums]
+        if isinstance(x, ComplexTensor):
+            raise refused("jacfwd", x.dtype)
 
         def alone(t: Tensor) -> Any:
             return func(*args[:argnums], t, *args[argnums + 1 :])

@@ -13,6 +13,8 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex._dtype import ComplexDtype, named
+from ._complex._tensor import ComplexTensor
 
 NEST = "chainrule.nest"
 
@@ -57,6 +59,8 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         return x
     if isinstance(x, float):
         return x if np.isfinite(x) else {"float": repr(x)}
+    if isinstance(x, ComplexTensor):
+        return {"complex": _taken(x._data, name, tensors)}
     if isinstance(x, (Tensor, np.ndarray)):
         key = name or "tensor"
         while key in tensors:
@@ -68,7 +72,7 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
             raise TypeError(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
         tensors[key] = _c.tensor(x)
         return {"array": [key, x.dtype.str]}
-    if isinstance(x, _c.dtype):
+    if isinstance(x, (_c.dtype, ComplexDtype)):
         return {"dtype": x.name}
     if isinstance(x, Mapping):
         return {"dict": [[_key(k, name), _taken(v, f"{name}.{k}" if name else str(k), tensors)] for k, v in x.items()]}
@@ -127,9 +131,11 @@ def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[value[0]].numpy().astype(value[1])
     if kind == "tuple":
         return tuple(_put_back(v, tensors) for v in value)
+    if kind == "complex":
+        return ComplexTensor(_put_back(value, tensors))
     if kind == "dict":
         return {_put_back(k, tensors): _put_back(v, tensors) for k, v in value}
-    return _c._dtype(value) if kind == "dtype" else float(value)
+    return (named(value) or _c._dtype(value)) if kind == "dtype" else float(value)
 
 
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -7,6 +7,10 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ._chainrule import Tensor
+from ._complex import _matrices as _m
+from ._complex._making import of_real
+from ._complex._matrices import Eig
+from ._complex._tensor import ComplexTensor
 from ._decompositions import (
     SVD, Eigh, complete_qr, cond, eigh, eigvalsh, matrix_rank, norm_by_singular_values, pinv, svd, svdvals,
 )
@@ -65,6 +69,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
         raise ValueError(f"qr: there are the modes 'reduced', 'complete' and 'r', not '{mode}'")
     if A.ndim < 2:
         raise ValueError(f"qr: shape {tuple(A.shape)}: a matrix is needed")
+    if isinstance(A, ComplexTensor):
+        return QR(*_m.qr(A, mode))
     rows, columns = A.shape[-2:]
     if mode == "complete" and rows > columns:
         return QR(*complete_qr(A))
@@ -77,7 +83,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
 def cholesky(L: Tensor, *, upper: bool = False) -> Tensor:
     """The triangular factor of a positive definite matrix."""
     factor = L.cholesky()
-    return factor.mT if upper else factor
+    return factor if not upper else factor.mH if isinstance(factor, ComplexTensor) else factor.mT
 
 
 def vector_norm(x: Tensor, ord: float = 2.0, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -114,6 +120,29 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> 
     return A._norm(float(ord), axes if axes else None, keepdim)
 
 
+def _complex(name: str, A: Any) -> Any:
+    if isinstance(A, ComplexTensor):
+        return A
+    if not isinstance(A, Tensor) or A.dtype.name not in ("float32", "float64"):
+        raise TypeError(f"{name}: {getattr(A, 'dtype', type(A).__name__)} is not supported; matrices of float32, float64, complex64 or complex128 are")
+    return of_real(A)
+
+
+def eig(A: Tensor | ComplexTensor) -> Eig:
+    """Eigenvalues and eigenvectors, of length 1, of square matrices, in no order; complex also of
+    real matrices.
+
+    Gradients of the vectors need different eigenvalues, and a loss that does not depend on the
+    phases of the vectors, which are arbitrary: else they are an error.
+    """
+    return _m.eig(_complex("eig", A))
+
+
+def eigvals(A: Tensor | ComplexTensor) -> ComplexTensor:
+    """The eigenvalues of square matrices, in no order; complex also of real matrices."""
+    return _m.eigvals(_complex("eigvals", A))  # type: ignore[no-any-return]
+
+
 def matmul(A: Tensor, B: Tensor) -> Tensor:
     """The product."""
     return A @ B
@@ -123,7 +152,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A times itself, n times."""
     if n < 0:
         return matrix_power(A.inverse(), -n)
-    out, square = eye(A.shape[-1], dtype=A.dtype).expand(A.shape), A
+    one = _m.identity(A.shape[-1], A) if isinstance(A, ComplexTensor) else eye(A.shape[-1], dtype=A.dtype)
+    out, square = one.expand(A.shape), A
     while n:
         if n & 1:
             out = out @ square
@@ -142,8 +172,8 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sum of the products along an axis."""
-    return (x * y).sum(dim)
+    """The sum of the products along an axis, of the conjugates of x."""
+    return ((x.conj() if isinstance(x, ComplexTensor) else x) * y).sum(dim)
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -152,7 +182,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 __all__ = [
-    "LU", "QR", "SVD", "Eigh", "LUFactor", "LUFactorEx", "LstSq", "SlogDet", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
+    "LU", "QR", "SVD", "Eig", "Eigh", "LUFactor", "LUFactorEx", "LstSq", "SlogDet", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
     "eigvalsh", "einsum", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_norm",
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
     "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",

@@ -31,6 +31,17 @@ def loss_curve(losses: Sequence[float] | Tensor, *, window: int = 1, log: bool =
     return ax
 
 
+def curves(runs: Sequence[tuple[str, Sequence[float]]], *, ax: Any = None) -> Any:
+    """The losses of several runs by step, each with its name."""
+    ax = _axes(ax)
+    for name, losses in runs:
+        ax.plot(range(len(losses)), list(losses), label=name)
+    ax.set_xlabel("step")
+    ax.set_ylabel("loss")
+    ax.legend()
+    return ax
+
+
 def histograms(tensors: Mapping[str, Tensor], *, bins: int = 50, gradients: bool = False, ax: Any = None) -> Any:
     """Histogram of the elements of tensors, or of their gradients."""
     ax = _axes(ax)

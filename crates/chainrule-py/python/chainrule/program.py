@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._complex._tensor import ComplexTensor
 from ._captured import name_captured
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
+from ._observers import ACTIVE
 from ._places import without_places
 from .nn.module import Module
 from .optim import LIVE
@@ -146,7 +148,7 @@ class Compiled:
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], nest: Any, tensors: list[Tensor], same: tuple[int, ...]) -> _Traced:
         name_captured(self._function)
-        guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, Tensor)])
+        guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, (Tensor, ComplexTensor))])
         info: dict[str, Any] = {}
 
         def flat(*inputs: Tensor) -> list[Tensor]:
@@ -209,6 +211,11 @@ class Compiled:
             optimizer._tell_rates()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ACTIVE and not _c._session_on():
+            return ACTIVE[-1].around(self, args, kwargs)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         for traced in self._recent:
             watched = traced.guards.watched
             if watched is None:

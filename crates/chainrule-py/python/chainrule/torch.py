@@ -17,6 +17,7 @@ from ._chainrule import Tensor
 from ._lift import Case, lift, one, to_chainrule, to_pytorch
 from ._torchcheck import Checked, tensors_beside
 from ._torchcheck import gradcheck as _judge
+from ._torchmonitor import monitor as monitor
 from .autograd import enable_grad, no_grad
 from .io import from_torch, to_torch
 
@@ -203,4 +204,4 @@ def wrap(f: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-__all__: Sequence[str] = ["from_torch", "gradcheck", "lift", "to_chainrule", "to_pytorch", "to_torch", "wrap"]
+__all__: Sequence[str] = ["from_torch", "gradcheck", "lift", "monitor", "to_chainrule", "to_pytorch", "to_torch", "wrap"]

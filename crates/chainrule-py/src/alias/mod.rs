@@ -147,13 +147,16 @@ impl PyTensor {
             None => self.lock().tensor.clone(),
             Some((tensor, seen)) => {
                 let mut inner = self.lock();
+                let kept = inner.tensor.is_same(&tensor) && inner.tensor.is_same_value(&tensor);
                 inner.tensor = tensor.clone();
                 if let Some(alias) = &mut inner.alias {
                     alias.seen = seen;
                 }
                 drop(inner);
-                // Views of this handle have to be read again.
-                self.bump();
+                if !kept {
+                    // Views of this handle have to be read again.
+                    self.bump();
+                }
                 tensor
             }
         };

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
 use crate::error::run;
-use crate::session;
+use crate::session::{self, LINKED, REPLACED};
 use crate::tensor::{Inner, PyTensor};
 
 impl PyTensor {
@@ -167,7 +167,7 @@ fn place<'py>(
             let mut inner = slf.get().lock();
             inner.show(Link::Over { memory: memory.clone().unbind() }, Seen::default());
             drop(inner);
-            slf.get().bump();
+            slf.get().bump_by(session::LINKED);
             Ok((memory, None))
         }
         _ if cuts => Ok((slf.clone(), Some(Path::of(Step::Detached)))),
@@ -189,6 +189,10 @@ pub(super) fn retaken(
     };
     if same {
         return None;
+    }
+    let since = version.wrapping_sub(seen.version);
+    if seen.value.is_none() && !root.is_changeable() && since < REPLACED && since % LINKED == 0 {
+        return Some((old.clone(), Seen::of(version, root, linked)));
     }
     let now = match path.is_detached() {
         true => path.take(&root.detach()),

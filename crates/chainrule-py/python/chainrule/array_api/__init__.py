@@ -1,12 +1,12 @@
-"""The array API standard, revision 2025.12, for bool, all integers, float32 and float64. There are
-no complex numbers and no `fft`.
+"""The array API standard, revision 2025.12, for bool, all integers, float32, float64, complex64 and
+complex128.
 """
 
 from __future__ import annotations
 
 from math import e, inf, nan, pi
 
-from . import linalg
+from . import fft, linalg
 from ._creation import (
     arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros,
     zeros_like,
@@ -29,7 +29,7 @@ from ._shapes import (
 from ._statistics import (
     all, any, cumulative_prod, cumulative_sum, diff, matmul, max, mean, min, prod, std, sum, tensordot, var, vecdot,
 )
-from ._dtypes import astype, bool_ as bool, can_cast, finfo, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8, uint16, uint32, uint64
+from ._dtypes import astype, bool_ as bool, can_cast, complex64, complex128, finfo, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8, uint16, uint32, uint64
 from ._info import Info, __array_namespace_info__
 
 __array_api_version__ = "2025.12"
@@ -40,8 +40,8 @@ __all__ = [
     "Info", "UniqueAll", "UniqueCounts", "UniqueInverse", "VERSIONS", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
     "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "can_cast", "ceil", "clip", "concat", "conj", "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod",
-    "cumulative_sum", "diff", "divide", "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "finfo", "flip",
+    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod",
+    "cumulative_sum", "diff", "divide", "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip",
     "float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag",
     "inf", "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p",
     "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum", "mean",

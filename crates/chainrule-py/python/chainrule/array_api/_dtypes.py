@@ -8,6 +8,9 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._complex._tensor import ComplexTensor
+from .._complex._dtype import ComplexDtype, complex64 as complex64, complex128 as complex128, of_part, promoted
+from .._complex._making import of_real, tensor as complex_tensor
 
 bool_ = _c._dtype("bool")
 int8 = _c._dtype("int8")
@@ -27,8 +30,8 @@ _FLOATS = [_c._dtype("float16"), _c._dtype("bfloat16"), float32, float64]
 
 
 def _kind(d: Any) -> int:
-    """Bool, integer, float, as 0, 1 and 2."""
-    return 2 if d in _FLOATS else 1 if d in SIGNED or d in UNSIGNED else 0
+    """Bool, integer, float, complex, as 0, 1, 2 and 3."""
+    return 3 if isinstance(d, ComplexDtype) else 2 if d in _FLOATS else 1 if d in SIGNED or d in UNSIGNED else 0
 
 
 def check_device(device: Any) -> None:
@@ -53,12 +56,13 @@ class _Iinfo(NamedTuple):
 
 
 def _dtype_of(x: Any) -> Any:
-    return x.dtype if isinstance(x, Tensor) else x
+    return x.dtype if isinstance(x, (Tensor, ComplexTensor)) else x
 
 
 def finfo(type: Any, /) -> _Finfo:
-    """The limits of a float type."""
+    """The limits of a float type, and of a complex one those of its parts."""
     d = _dtype_of(type)
+    d = d.part if isinstance(d, ComplexDtype) else d
     if d not in (float32, float64):
         raise TypeError(f"finfo: {d} is no float type")
     info = np.finfo(d.name)
@@ -80,8 +84,8 @@ _KINDS: dict[str, list[Any]] = {
     "unsigned integer": UNSIGNED,
     "integral": SIGNED + UNSIGNED,
     "real floating": [float32, float64],
-    "complex floating": [],
-    "numeric": [*SIGNED, *UNSIGNED, float32, float64],
+    "complex floating": [complex64, complex128],
+    "numeric": [*SIGNED, *UNSIGNED, float32, float64, complex64, complex128],
 }
 
 
@@ -103,6 +107,8 @@ def _scalar_dtype(x: Any, others: list[Any]) -> Any:
         kind = 0
     elif isinstance(x, int):
         kind = 1
+    elif isinstance(x, complex):
+        return of_part(_c.get_default_dtype()) if best is None else promoted(best, of_part(best)) if _kind(best) < 3 else best
     else:
         kind = 2
     have = -1 if best is None else _kind(best)
@@ -115,7 +121,7 @@ def max_dtype(dtypes: list[Any]) -> Any:
     for d in dtypes[1:]:
         if {widest, d} & {uint64} and {widest, d} & set(SIGNED):
             raise TypeError(f"result_type: no dtype holds both {widest.name} and {d.name}")
-        widest = _c._promoted(widest, d)
+        widest = promoted(widest, d)
     return widest
 
 
@@ -135,17 +141,26 @@ def can_cast(from_: Any, to: Any, /) -> Any:
     start = _dtype_of(from_)
     if start == uint64 and to in SIGNED or start in SIGNED and to == uint64:
         return False
-    return _c._promoted(start, to) == to
+    return promoted(start, to) == to
 
 
-def astype(x: Tensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tensor:
-    """Another dtype."""
+def cast(x: Any, d: Any) -> Any:
+    """An array, or a number, in a dtype."""
+    if isinstance(d, ComplexDtype):
+        return of_real(x, d) if isinstance(x, Tensor) else x._to_dtype(d) if isinstance(x, ComplexTensor) else complex_tensor(x, d)
+    return x._to_dtype(d) if isinstance(x, (Tensor, ComplexTensor)) else _c.tensor(x, d)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    """Another dtype; of complex numbers no real one."""
     check_device(device)
-    out = x._to_dtype(dtype)
+    out = cast(x, dtype)
     return x.clone() if copy and out is x else out
 
 
-def pair(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def pair(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Both as arrays of their common dtype."""
     d = result_type(x1, x2)
+    if isinstance(d, ComplexDtype):
+        return cast(x1, d), cast(x2, d)
     return tuple(x._to_dtype(d) if isinstance(x, Tensor) else _c.tensor(x, d) for x in (x1, x2))  # type: ignore[return-value]

@@ -9,22 +9,24 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
-from ._dtypes import pair, result_type
+from .._complex._base import refused
+from .._complex._tensor import ComplexTensor
+from ._dtypes import pair
 
 
-def _two(name: str, method: str) -> Callable[[Any, Any], Tensor]:
-    def function(x1: Any, x2: Any, /) -> Tensor:
+def _two(name: str, method: str) -> Callable[[Any, Any], Any]:
+    def function(x1: Any, x2: Any, /) -> Any:
         a, b = pair(x1, x2)
-        return getattr(a, method)(b)  # type: ignore[no-any-return]
+        return getattr(a, method)(b)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}`, element by element."
     return function
 
 
-def _one(name: str, method: str) -> Callable[[Tensor], Tensor]:
-    def function(x: Tensor, /) -> Tensor:
-        return getattr(x, method)()  # type: ignore[no-any-return]
+def _one(name: str, method: str) -> Callable[[Any], Any]:
+    def function(x: Any, /) -> Any:
+        return getattr(x, method)()
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}`, element by element."
@@ -40,14 +42,14 @@ greater, greater_equal, pow = _two("greater", "gt"), _two("greater_equal", "ge")
 maximum, minimum = _two("maximum", "maximum"), _two("minimum", "minimum")
 
 
-def remainder(x1: Any, x2: Any, /) -> Tensor:
+def remainder(x1: Any, x2: Any, /) -> Any:
     """The remainder of a division that rounds down; a zero has the sign of the divisor."""
     a, b = pair(x1, x2)
     out = a.remainder(b)
     return out.where(out != 0, out.copysign(b)) if a.is_floating_point() else out
 
 
-def sign(x: Tensor, /) -> Tensor:
+def sign(x: Any, /) -> Any:
     """-1, 0 or 1; NaN stays."""
     return x.sign().where(~x.isnan(), x) if x.is_floating_point() else x.sign()
 
@@ -67,7 +69,7 @@ isfinite, isinf, isnan, log, log1p, log2, log10, reciprocal = (
 sin, sinh, square, sqrt, tan, tanh = (_one(n, n) for n in "sin sinh square sqrt tan tanh".split())
 
 
-def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotient rounded down; where one of both is infinite the quotient itself, as the standard
     has it.
     """
@@ -76,9 +78,9 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     return out.where(a.isfinite() & b.isfinite(), a / b) if a.is_floating_point() else out
 
 
-def _whole(name: str) -> Callable[[Tensor], Tensor]:
-    def function(x: Tensor, /) -> Tensor:
-        return getattr(x, name)() if x.is_floating_point() else x.clone()
+def _whole(name: str) -> Callable[[Any], Any]:
+    def function(x: Any, /) -> Any:
+        return getattr(x, name)() if x.is_floating_point() or isinstance(x, ComplexTensor) else x.clone()
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}`, element by element; integers stay."
@@ -88,38 +90,42 @@ def _whole(name: str) -> Callable[[Tensor], Tensor]:
 ceil, floor, round, trunc = _whole("ceil"), _whole("floor"), _whole("round"), _whole("trunc")
 
 
-def positive(x: Tensor, /) -> Tensor:
+def positive(x: Any, /) -> Any:
     """The same."""
     return x.clone()
 
 
-def conj(x: Tensor, /) -> Tensor:
-    """The same: there are no complex numbers."""
-    return x
+def conj(x: Any, /) -> Any:
+    """The conjugate; real numbers stay."""
+    return x.conj() if isinstance(x, ComplexTensor) else x
 
 
-def real(x: Tensor, /) -> Tensor:
-    """The same: there are no complex numbers."""
-    return x
+def real(x: Any, /) -> Any:
+    """The real parts; real numbers stay."""
+    return x.real if isinstance(x, ComplexTensor) else x
 
 
-def imag(x: Tensor, /) -> Tensor:
-    """Refused: there are no complex numbers."""
-    raise TypeError(f"imag: {x.dtype} has no imaginary part; there are no complex numbers")
+def imag(x: Any, /) -> Any:
+    """The imaginary parts of complex numbers."""
+    if not isinstance(x, ComplexTensor):
+        raise refused("imag", x.dtype)
+    return x.imag
 
 
-def signbit(x: Tensor, /) -> Tensor:
+def signbit(x: Any, /) -> Any:
     """Whether the sign is minus, also of -0 and NaN."""
+    if isinstance(x, ComplexTensor):
+        raise refused("signbit", x.dtype)
     return _c._full((), 1.0, x.dtype).copysign(x) < 0
 
 
-def nextafter(x1: Any, x2: Any, /) -> Tensor:
+def nextafter(x1: Any, x2: Any, /) -> Any:
     """The next float after `x1` towards `x2`. Without a gradient."""
     a, b = pair(x1, x2)
     return _c.tensor(np.nextafter(a.detach().numpy(), b.detach().numpy()))
 
 
-def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Between two bounds."""
     bounds = [b._to_dtype(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
     bounds = [_c.tensor(b, x.dtype) if isinstance(b, int) and not x.is_floating_point() else b for b in bounds]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _chainrule as _c
+from .._complex._dtype import complex64, complex128, of_part
 from ._dtypes import SIGNED, UNSIGNED, bool_, check_device, float32, float64, int64, isdtype
 
 
@@ -26,12 +27,13 @@ class Info:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Default dtypes of new arrays."""
         check_device(device)
-        return {"real floating": _c.get_default_dtype(), "complex floating": None, "integral": int64, "indexing": int64}
+        return {"real floating": _c.get_default_dtype(), "complex floating": of_part(_c.get_default_dtype()), "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """All dtypes, or those of some kinds."""
         check_device(device)
-        every = {d.name: d for d in (bool_, *SIGNED, *UNSIGNED, float32, float64)}
+        every: dict[str, Any] = {d.name: d for d in [bool_, *SIGNED, *UNSIGNED, float32, float64]}
+        every |= {"complex64": complex64, "complex128": complex128}
         return every if kind is None else {name: d for name, d in every.items() if isdtype(d, kind)}
 
 

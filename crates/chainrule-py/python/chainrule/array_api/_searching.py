@@ -9,10 +9,12 @@ import numpy as np
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .._chainrule import Tensor
+from .._complex._tensor import ComplexTensor
+from ._creation import asarray
 from ._dtypes import int64, pair
 
 
-def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
+def take(x: Any, indices: Tensor, /, *, axis: Any = None) -> Any:
     """The elements at these positions along an axis."""
     if axis is None:
         if x.ndim != 1:
@@ -25,7 +27,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
     return out.reshape((*x._dims[:at], *indices._dims, *x._dims[at + 1 :]))
 
 
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Any, indices: Tensor, /, *, axis: int = -1) -> Any:
     """The elements at these positions along an axis, which differ from place to place."""
     n = x.shape[axis]
     at = axis % x.ndim
@@ -37,29 +39,29 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return x.gather(axis, indices.where(indices >= 0, indices + n))
 
 
-def argmax(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def argmax(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the largest element."""
     return x.argmax(axis, keepdims)
 
 
-def argmin(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def argmin(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the smallest element."""
     return x.argmin(axis, keepdims)
 
 
-def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
     """The number of elements that are not 0."""
     return (x != 0)._to_dtype(int64).sum(axis, keepdims)
 
 
-def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The positions of elements that are not 0."""
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no positions")
     return x.nonzero(as_tuple=True)  # type: ignore[no-any-return]
 
 
-def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     """The positions of values in a sorted array."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', not '{side}'")
@@ -69,10 +71,10 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = No
     return _f.searchsorted(a, b.contiguous(), side=side)
 
 
-def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Any:
     """One or the other."""
     a, b = pair(x1, x2)
-    return _c._where(condition, a, b)
+    return a.where(condition, b) if isinstance(a, ComplexTensor) else _c._where(condition, a, b)
 
 
 class UniqueAll(NamedTuple):
@@ -98,34 +100,34 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Tensor, /) -> UniqueAll:
+def unique_all(x: Any, /) -> UniqueAll:
     """All of `unique`; NaNs differ from one another."""
     flat = x.detach().flatten()
     values, indices, inverse, counts = np.unique(
         flat.numpy(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
-    new = (_c.tensor(a) for a in (values, indices, inverse.reshape(x._dims), counts))
+    new = (asarray(a) for a in (values, indices, inverse.reshape(x._dims), counts))
     return UniqueAll(*new)
 
 
-def unique_counts(x: Tensor, /) -> UniqueCounts:
+def unique_counts(x: Any, /) -> UniqueCounts:
     """The values that occur, and how often."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Tensor, /) -> UniqueInverse:
+def unique_inverse(x: Any, /) -> UniqueInverse:
     """The values that occur, and which one each element is."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: Tensor, /) -> Tensor:
+def unique_values(x: Any, /) -> Any:
     """The values that occur."""
     return unique_all(x).values
 
 
-def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Tensor:
+def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Any:
     """Whether each element of `x1` is in `x2`."""
     a, b = pair(x1, x2)
     found = (a.unsqueeze(-1) == b.flatten()).any(-1)

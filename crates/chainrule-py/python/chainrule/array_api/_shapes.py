@@ -8,12 +8,15 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .._chainrule import Tensor
-from ._dtypes import result_type
+from .._complex import _making as _z
+from .._complex._dtype import ComplexDtype
+from ._dtypes import cast, result_type
 
 
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """All in their common shape."""
-    return _f.broadcast_tensors(*arrays)
+    shape = broadcast_shapes(*(tuple(a.shape) for a in arrays))
+    return tuple(a.expand(shape) for a in arrays)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -21,30 +24,34 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(_f.broadcast_shapes(*shapes))
 
 
-def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
+def broadcast_to(x: Any, /, shape: Any) -> Any:
     """In a larger shape."""
     return x.expand(tuple(shape))
 
 
-def concat(arrays: Sequence[Tensor], /, *, axis: Any = 0) -> Tensor:
+def concat(arrays: Sequence[Any], /, *, axis: Any = 0) -> Any:
     """One after the other."""
     d = result_type(*arrays)
-    arrays = [a._to_dtype(d) for a in arrays]
+    arrays = [cast(a, d) for a in arrays]
+    if isinstance(d, ComplexDtype):
+        return _z.cat([a.flatten() for a in arrays], 0) if axis is None else _z.cat(arrays, axis)
     return _c._cat([a.flatten() for a in arrays], 0) if axis is None else _c._cat(arrays, axis)
 
 
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Along a new axis."""
     d = result_type(*arrays)
-    return _c._stack([a._to_dtype(d) for a in arrays], axis)
+    arrays = [cast(a, d) for a in arrays]
+    return _z.stack(arrays, axis) if isinstance(d, ComplexDtype) else _c._stack(arrays, axis)
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The parts along an axis."""
-    return moveaxis(x, axis, 0).unbind()
+    parts: tuple[Any, ...] = moveaxis(x, axis, 0).unbind()
+    return parts
 
 
-def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """New axes of size 1."""
     axes = [axis] if isinstance(axis, int) else list(axis)
     rank = x.ndim + len(axes)
@@ -62,7 +69,7 @@ def _axis(op: str, a: int, rank: int) -> int:
     return a % rank
 
 
-def squeeze(x: Tensor, /, axis: Any) -> Tensor:
+def squeeze(x: Any, /, axis: Any) -> Any:
     """Without axes of size 1."""
     axes = [axis] if isinstance(axis, int) else list(axis)
     for a in axes:
@@ -71,37 +78,37 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     return x.squeeze([a % x.ndim for a in axes])
 
 
-def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
+def flip(x: Any, /, *, axis: Any = None) -> Any:
     """The other way round."""
     axes = list(range(x.ndim)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
     return x.flip(axes) if axes else x.clone()
 
 
-def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes in other places."""
     if x.ndim == 0:
         return x
     return x.movedim(source, destination)
 
 
-def permute_dims(x: Tensor, /, axes: Any) -> Tensor:
+def permute_dims(x: Any, /, axes: Any) -> Any:
     """Axes in another order."""
     return x.permute(tuple(axes))
 
 
-def matrix_transpose(x: Tensor, /) -> Tensor:
+def matrix_transpose(x: Any, /) -> Any:
     """The last two axes exchanged."""
     return x.mT
 
 
-def repeat(x: Tensor, repeats: Any, /, *, axis: Any = None) -> Tensor:
+def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
     """Each element several times."""
     if isinstance(repeats, Tensor) and repeats.numel() == 1 and repeats.ndim:
         repeats = int(repeats)
     return x.repeat_interleave(repeats, axis)
 
 
-def reshape(x: Tensor, /, shape: Any, *, copy: Any = None) -> Tensor:
+def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
     """The same elements in another shape."""
     out = x.reshape(tuple(shape))
     if copy is False and out.numel() and out.data_ptr() != x.data_ptr():
@@ -109,7 +116,7 @@ def reshape(x: Tensor, /, shape: Any, *, copy: Any = None) -> Tensor:
     return out.clone() if copy else out
 
 
-def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Elements moved on, those at the end to the front."""
     if x.ndim == 0:
         return x.clone()
@@ -122,16 +129,16 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
     return x
 
 
-def tile(x: Tensor, repetitions: Any, /) -> Tensor:
+def tile(x: Any, repetitions: Any, /) -> Any:
     """The whole several times."""
     return x.tile(tuple(repetitions)) if len(repetitions) or x.ndim == 0 else x.clone()
 
 
-def argsort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Tensor:
+def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
     """The order that sorts."""
     return x.argsort(axis, descending, stable)
 
 
-def sort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Tensor:
+def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
     """Sorted along an axis."""
     return x.sort(axis, descending).values

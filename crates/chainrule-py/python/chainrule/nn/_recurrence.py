@@ -37,14 +37,11 @@ def lstm_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]
     """
     w, v, b, c = weights[:4]
     projection = weights[4] if len(weights) > 4 else None
-    turned, size = v.t(), v.shape[0] // 4
+    # Laid out once for all steps.
+    turned = v.t().contiguous()
 
     def step(share: Tensor, state: State) -> State:
-        gates = _c._addmm(share, state[0], turned, 1.0, 1.0)
-        # One sigmoid of all, that of g unused, costs less than three of parts.
-        i, f, _, o = gates.sigmoid()._chunk(4, 1)
-        cell = f * state[1] + i * gates[:, 2 * size : 3 * size].tanh()
-        out = o * cell.tanh()
+        out, cell = _c._lstm_step(share, state[0], state[1], turned)
         return (out if projection is None else linear(out, projection, None)), cell
 
     return (lambda x: linear(x, w, None if b is None else b + c)), step
