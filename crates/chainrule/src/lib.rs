@@ -36,7 +36,9 @@
 //! - [`data`] and [`io`]: examples and the files they come from, weights in the safetensors format,
 //!   checkpoints.
 //! - [`train`]: the loop of a training, and its events.
+//! - [`monitor`]: statistics of a training over time, and what goes wrong in it.
 //! - [`check`]: gradients against paths that share no code with the backward pass.
+//! - `diagnose`, a feature: why a training does not learn, proved by short runs.
 //!
 //! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`.
 //! The book in the folder `docs` explains all of this at length.
@@ -49,6 +51,15 @@ pub use chainrule_nn::{data, io, nn, optim};
 
 #[cfg(feature = "check")]
 pub use chainrule_check as check;
+/// Causes of a training that does not learn, proved by short runs with one thing changed.
+#[cfg(feature = "diagnose")]
+pub mod diagnose {
+    pub use chainrule_diagnose::{
+        Cause, Change, Course, Effort, Proof, Reason, Suspicion, Trainable, prove,
+    };
+}
+#[cfg(feature = "monitor")]
+pub use chainrule_monitor as monitor;
 #[cfg(feature = "program")]
 pub use chainrule_program as program;
 #[cfg(feature = "train")]
@@ -103,12 +114,14 @@ mod book {
         workflow "workflow.md",
         why_wrong "why-wrong.md",
         diagnosis "diagnosis.md",
+        monitor "monitor.md",
         mistakes "mistakes.md",
         random "random.md",
         modules "modules.md",
         programs "programs.md",
         algebra "algebra.md",
         explain "explain.md",
+        studio "studio.md",
         files "files.md",
         training "training.md",
         python "python.md",

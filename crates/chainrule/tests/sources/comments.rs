@@ -226,3 +226,19 @@ fn comments_keep_to_100_columns() {
     }
     assert!(long.is_empty(), "comments of more than {COLUMNS} columns:\n{}", long.join("\n"));
 }
+
+/// A merge that was not finished leaves lines that begin with seven of one sign.
+#[test]
+fn no_file_has_marks_of_a_merge() {
+    let extensions = ["rs", "py", "pyi", "md", "toml", "svelte", "ts", "css", "html", "txt"];
+    let marks = ["<", "=", ">"].map(|sign| sign.repeat(7));
+    let mut marked = Vec::new();
+    for path in files(&root(), &extensions) {
+        for (i, line) in (1..).zip(read(&path).lines()) {
+            if marks.iter().any(|m| line == m || line.starts_with(&format!("{m} "))) {
+                marked.push(format!("{}:{i}", short(&path)));
+            }
+        }
+    }
+    assert!(marked.is_empty(), "marks of a merge:\n{}", marked.join("\n"));
+}
