@@ -23,7 +23,8 @@ use crate::tensor::Tensor;
 use crate::tensor::op::Op;
 use chainrule_check::ops::entry;
 use chainrule_core::ops::table as ops;
-pub(crate) use plant::{Planting, gradients};
+pub use plant::Planting;
+pub(crate) use plant::gradients;
 pub use table::{Counts, MistakeRow, Table};
 use trial::{Bench, Trial};
 

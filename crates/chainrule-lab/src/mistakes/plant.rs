@@ -15,8 +15,10 @@ use chainrule_check::verdict::tape::with_saved;
 
 /// A fault in the tensor with this number.
 #[derive(Clone, Copy)]
-pub(crate) struct Planting {
+pub struct Planting {
+    /// Number of the tensor on the tape.
     pub place: u64,
+    /// The mistake.
     pub fault: Fault,
 }
 

@@ -1,15 +1,10 @@
 //! A mistake of the catalogue in the walk back, for the learner to find.
 
-use std::sync::Arc;
-
-use chainrule::{Generator, Tensor, no_grad};
+use chainrule::{Generator, no_grad};
 use chainrule_check::catalogue::Fault as Mistake;
 use chainrule_check::catalogue::Unbroadcast;
-use chainrule_check::catalogue::fault::scale;
-use chainrule_core::autograd::walk::Planted;
-use chainrule_core::tensor::node::{Node, Source};
-use chainrule_core::tensor::op::{Grads, Op, Saved, Wanted};
-use chainrule_core::tensor::value::Meta;
+use chainrule_core::tensor::node::Source;
+use chainrule_lab::mistakes::Planting;
 use serde_json::{Value, json};
 
 use super::json as values;
@@ -18,59 +13,6 @@ use crate::language::fault::{Fault, Outcome};
 
 /// Wrong parts must differ by more than this from right ones, relative to the largest.
 const VISIBLE: f64 = 1e-3;
-
-/// A mistake at the tensor of this number.
-struct Planting {
-    number: u64,
-    mistake: Mistake,
-}
-
-impl Planted for Planting {
-    fn rule(
-        &self,
-        node: &Arc<Node>,
-        op: &dyn Op,
-        at: &Saved<'_>,
-        gradient: &Tensor,
-        wanted: Wanted,
-    ) -> Option<chainrule::Result<Grads>> {
-        if node.number != self.number {
-            return None;
-        }
-        match self.mistake {
-            Mistake::Rule(mistake) => Some((mistake.rule)(op, at, gradient, wanted)),
-            Mistake::Factor { input, factor } => {
-                Some(op.vjp(at, gradient, wanted).and_then(|mut g| {
-                    scale(&mut g, input, factor)?;
-                    Ok(g)
-                }))
-            }
-            _ => None,
-        }
-    }
-
-    fn unbroadcast(
-        &self,
-        node: &Arc<Node>,
-        i: usize,
-        part: &Tensor,
-        to: Meta,
-    ) -> Option<chainrule::Result<Tensor>> {
-        match self.mistake {
-            Mistake::Unbroadcast { input, how } if node.number == self.number && i == input => {
-                how.apply(part, &to.shape)
-            }
-            _ => None,
-        }
-    }
-
-    fn overwrites(&self, number: u64) -> Option<usize> {
-        match self.mistake {
-            Mistake::Overwrite { kept } if number == self.number => Some(kept),
-            _ => None,
-        }
-    }
-}
 
 /// A planted mistake, and where it is.
 pub struct Hidden {
@@ -122,7 +64,7 @@ fn candidates(session: &Session) -> Vec<Planting> {
     let mut out = Vec::new();
     for place in &session.places {
         let Source::Node(node) = &place.source else { continue };
-        let mut add = |mistake| out.push(Planting { number: node.number, mistake });
+        let mut add = |mistake| out.push(Planting { place: node.number, fault: mistake });
         for mistake in node.op.entry().map_or(&[][..], |entry| entry.mistakes) {
             add(Mistake::Rule(mistake));
         }
@@ -143,8 +85,8 @@ fn candidates(session: &Session) -> Vec<Planting> {
     }
     for step in &session.steps {
         if step.received.len() > 1 {
-            let number = session.places[step.place].source.number();
-            out.push(Planting { number, mistake: Mistake::Overwrite { kept: 0 } });
+            let place = session.places[step.place].source.number();
+            out.push(Planting { place, fault: Mistake::Overwrite { kept: 0 } });
         }
     }
     out
@@ -176,18 +118,18 @@ fn rows(session: &Session, wrong: &[Step]) -> Option<Value> {
 }
 
 fn hidden(session: &Session, planting: &Planting) -> Hidden {
-    let at = |place: &super::session::Place| place.source.number() == planting.number;
+    let at = |place: &super::session::Place| place.source.number() == planting.place;
     let node = session.places.iter().position(at).unwrap_or(0);
     let place = &session.places[node];
-    let general = planting.mistake.general();
+    let general = planting.fault.general();
     let rule = match &place.source {
         Source::Node(node) => node.op.entry().map_or("", |entry| entry.gradient),
         _ => "",
     };
-    let (words, correction) = match (&planting.mistake, general) {
+    let (words, correction) = match (&planting.fault, general) {
         (Mistake::Rule(mistake), _) => (mistake.what.to_string(), rule.to_string()),
         (_, Some(general)) => (general.what.to_string(), general.fix.to_string()),
-        _ => (planting.mistake.name().to_string(), rule.to_string()),
+        _ => (planting.fault.name().to_string(), rule.to_string()),
     };
-    Hidden { node, id: planting.mistake.name(), words, correction, line: place.line }
+    Hidden { node, id: planting.fault.name(), words, correction, line: place.line }
 }
