@@ -17,12 +17,12 @@ pub struct Run {
     /// Number of positions.
     pub len: usize,
     /// Source of the positions.
-    pub from: From,
+    pub from: AxisSource,
 }
 
 /// Source of a run along the axis of the source array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
-pub enum From {
+pub enum AxisSource {
     /// From this position on.
     Up(usize),
     /// From this position down.
@@ -94,7 +94,7 @@ impl AxisRun<'_> {
     #[inline]
     fn all(&self, mut each: impl FnMut(Run)) {
         match self.map {
-            None => each(Run { len: self.size, from: From::Up(0) }),
+            None => each(Run { len: self.size, from: AxisSource::Up(0) }),
             Some(map) => (0..map.times).for_each(|_| map.runs.iter().copied().for_each(&mut each)),
         }
     }
@@ -102,7 +102,7 @@ impl AxisRun<'_> {
     /// The runs that the positions `range` of the result consist of.
     fn cut(&self, range: Range<usize>, mut each: impl FnMut(Run)) {
         let Some(map) = self.map else {
-            return each(Run { len: range.len(), from: From::Up(range.start) });
+            return each(Run { len: range.len(), from: AxisSource::Up(range.start) });
         };
         let cycle: usize = map.runs.iter().map(|r| r.len).sum();
         let mut at = range.start - range.start % cycle;
@@ -112,8 +112,8 @@ impl AxisRun<'_> {
                 if low < high {
                     let skip = low - at;
                     let from = match run.from {
-                        From::Up(p) => From::Up(p + skip),
-                        From::Down(p) => From::Down(p - skip),
+                        AxisSource::Up(p) => AxisSource::Up(p + skip),
+                        AxisSource::Down(p) => AxisSource::Down(p - skip),
                         other => other,
                     };
                     each(Run { len: high - low, from });
@@ -124,14 +124,14 @@ impl AxisRun<'_> {
     }
 }
 
-impl From {
+impl AxisSource {
     /// The source position of the `k`th of a run.
     fn at(self, k: usize) -> usize {
         match self {
-            From::Up(p) => p + k,
-            From::Down(p) => p - k,
-            From::Same(p) => p,
-            From::Fill => unreachable!("a filled run has no source"),
+            AxisSource::Up(p) => p + k,
+            AxisSource::Down(p) => p - k,
+            AxisSource::Same(p) => p,
+            AxisSource::Fill => unreachable!("a filled run has no source"),
         }
     }
 }
@@ -192,16 +192,16 @@ fn copy_run<'o, T: Copy>(
     let (level, inner) = (&levels[0], &levels[1..]);
     let (now, rest) = out.split_at_mut(run.len * level.result);
     match run.from {
-        From::Fill => now.fill(fill),
-        From::Up(p) if inner.is_empty() => {
+        AxisSource::Fill => now.fill(fill),
+        AxisSource::Up(p) if inner.is_empty() => {
             line(&x[p * level.source..][..now.len()], now);
         }
-        From::Same(p) if inner.is_empty() && level.source == 1 => now.fill(x[p]),
-        From::Down(p) if inner.is_empty() && level.source == 1 => {
+        AxisSource::Same(p) if inner.is_empty() && level.source == 1 => now.fill(x[p]),
+        AxisSource::Down(p) if inner.is_empty() && level.source == 1 => {
             let back = x[p + 1 - run.len..=p].iter().rev();
             now.iter_mut().zip(back).for_each(|(o, &x)| *o = x);
         }
-        From::Up(p) if inner.len() == 1 && level.result <= SHORT => {
+        AxisSource::Up(p) if inner.len() == 1 && level.result <= SHORT => {
             let size = level.source * run.len;
             copy_rows(&inner[0], &x[p * level.source..][..size], level, fill, now);
         }
@@ -226,8 +226,8 @@ fn copy_rows<T: Copy>(row: &AxisRun<'_>, x: &[T], above: &AxisRun<'_>, fill: T, 
         let n = run.len * row.result;
         let rows = out.chunks_exact_mut(above.result).map(|out| &mut out[start..start + n]);
         match run.from {
-            From::Fill => rows.for_each(|out| out.fill(fill)),
-            From::Up(p) => {
+            AxisSource::Fill => rows.for_each(|out| out.fill(fill)),
+            AxisSource::Up(p) => {
                 let from = p * row.source;
                 let blocks = x.chunks_exact(above.source).map(|x| &x[from..from + n]);
                 rows.zip(blocks).for_each(|(out, x)| out.copy_from_slice(x));
@@ -267,7 +267,7 @@ where
     let rows = (PIECE / first.source).max(1);
     let pieces = out.chunks_mut(rows * first.source).zip(g.chunks(rows * first.result));
     threads::for_each(true, pieces, |(out, g)| {
-        let whole = Run { len: out.len() / first.source, from: From::Up(0) };
+        let whole = Run { len: out.len() / first.source, from: AxisSource::Up(0) };
         add_run(&levels, g, whole, out);
     });
 }
@@ -281,8 +281,8 @@ where
     let (level, inner) = (&levels[0], &levels[1..]);
     let (now, rest) = g.split_at(run.len * level.result);
     match run.from {
-        From::Fill => {}
-        From::Up(p) if inner.is_empty() => {
+        AxisSource::Fill => {}
+        AxisSource::Up(p) if inner.is_empty() => {
             add_assign(&mut out[p * level.source..][..now.len()], now);
         }
         from => {
@@ -312,7 +312,7 @@ mod tests {
     const SIZES: [usize; 10] = [1, 7, 8, 9, 15, 16, 17, 127, 128, 129];
 
     fn up(p: usize, len: usize) -> Run {
-        Run { len, from: From::Up(p) }
+        Run { len, from: AxisSource::Up(p) }
     }
 
     /// The source position of each position of the result, by walking the runs.
@@ -320,7 +320,7 @@ mod tests {
         let Some(map) = map else {
             return (0..size).map(Some).collect();
         };
-        let at = |r: &Run, k: usize| (r.from != From::Fill).then(|| r.from.at(k));
+        let at = |r: &Run, k: usize| (r.from != AxisSource::Fill).then(|| r.from.at(k));
         let once = map.runs.iter().flat_map(|r| (0..r.len).map(move |k| at(r, k)));
         let once: Vec<_> = once.collect();
         std::iter::repeat_n(once, map.times).flatten().collect()
@@ -328,12 +328,12 @@ mod tests {
 
     /// Maps of every kind for an axis of this size.
     fn kinds(n: usize) -> Vec<Option<AxisMap>> {
-        let fill = |len| Run { len, from: From::Fill };
-        let mirrored = [Run { len: n - 1, from: From::Down(n - 1) }, up(0, n)];
+        let fill = |len| Run { len, from: AxisSource::Fill };
+        let mirrored = [Run { len: n - 1, from: AxisSource::Down(n - 1) }, up(0, n)];
         let edges = [
-            Run { len: 2, from: From::Same(0) },
+            Run { len: 2, from: AxisSource::Same(0) },
             up(0, n),
-            Run { len: 3, from: From::Same(n - 1) },
+            Run { len: 3, from: AxisSource::Same(n - 1) },
         ];
         vec![
             None,

@@ -9,14 +9,14 @@ use crate::args::Operand;
 use crate::create::{PyGenerator, draw};
 use crate::tensor::{PyTensor, work};
 
-type T<'a, 'py> = &'a Bound<'py, PyTensor>;
-type O<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
+type TensorArg<'a, 'py> = &'a Bound<'py, PyTensor>;
+type OptionalTensor<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
 
-fn of(t: T<'_, '_>) -> Tensor {
+fn of(t: TensorArg<'_, '_>) -> Tensor {
     t.get().tensor()
 }
 
-fn maybe(t: O<'_, '_>) -> Option<Tensor> {
+fn maybe(t: OptionalTensor<'_, '_>) -> Option<Tensor> {
     t.map(of)
 }
 
@@ -27,9 +27,9 @@ fn three((a, b, c): (Tensor, Tensor, Tensor)) -> (PyTensor, PyTensor, PyTensor) 
 #[pyfunction]
 pub fn _instance_norm(
     py: Python<'_>,
-    x: T<'_, '_>,
-    weight: O<'_, '_>,
-    bias: O<'_, '_>,
+    x: TensorArg<'_, '_>,
+    weight: OptionalTensor<'_, '_>,
+    bias: OptionalTensor<'_, '_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
     let (x, weight, bias) = (of(x), maybe(weight), maybe(bias));
@@ -41,9 +41,9 @@ pub fn _instance_norm(
 #[pyfunction]
 pub fn _batch_norm_train(
     py: Python<'_>,
-    x: T<'_, '_>,
-    weight: O<'_, '_>,
-    bias: O<'_, '_>,
+    x: TensorArg<'_, '_>,
+    weight: OptionalTensor<'_, '_>,
+    bias: OptionalTensor<'_, '_>,
     eps: f64,
 ) -> PyResult<(PyTensor, PyTensor, PyTensor)> {
     let (x, w, b) = (of(x), maybe(weight), maybe(bias));
@@ -53,11 +53,11 @@ pub fn _batch_norm_train(
 #[pyfunction]
 pub fn _batch_norm_eval(
     py: Python<'_>,
-    x: T<'_, '_>,
-    mean: T<'_, '_>,
-    var: T<'_, '_>,
-    weight: O<'_, '_>,
-    bias: O<'_, '_>,
+    x: TensorArg<'_, '_>,
+    mean: TensorArg<'_, '_>,
+    var: TensorArg<'_, '_>,
+    weight: OptionalTensor<'_, '_>,
+    bias: OptionalTensor<'_, '_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
     let (x, mean, var, weight, bias) = (of(x), of(mean), of(var), maybe(weight), maybe(bias));
@@ -97,9 +97,9 @@ fn conv<const N: usize>(
 pub fn _conv(
     py: Python<'_>,
     axes: usize,
-    x: T<'_, '_>,
-    weight: T<'_, '_>,
-    bias: O<'_, '_>,
+    x: TensorArg<'_, '_>,
+    weight: TensorArg<'_, '_>,
+    bias: OptionalTensor<'_, '_>,
     stride: Vec<usize>,
     padding: Option<Vec<usize>>,
     dilation: Vec<usize>,
@@ -121,9 +121,9 @@ pub fn _conv(
 pub fn _conv_transpose(
     py: Python<'_>,
     axes: usize,
-    x: T<'_, '_>,
-    weight: T<'_, '_>,
-    bias: O<'_, '_>,
+    x: TensorArg<'_, '_>,
+    weight: TensorArg<'_, '_>,
+    bias: OptionalTensor<'_, '_>,
     stride: Vec<usize>,
     padding: Vec<usize>,
     output_padding: Vec<usize>,
@@ -158,7 +158,7 @@ pub fn _pool(
     py: Python<'_>,
     max: bool,
     axes: usize,
-    x: T<'_, '_>,
+    x: TensorArg<'_, '_>,
     kernel: Vec<usize>,
     stride: Option<Vec<usize>>,
     padding: Vec<usize>,
@@ -202,7 +202,7 @@ pub fn _pool(
 pub fn _adaptive_pool(
     py: Python<'_>,
     max: bool,
-    x: T<'_, '_>,
+    x: TensorArg<'_, '_>,
     sizes: Vec<usize>,
 ) -> PyResult<PyTensor> {
     let x = of(x);
@@ -223,7 +223,7 @@ pub fn _adaptive_pool(
 #[pyfunction]
 pub fn _interpolate(
     py: Python<'_>,
-    x: T<'_, '_>,
+    x: TensorArg<'_, '_>,
     sizes: Option<Vec<usize>>,
     scales: Option<Vec<f64>>,
     align_corners: Option<bool>,
@@ -243,7 +243,7 @@ pub fn _interpolate(
 #[pyfunction]
 pub fn _pad(
     py: Python<'_>,
-    x: T<'_, '_>,
+    x: TensorArg<'_, '_>,
     padding: Vec<(i64, [i64; 2])>,
     mode: &str,
     value: f64,
@@ -263,10 +263,10 @@ pub fn _pad(
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 pub fn _attention(
     py: Python<'_>,
-    q: T<'_, '_>,
-    k: T<'_, '_>,
-    v: T<'_, '_>,
-    mask: O<'_, '_>,
+    q: TensorArg<'_, '_>,
+    k: TensorArg<'_, '_>,
+    v: TensorArg<'_, '_>,
+    mask: OptionalTensor<'_, '_>,
     p: f64,
     causal: bool,
     scale: Option<f64>,
@@ -284,8 +284,8 @@ pub fn _attention(
 pub fn _addmm(
     py: Python<'_>,
     input: Operand,
-    a: T<'_, '_>,
-    b: T<'_, '_>,
+    a: TensorArg<'_, '_>,
+    b: TensorArg<'_, '_>,
     beta: f64,
     alpha: f64,
 ) -> PyResult<PyTensor> {
@@ -309,10 +309,10 @@ pub fn _addmm(
 #[pyfunction]
 pub fn _lstm_step(
     py: Python<'_>,
-    share: T<'_, '_>,
-    h: T<'_, '_>,
-    c: T<'_, '_>,
-    weight: T<'_, '_>,
+    share: TensorArg<'_, '_>,
+    h: TensorArg<'_, '_>,
+    c: TensorArg<'_, '_>,
+    weight: TensorArg<'_, '_>,
 ) -> PyResult<(PyTensor, PyTensor)> {
     let (share, h, c, weight) = (of(share), of(h), of(c), of(weight));
     let step = || {

@@ -2,7 +2,7 @@
 
 use super::remap::{self, Maps, Remap};
 use crate::Slice;
-use crate::kernels::remap::{AxisMap, From, Run};
+use crate::kernels::remap::{AxisMap, AxisSource, Run};
 use crate::ops::prelude::*;
 
 /// Elements that [`Tensor::pad`] puts at the ends of an axis.
@@ -31,10 +31,10 @@ pub(crate) struct PadConstant {
 
 impl PadConstant {
     fn maps(&self, shape: &Shape) -> Maps {
-        let fill = |len: i64| Run { len: len.max(0) as usize, from: From::Fill };
+        let fill = |len: i64| Run { len: len.max(0) as usize, from: AxisSource::Fill };
         let map = |(&n, &[before, after]): (&usize, &[i64; 2])| {
             let (low, high) = kept(n, [before, after]);
-            let inner = Run { len: high - low, from: From::Up(low) };
+            let inner = Run { len: high - low, from: AxisSource::Up(low) };
             let map = || AxisMap::once([fill(before), inner, fill(after)]);
             ((before, after) != (0, 0)).then(map)
         };
@@ -134,11 +134,11 @@ fn wrapped(n: usize, [before, after]: [i64; 2], mode: PadMode) -> Result<AxisMap
     let run = |len, from| Run { len, from };
     let last = n.saturating_sub(1);
     let [first, end] = match mode {
-        PadMode::Reflect => [From::Down(front), From::Down(last.saturating_sub(1))],
-        PadMode::Replicate => [From::Same(0), From::Same(last)],
-        _ => [From::Up(high - front.min(high)), From::Up(low)],
+        PadMode::Reflect => [AxisSource::Down(front), AxisSource::Down(last.saturating_sub(1))],
+        PadMode::Replicate => [AxisSource::Same(0), AxisSource::Same(last)],
+        _ => [AxisSource::Up(high - front.min(high)), AxisSource::Up(low)],
     };
-    Ok(AxisMap::once([run(front, first), run(high - low, From::Up(low)), run(back, end)]))
+    Ok(AxisMap::once([run(front, first), run(high - low, AxisSource::Up(low)), run(back, end)]))
 }
 
 methods! {
@@ -248,7 +248,7 @@ pub(super) const ENTRY: Entry = Entry {
                 for map in maps.iter_mut().flatten() {
                     let middle = map.runs.len() / 2;
                     for (k, run) in map.runs.iter_mut().enumerate() {
-                        run.from = if k == middle { run.from } else { From::Fill };
+                        run.from = if k == middle { run.from } else { AxisSource::Fill };
                     }
                 }
                 Remap { id: OpId::pad, maps }.vjp(at, g, wanted)

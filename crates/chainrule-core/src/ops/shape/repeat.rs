@@ -1,7 +1,7 @@
 //! `repeat` and `tile`: a tensor laid out several times along each axis.
 
 use super::remap::{Maps, Remap};
-use crate::kernels::remap::{AxisMap, From, Run};
+use crate::kernels::remap::{AxisMap, AxisSource, Run};
 use crate::ops::prelude::*;
 
 methods! {
@@ -52,9 +52,9 @@ methods! {
 fn maps(shape: &Shape, times: &Shape) -> Maps {
     let map = |(&n, &times): (&usize, &usize)| match (n, times) {
         (_, 1) => None,
-        (1, _) => Some(AxisMap::once([Run { len: times, from: From::Same(0) }])),
+        (1, _) => Some(AxisMap::once([Run { len: times, from: AxisSource::Same(0) }])),
         _ => {
-            let once = AxisMap::once([Run { len: n, from: From::Up(0) }]);
+            let once = AxisMap::once([Run { len: n, from: AxisSource::Up(0) }]);
             Some(AxisMap { times, ..once })
         }
     };
@@ -104,13 +104,15 @@ pub(super) const ENTRY: Entry = Entry {
                 let rest =
                     map.size() - map.runs.iter().map(|r| r.len).sum::<usize>().min(map.size());
                 let first = match map.runs.first() {
-                    Some(Run { from: From::Same(p), len }) => {
+                    Some(Run { from: AxisSource::Same(p), len }) => {
                         vec![
-                            Run { len: 1, from: From::Same(*p) },
-                            Run { len: len - 1, from: From::Fill },
+                            Run { len: 1, from: AxisSource::Same(*p) },
+                            Run { len: len - 1, from: AxisSource::Fill },
                         ]
                     }
-                    Some(run) if map.times > 0 => vec![*run, Run { len: rest, from: From::Fill }],
+                    Some(run) if map.times > 0 => {
+                        vec![*run, Run { len: rest, from: AxisSource::Fill }]
+                    }
                     _ => continue,
                 };
                 *map = AxisMap::once(first);

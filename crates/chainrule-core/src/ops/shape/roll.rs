@@ -1,7 +1,7 @@
 //! `roll`: elements moved along axes, those that fall off at one end coming back at the other.
 
 use super::remap::{self, Maps};
-use crate::kernels::remap::{AxisMap, From, Run};
+use crate::kernels::remap::{AxisMap, AxisSource, Run};
 use crate::ops::prelude::*;
 
 #[derive(Clone, Debug, Parameters)]
@@ -50,7 +50,7 @@ impl WholeKernel for Roll {
                 return None;
             }
             let shift = shift.rem_euclid(n as i64) as usize;
-            let run = |from, len| Run { len, from: From::Up(from) };
+            let run = |from, len| Run { len, from: AxisSource::Up(from) };
             Some(AxisMap::once([run(n - shift, shift), run(0, n - shift)]))
         };
         let maps: Maps = out.shape.iter().zip(&self.shifts).map(map).collect();

@@ -4,18 +4,18 @@ use crate::ops::prelude::*;
 
 /// One of the three questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
-pub(crate) enum Is {
+pub(crate) enum FloatClass {
     Nan,
     Inf,
     Finite,
 }
 
-impl Op for Is {
+impl Op for FloatClass {
     fn name(&self) -> &'static str {
         match self {
-            Is::Nan => "isnan",
-            Is::Inf => "isinf",
-            Is::Finite => "isfinite",
+            FloatClass::Nan => "isnan",
+            FloatClass::Inf => "isinf",
+            FloatClass::Finite => "isfinite",
         }
     }
 
@@ -25,9 +25,9 @@ impl Op for Is {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
-            Is::Nan => "np.isnan({0})",
-            Is::Inf => "np.isinf({0})",
-            Is::Finite => "np.isfinite({0})",
+            FloatClass::Nan => "np.isnan({0})",
+            FloatClass::Inf => "np.isinf({0})",
+            FloatClass::Finite => "np.isfinite({0})",
         }))
     }
 
@@ -44,14 +44,14 @@ impl Op for Is {
     }
 }
 
-impl MapKernel for Is {
+impl MapKernel for FloatClass {
     fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
         macro_rules! is {
             ($f32:expr, $f64:expr) => {
                 match (inputs, out) {
                     // Integers and bools are all finite.
                     ([Input::I64(_) | Input::Bool(_)], Output::Bool(out)) => {
-                        out.fill((*self == Is::Finite) as u8);
+                        out.fill((*self == FloatClass::Finite) as u8);
                     }
                     (inputs, out) => tile!(inputs, out;
                         F32 => Bool: |x| $f32(x) as u8;
@@ -61,9 +61,9 @@ impl MapKernel for Is {
             };
         }
         match self {
-            Is::Nan => is!(f32::is_nan, f64::is_nan),
-            Is::Inf => is!(f32::is_infinite, f64::is_infinite),
-            Is::Finite => is!(f32::is_finite, f64::is_finite),
+            FloatClass::Nan => is!(f32::is_nan, f64::is_nan),
+            FloatClass::Inf => is!(f32::is_infinite, f64::is_infinite),
+            FloatClass::Finite => is!(f32::is_finite, f64::is_finite),
         }
     }
 }
@@ -77,7 +77,7 @@ methods! {
     /// assert_eq!(Tensor::from([1.0f32, f32::NAN]).isnan().to_vec::<bool>(), [false, true]);
     /// ```
     pub fn isnan / try_isnan(&self) -> Tensor {
-        apply(Is::Nan, &[self])
+        apply(FloatClass::Nan, &[self])
     }
 
     /// The mask of infinite elements, of either sign, a bool tensor. For all dtypes: an integer or
@@ -91,7 +91,7 @@ methods! {
     /// );
     /// ```
     pub fn isinf / try_isinf(&self) -> Tensor {
-        apply(Is::Inf, &[self])
+        apply(FloatClass::Inf, &[self])
     }
 
     /// The mask of elements neither infinite nor NaN, a bool tensor. For all dtypes: an integer or
@@ -102,7 +102,7 @@ methods! {
     /// assert_eq!(Tensor::from([1.0f32, f32::NAN]).isfinite().to_vec::<bool>(), [true, false]);
     /// ```
     pub fn isfinite / try_isfinite(&self) -> Tensor {
-        apply(Is::Finite, &[self])
+        apply(FloatClass::Finite, &[self])
     }
 }
 
