@@ -486,8 +486,7 @@ impl Terms {
         {
             let (more, inner) = (more.clone(), *inner);
             let all = super::term::rising(vars.iter().chain(&more).copied().collect());
-            let b = self.reduce_base(all, inner);
-            return self.power(b, 1.0);
+            return self.reduce_product(&all, inner);
         }
         // Always apart, so that equal sums are found to be equal; they are put together again when
         // they are written.

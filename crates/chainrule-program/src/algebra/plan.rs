@@ -177,18 +177,28 @@ impl Stage {
         let (lead, c) = self.lead_of(t);
         self.known.whole.entry(lead).or_default().push((id, c));
         match self.terms.summands(t).clone()[..] {
-            [(m, c)] => {
-                let factors = self.terms.factors(m).clone();
-                if factors.len() > 1 || factors.iter().any(|(_, e)| *e != 1.0) {
-                    for (b, _) in factors {
-                        self.known.products.entry(b).or_default().push((id, m, c));
-                    }
-                }
-            }
+            [(m, c)] => self.define_product(id, m, c),
             ref summands => {
                 for (m, _) in summands.iter().filter(|(m, _)| *m != UNIT) {
                     self.known.sums.entry(*m).or_default().push(id);
                 }
+                // A sum with common factors is a product, too: `(a - b) / c`.
+                let (c, common, rest) = self.terms.primitive(t);
+                if common != UNIT {
+                    let mut factors = self.terms.factors(common).clone();
+                    factors.push((self.terms.sum_base(rest), 1.0));
+                    let m = self.terms.product(factors);
+                    self.define_product(id, m, c);
+                }
+            }
+        }
+    }
+
+    fn define_product(&mut self, id: Id, m: ProductId, c: f64) {
+        let factors = self.terms.factors(m).clone();
+        if factors.len() > 1 || factors.iter().any(|(_, e)| *e != 1.0) {
+            for (b, _) in factors {
+                self.known.products.entry(b).or_default().push((id, m, c));
             }
         }
     }

@@ -292,7 +292,9 @@ impl Stage {
                 };
                 // Others may have to be reshaped for axes of size 1.
                 let padded = if self.dims[id.index()].contains(&None) { 0.25 } else { 0.0 };
-                let saved = self.worth(part, sign, plan.is_exact) - cost - scale - padded;
+                let worth = self.worth(part, sign, plan.is_exact);
+                let worth = worth.min(self.worth_of_inverse(part, sign, rest, whole));
+                let saved = worth - cost - scale - padded;
                 if saved > 0.0 && best.as_ref().is_none_or(|(most, _)| saved > *most) {
                     best = Some((saved, Cover { id, part, coefficient: c, sign }));
                 }
@@ -411,6 +413,17 @@ impl Stage {
         }
         let numel = self.terms.numel(self.terms.product_vars(m)) as f64;
         cost + (factors.len() as f64 - 1.0) * (numel + self.overhead)
+    }
+
+    /// The most that the inverse of one factor saves in a product that has others: a division by
+    /// the factor costs little more than a product with its inverse.
+    fn worth_of_inverse(&self, m: ProductId, sign: f64, rest: &Factors, whole: ProductId) -> f64 {
+        let is_inverse = matches!(self.terms.factors(m)[..], [(_, e)] if e * sign == -1.0);
+        if !is_inverse || !rest.iter().any(|(_, e)| *e > 0.0) {
+            return f64::INFINITY;
+        }
+        let full = self.terms.numel(self.terms.product_vars(whole)) as f64;
+        (weight(&Operation::Div(0, 0)) - 1.0) * full
     }
 
     fn is_base_there(&self, b: BaseId) -> bool {

@@ -71,7 +71,7 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "layer norm without gain and bias",
-        most: 7,
+        most: 6,
         far: 30.0,
         inputs: &[ROWS],
         loss: |x| {
@@ -81,7 +81,7 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "RMS norm",
-        most: 8,
+        most: 7,
         far: 30.0,
         inputs: &[ROWS, ROW],
         loss: |x| {
@@ -174,7 +174,7 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "mixture of Gaussians",
-        most: 14,
+        most: 11,
         far: 0.0,
         inputs: &[&[4], &[4], &[4]],
         loss: |x| {
