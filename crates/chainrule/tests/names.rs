@@ -6,10 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names that a crate may define twice, or that may be one letter, each with the reason.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("chainrule-py", "T", "a tensor among arguments, in functions that the table is to write"),
-    ("chainrule-py", "O", "the same, which may be None"),
-];
+const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// The layers whose public types users see.
 const LAYERS: [&str; 5] = ["core", "nn", "program", "check", "train"];
