@@ -29,11 +29,15 @@ OTHER_ORDER = {
     "normal.in_place": lambda x, *args, **options: x.detach().clone().normal_(*args, **options),
     "zero_": lambda x: x.clone().zero_(),
     "linalg.pinv.singular": lambda a, b: cr.linalg.pinv(a @ b.mT),
+    "linalg.lstsq.grad_oriented": lambda *args, **options: cr.linalg.lstsq(*args, **options)[:2],
+    "nn.functional.embedding_bag": lambda weight, indices, **options: F.embedding_bag(indices, weight, **options),
+    **{f"polygamma.polygamma_n_{n}": lambda x, n, **options: cr.polygamma(n, x, **options) for n in range(5)},
+    "special.polygamma.special_polygamma_n_0": lambda x, n, **options: cr.special.polygamma(n, x, **options),
 }
 # Only dtype and shape count: nobody set the elements.
 UNSET = "empty empty_like new_empty".split()
 # Signs are free: absolute values are compared.
-SIGNS = "linalg.eigh linalg.svd".split()
+SIGNS = "linalg.eigh linalg.svd svd".split()
 
 FLOATS, WHOLE = ("float64", "float32"), ("int64", "bool")
 NO_INTEGERS = "an average, a product with weights or a pool of integers is refused"
@@ -52,20 +56,30 @@ DIFFERENT = {
     "histc": (("float64",), "the edges of a thousand bins between 0 and 0.00001 are rounded elsewhere"),
     "logcumsumexp": (("float32",), "PyTorch's gradient beside an element of 10,000 is off by 0.002, ours by 0.0001"),
     "add": (("bool",), "a factor that is False"),
+    "nn.functional.ctc_loss": (FLOATS, "the gradient of the loss itself, where PyTorch's is right behind log_softmax alone"),
+    **{
+        name: (("float32",), "beside a pole PyTorch's polygamma is off by 2e-5, ours by 2e-8")
+        for name in [*(f"polygamma.polygamma_n_{n}" for n in range(5)), "special.polygamma.special_polygamma_n_0"]
+    },
+    "matrix_exp": (("float32",), "single elements of a gradient beside others 10,000 times as large"),
+    "nn.functional.local_response_norm": (("int64",), NO_INTEGERS),
+    "kthvalue": (("int64",), "which of equal elements comes first"),
+    "mode": (WHOLE, "which of equal elements is meant"),
     "topk": (("int64",), "which of equal elements come first"),
     "sort": (("bool",), "which of equal elements come first, where stable=False"),
     "argsort": (("bool",), "which of equal elements come first, where stable=False"),
-    "addmm": (("int64",), "factors that are no integers give floats"),
+    **{name: (("int64",), "factors that are no integers give floats") for name in "addmm addmv addbmm baddbmm".split()},
     "nn.functional.hardtanh": (("int64",), "a bound that is no integer gives floats"),
     "__rpow__": (("int64",), "integers take no negative exponents"),
     "scatter": (WHOLE, "there is no reduce"),
-    "prod": (("bool",), "the product along an axis is an integer"),
     "nn.functional.cosine_embedding_loss": (WHOLE, NO_INTEGERS),
     **{
         "nn.functional." + name: (("int64",), NO_INTEGERS)
-        for name in "avg_pool1d avg_pool2d max_pool2d conv1d conv2d conv_transpose1d conv_transpose2d linear".split()
+        for name in (
+            "avg_pool1d avg_pool2d avg_pool3d max_pool2d conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear"
+        ).split()
     },
-    **{name: (("bool",), NO_BOOLS) for name in "clamp_max clamp_min outer kron square index_add index_put scatter_add".split()},
+    **{name: (("bool",), NO_BOOLS) for name in "addr put scatter_reduce.sum scatter_reduce.prod clamp_max clamp_min outer kron square index_add index_put scatter_add".split()},
 }
 
 
@@ -140,9 +154,10 @@ def check(op, sample):
     got = flat(function(op)(a, *b, **c))
     assert len(got) == len(want)
     if op.name in SIGNS:
-        if op.name == "linalg.svd":  # what full_matrices adds is arbitrary
+        if "svd" in op.name:  # what full matrices add is arbitrary
             k = want[1].shape[-1]
-            got, want = ([u[..., :k], s, v[..., :k, :]] for u, s, v in (got, want))
+            rows = (slice(k), slice(None)) if op.name == "linalg.svd" else (slice(None), slice(k))
+            got, want = ([u[..., :k], s, v[(..., *rows)]] for u, s, v in (got, want))
         got, want = [g.abs() for g in got], [w.abs() for w in want]
     theirs, our = 0, 0
     for g, w in zip(got, want):

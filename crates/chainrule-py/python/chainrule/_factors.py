@@ -253,9 +253,10 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers of each element from 0 up to, without, `N`, a row each."""
+    x = x if x.ndim else x.unsqueeze(0)
     count = x.shape[-1] if N is None else N
-    if count < 0 or x.ndim < 1:
-        raise ValueError(f"vander: shape {tuple(x.shape)}, N={count}: a vector is needed, and N from 0")
+    if count < 0:
+        raise ValueError(f"vander: N={count}: N must not be negative")
     first = _c._full((*x.shape, 1), 1, x.dtype)
     if count < 2:
         return first[..., :count]

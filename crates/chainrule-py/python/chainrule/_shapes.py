@@ -459,6 +459,8 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     lead = self.ndim - len(want)
     if lead < 0 or any(m not in (1, n) for m, n in zip(want, self.shape[lead:])):
         raise ValueError(f"sum_to_size: shape {tuple(self.shape)} is no stretched {want}")
+    if not want:
+        return self.sum()
     axes = [*range(lead), *(lead + i for i, m in enumerate(want) if m == 1 != self.shape[lead + i])]
     return (self.sum(axes, True) if axes else self).reshape(want)
 

@@ -61,6 +61,8 @@ psi = digamma
 
 def polygamma(n: int, input: TensorLike) -> Tensor:
     """The n-th derivative of `digamma`. Gradient: `g polygamma(n + 1, x)`."""
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"polygamma: n, the first argument, must be an int, not {type(n).__name__}; call polygamma(n, input) or input.polygamma(n)")
     if n < 0:
         raise ValueError(f"polygamma: n must not be negative, got {n}")
     return _custom("polygamma", lambda x: _values.polygamma(n, x), lambda x, _: polygamma(n + 1, x), input)

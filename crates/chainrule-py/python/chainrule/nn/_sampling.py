@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -132,15 +134,15 @@ def grid_sample(
     """Images `[batch, channels, height, width]` read at positions `[batch, h, w, 2]` from -1 to 1,
     the column first; or volumes.
 
-    Modes are 'bilinear', 'nearest' and, of images, 'bicubic'; positions outside are read as 0, at
-    the border or
-    reflected, as `padding_mode` says: 'zeros', 'border' or 'reflection'.
+    Modes are 'bilinear', 'nearest' and 'bicubic', of volumes along three axes; positions outside
+    are read as 0, at the border or reflected, as `padding_mode` says: 'zeros', 'border' or
+    'reflection'.
     """
     axes = input.ndim - 2
     if axes not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != axes or grid.shape[0] != input.shape[0]:
         raise ValueError(f"grid_sample: input of shape {tuple(input.shape)} and grid of shape {tuple(grid.shape)} do not go together")
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and axes == 3):
-        raise ValueError(f"grid_sample: mode is 'bilinear', 'nearest' or, of images, 'bicubic', not {mode!r}")
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(f"grid_sample: mode is 'bilinear', 'nearest' or 'bicubic', not {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(f"grid_sample: padding_mode is 'zeros', 'border' or 'reflection', not {padding_mode!r}")
     sizes, corners = [int(n) for n in input.shape[2:]], bool(align_corners)
@@ -149,7 +151,7 @@ def grid_sample(
     points = grid.reshape(batch, math.prod(grid.shape[1:-1]), axes)
     at = [_unscaled(points[:, :, axes - 1 - i], n, corners) for i, n in enumerate(sizes)]
     if mode == "bicubic":
-        out = _bicubic(flat, sizes, at, padding_mode, corners)
+        out = _cubic_read(flat, sizes, at, padding_mode, corners)
     else:
         at = [_within(x, n, padding_mode, corners) for x, n in zip(at, sizes)]
         out = _read(flat, sizes, [x.detach().round() for x in at]) if mode == "nearest" else _linear(flat, sizes, at)
@@ -183,13 +185,14 @@ def _cubic_shares(t: Tensor) -> list[Tensor]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _bicubic(flat: Tensor, sizes: Sequence[int], at: Sequence[Tensor], padding: str, corners: bool) -> Tensor:
+def _cubic_read(flat: Tensor, sizes: Sequence[int], at: Sequence[Tensor], padding: str, corners: bool) -> Tensor:
     low = [x.detach().floor() for x in at]
     shares = [_cubic_shares(x - f) for x, f in zip(at, low)]
     out: Any = None
-    for i, j in itertools.product(range(4), repeat=2):
-        places = [_within(f + (k - 1), n, padding, corners) for f, k, n in zip(low, (i, j), sizes)]
-        part = _read(flat, sizes, [p.trunc() for p in places]) * (shares[0][i] * shares[1][j]).unsqueeze(1)
+    for corner in itertools.product(range(4), repeat=len(sizes)):
+        places = [_within(f + (k - 1), n, padding, corners) for f, k, n in zip(low, corner, sizes)]
+        weight = functools.reduce(operator.mul, [share[k] for share, k in zip(shares, corner)])
+        part = _read(flat, sizes, [p.trunc() for p in places]) * weight.unsqueeze(1)
         out = part if out is None else out + part
     return out  # type: ignore[no-any-return]
 

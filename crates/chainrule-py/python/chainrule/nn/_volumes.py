@@ -26,6 +26,8 @@ def _threes(x: Sizes) -> list[int]:
 def _batched(op: str, input: Tensor, axes: int) -> tuple[Tensor, bool]:
     if input.ndim not in (axes + 1, axes + 2):
         raise ValueError(f"{op}: shape {tuple(input.shape)}: {axes + 2} axes are needed, or {axes + 1} without a batch")
+    if not input.is_floating_point() and not op.endswith("max_pool3d"):
+        raise TypeError(f"{op}: dtype {input.dtype}: defined for floats; convert with .float() first")
     return (input, True) if input.ndim == axes + 2 else (input.unsqueeze(0), False)
 
 
