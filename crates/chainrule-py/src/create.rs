@@ -4,11 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use chainrule::rng::{self, GeneratorState};
 use chainrule::{DType, Generator, Indexing, Tensor};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::args::{DTypeArg, Operand, ShapeArg, default_float};
+use crate::complex;
 use crate::error::{room, run};
 use crate::interchange::tensor_of;
 use crate::tensor::{PyTensor, copied};
@@ -196,18 +198,25 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
 #[pyo3(signature = (data, dtype=None, requires_grad=false, device=None))]
 pub fn tensor(
     data: &Bound<'_, PyAny>,
-    dtype: Option<DTypeArg>,
+    dtype: Option<&Bound<'_, PyAny>>,
     requires_grad: bool,
     device: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyTensor> {
+) -> PyResult<Py<PyAny>> {
     if let Some(device) = device
         && !device.str()?.to_cow()?.starts_with("cpu")
     {
         let why = format!("there is one device, the processor ('cpu'), not {device}");
         return Err(PyValueError::new_err(why));
     }
-    let t = from_data(data, dtype.map(|d| d.0))?;
-    leaf(t, requires_grad)
+    let py = data.py();
+    let real = match dtype {
+        None => from_data(data, None),
+        Some(d) => d.extract::<DTypeArg>().and_then(|d| from_data(data, Some(d.0))),
+    };
+    match real {
+        Ok(t) => leaf(t, requires_grad)?.into_py_any(py),
+        Err(error) => complex::tensor(error, data, dtype, requires_grad),
+    }
 }
 
 fn leaf(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {

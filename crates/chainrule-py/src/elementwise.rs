@@ -2,10 +2,12 @@
 
 use chainrule::ops::binding::{meet, or_of_bools};
 use chainrule::{Result, Tensor};
+use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 
 use crate::args::{Operand, default_float};
+use crate::complex::{self, Other};
 use crate::error::run;
 use crate::tensor::{PyTensor, work};
 
@@ -97,8 +99,14 @@ macro_rules! binary {
     ($($name:ident $try_name:ident,)*) => {
         #[pymethods]
         impl PyTensor {
-            $(fn $name(&self, py: Python<'_>, other: Operand) -> PyResult<PyTensor> {
-                two(py, self, other, |a, b| a.$try_name(b))
+            $(fn $name(slf: &Bound<'_, Self>, other: Other<'_>) -> PyResult<Py<PyAny>> {
+                let py = slf.py();
+                match other {
+                    Other::Real(other) => {
+                        two(py, slf.get(), other, |a, b| a.$try_name(b))?.into_py_any(py)
+                    }
+                    Other::Complex(other) => complex::operator(stringify!($name), slf, &other),
+                }
             })*
         }
     };
@@ -114,8 +122,14 @@ macro_rules! right {
     ($($name:ident $try_name:ident,)*) => {
         #[pymethods]
         impl PyTensor {
-            $(fn $name(&self, py: Python<'_>, other: Operand) -> PyResult<PyTensor> {
-                reversed(py, self, other, |a, b| a.$try_name(b))
+            $(fn $name(slf: &Bound<'_, Self>, other: Other<'_>) -> PyResult<Py<PyAny>> {
+                let py = slf.py();
+                match other {
+                    Other::Real(other) => {
+                        reversed(py, slf.get(), other, |a, b| a.$try_name(b))?.into_py_any(py)
+                    }
+                    Other::Complex(other) => complex::operator(stringify!($name), slf, &other),
+                }
             })*
         }
     };
@@ -131,7 +145,8 @@ macro_rules! in_place {
     ($($name:ident $try_name:ident,)*) => {
         #[pymethods]
         impl PyTensor {
-            $(fn $name(slf: &Bound<'_, Self>, py: Python<'_>, other: Operand) -> PyResult<()> {
+            $(fn $name(slf: &Bound<'_, Self>, py: Python<'_>, other: Other<'_>) -> PyResult<()> {
+                let other = other.real(stringify!($name), slf.get())?;
                 let new = two(py, slf.get(), other, |a, b| a.$try_name(b))?;
                 PyTensor::assign(slf, new.tensor())
             })*
@@ -156,32 +171,39 @@ fn power(py: Python<'_>, x: &PyTensor, exponent: Operand) -> PyResult<PyTensor> 
 #[pymethods]
 impl PyTensor {
     fn __pow__(
-        &self,
-        py: Python<'_>,
-        exponent: Operand,
+        slf: &Bound<'_, Self>,
+        exponent: Other<'_>,
         modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTensor> {
-        let _ = modulo;
-        power(py, self, exponent)
+    ) -> PyResult<Py<PyAny>> {
+        let (py, _) = (slf.py(), modulo);
+        match exponent {
+            Other::Real(exponent) => power(py, slf.get(), exponent)?.into_py_any(py),
+            Other::Complex(exponent) => complex::operator("__pow__", slf, &exponent),
+        }
     }
 
     fn __rpow__(
-        &self,
-        py: Python<'_>,
-        base: Operand,
+        slf: &Bound<'_, Self>,
+        base: Other<'_>,
         modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTensor> {
-        let _ = modulo;
-        reversed(py, self, base, |a, b| a.try_pow(b))
+    ) -> PyResult<Py<PyAny>> {
+        let (py, _) = (slf.py(), modulo);
+        match base {
+            Other::Real(base) => {
+                reversed(py, slf.get(), base, |a, b| a.try_pow(b))?.into_py_any(py)
+            }
+            Other::Complex(base) => complex::operator("__rpow__", slf, &base),
+        }
     }
 
     fn __ipow__(
         slf: &Bound<'_, Self>,
         py: Python<'_>,
-        exponent: Operand,
+        exponent: Other<'_>,
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = modulo;
+        let exponent = exponent.real("__ipow__", slf.get())?;
         let new = power(py, slf.get(), exponent)?;
         PyTensor::assign(slf, new.tensor())
     }
@@ -190,15 +212,31 @@ impl PyTensor {
         slf
     }
 
-    fn __richcmp__(&self, py: Python<'_>, other: Operand, how: CompareOp) -> PyResult<PyTensor> {
-        two(py, self, other, |a, b| match how {
+    fn __richcmp__(slf: &Bound<'_, Self>, other: Other<'_>, how: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let other = match other {
+            Other::Real(other) => other,
+            Other::Complex(other) => {
+                let name = match how {
+                    CompareOp::Eq => "__eq__",
+                    CompareOp::Ne => "__ne__",
+                    CompareOp::Lt => "__lt__",
+                    CompareOp::Le => "__le__",
+                    CompareOp::Gt => "__gt__",
+                    CompareOp::Ge => "__ge__",
+                };
+                return complex::operator(name, slf, &other);
+            }
+        };
+        let out = two(py, slf.get(), other, |a, b| match how {
             CompareOp::Lt => a.try_lt(b),
             CompareOp::Le => a.try_le(b),
             CompareOp::Eq => a.try_eq(b),
             CompareOp::Ne => a.try_ne(b),
             CompareOp::Gt => a.try_gt(b),
             CompareOp::Ge => a.try_ge(b),
-        })
+        });
+        out?.into_py_any(py)
     }
 
     fn __matmul__(&self, py: Python<'_>, other: Operand) -> PyResult<PyTensor> {

@@ -14,6 +14,7 @@
 
 mod alias;
 mod args;
+mod complex;
 mod create;
 mod derive;
 mod diagnose;

@@ -230,6 +230,34 @@ impl Point {
         own: Option<Borrowed<'_, 'py, PyAny>>,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.of_real(py, own, given).or_else(|error| self.of_complex(py, error, own, given))
+    }
+
+    /// The call with the method of complex tensors, if an argument is complex; else the error.
+    fn of_complex<'py>(
+        &self,
+        py: Python<'py>,
+        error: PyErr,
+        own: Option<Borrowed<'_, 'py, PyAny>>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.way == Way::InPlace {
+            return Err(error);
+        }
+        let args = own.iter().chain(given.args).map(|x| (**x).clone()).collect();
+        let named = PyDict::new(py);
+        for (name, value) in given.names.iter().flat_map(|n| n.iter()).zip(given.named) {
+            named.set_item(name, value)?;
+        }
+        crate::complex::instead(error, self.binding.name, args, named)
+    }
+
+    fn of_real<'py>(
+        &self,
+        py: Python<'py>,
+        own: Option<Borrowed<'_, 'py, PyAny>>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match self.way {
             Way::Forward => self.forward(py, given),
             Way::Method | Way::InPlace => {

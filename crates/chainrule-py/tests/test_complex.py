@@ -2,6 +2,7 @@
 
 import copy
 import io
+import operator
 import pickle
 
 import chainrule as cr
@@ -401,3 +402,58 @@ def test_linear_algebra_beside_torch(name):
         out.append((loss.detach().numpy(), A.grad.resolve_conj().numpy()))
     close(out[1][0], out[0][0], 1e-9)
     close(out[1][1], out[0][1], 1e-9)
+
+
+def test_real_tensors_beside_complex_numbers():
+    a, i = np.array([1.0, 2.0]), np.array([1, 2])
+    for dtype in (cr.float32, cr.float64):
+        x = cr.tensor(a, dtype=dtype)
+        wanted = cr.complex64 if dtype == cr.float32 else cr.complex128
+        for got, want in [
+            (x + 1j, a + 1j), (1j - x, 1j - a), (x * 2j, a * 2j), (2j / x, 2j / a), (x / 1j, a / 1j), (x**1j, a**1j), (1j**x, 1j**a),
+            (cr.add(x, 1j), a + 1j), (cr.mul(2j, x), a * 2j), (x - np.complex64(1j), a - 1j),
+        ]:
+            assert got.dtype == wanted
+            close(got.numpy(), want.astype(wanted.name), 1e-6)
+        assert (x == 1 + 0j).tolist() == [True, False] and (x != 1j).tolist() == [True, True] and (2 + 0j == x).tolist() == [False, True]
+    assert (cr.tensor(i) * 1j).dtype == cr.complex64
+    close((cr.tensor(i) * 1j).numpy(), (i * 1j).astype(np.complex64))
+    x = cr.tensor(a, requires_grad=True)
+    z = cr.exp(1j * x)
+    (z.imag.sum() + cr.abs(z).sum()).backward()
+    close(x.grad.numpy(), np.cos(a).astype(x.grad.dtype.name), 1e-6)
+    for f in (lambda: x < 1j, lambda: x & 1j, lambda: cr.maximum(x, 1j), lambda: x.detach().add_(1j)):
+        with pytest.raises(TypeError) as caught:
+            f()
+        assert "\n" not in str(caught.value)
+    x = cr.tensor(a)
+    for name in ("iadd", "isub", "imul", "itruediv", "ipow"):
+        with pytest.raises(TypeError, match=f"{name}: a complex result does not fit into a tensor of float64"):
+            getattr(operator, name)(x, 1j)
+
+
+def test_tensors_of_complex_numbers():
+    for data in (1j, [1j, 2.0], [[1, 2j], [3.5, True]], np.array([1j]), (1 + 2j, 3)):
+        want = np.asarray(data)
+        z = cr.tensor(data)
+        assert z.dtype == (cr.complex128 if isinstance(data, np.ndarray) else cr.complex64) and tuple(z.shape) == want.shape
+        close(z.numpy(), want.astype(z.dtype.name))
+    z = cr.tensor([1.0, 2.0], dtype=cr.complex128, requires_grad=True)
+    (z * z.conj()).real.sum().backward()
+    assert z.dtype == cr.complex128 and z.grad.tolist() == [2, 4]
+    with pytest.raises(TypeError):
+        cr.tensor([1j], dtype=cr.float32)
+    with pytest.raises(ValueError, match="cpu"):
+        cr.tensor([1j], device="cuda")
+
+
+def test_functions_take_complex_tensors():
+    x = array(4)
+    z = cr.asarray(x)
+    for name in "exp log sin cos tan sinh cosh tanh sqrt square reciprocal angle abs negative conj sum prod mean cumsum flip".split():
+        args = (0,) if name in ("cumsum", "flip") else ()
+        close(getattr(cr, name)(z, *args).numpy(), np.asarray(getattr(np, name)(x, *args)), 1e-6)
+    close(cr.matmul(z, z).numpy(), np.asarray(x @ x))
+    close(cr.outer(input=z, vec2=z).numpy(), np.outer(x, x))
+    with pytest.raises(TypeError, match="maximum"):
+        cr.maximum(z, z)

@@ -238,6 +238,11 @@ def var_mean(
     return input.var(dim, unbiased, keepdim, correction=correction), input.mean(dim, keepdim=keepdim)
 
 
+def detach(input: Tensor) -> Tensor:
+    """The same values without the tape: a view of the same memory."""
+    return input.detach()
+
+
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -290,6 +295,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 
 __all__ = [
     "ValuesIndices", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cat", "cdist", "clone", "concat", "concatenate",
-    "cross", "dist", "einsum", "equal", "histc", "histogram", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "multinomial",
+    "cross", "detach", "dist", "einsum", "equal", "histc", "histogram", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "multinomial",
     "numel", "result_type", "searchsorted", "stack", "std_mean", "tensordot", "var_mean", "vstack", "where",
 ]

@@ -83,6 +83,38 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Complex
     return out.requires_grad_() if requires_grad else out
 
 
+def has_complex(data: Any, dtype: Any) -> bool:
+    """Whether a tensor of these data, or of this dtype, is complex."""
+    return _dtype.named(dtype) is not None or (dtype is None and is_of_complex(data))
+
+
+def of_operator(name: str, x: Tensor, other: Any) -> Any:
+    """`x.name(other)` of a real tensor and a complex number or array."""
+    method = getattr(_of_any(x), name, None)
+    if method is None:
+        raise refused(name.strip("_"), "a complex number")
+    return method(other)
+
+
+def of_function(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A function with complex arguments, as the method of the first one."""
+    if not args:
+        args = (named.pop("input"),) if "input" in named else args
+    method = getattr(_of_any(args[0]), name, None) if args else None
+    if method is None:
+        raise refused(name, "complex tensors")
+    return method(*args[1:], **named)
+
+
+def _of_any(x: Any) -> ComplexTensor:
+    """A complex tensor, a real one, an array or a number as a complex tensor, on the tape."""
+    if isinstance(x, ComplexTensor):
+        return x
+    if isinstance(x, Tensor):
+        return of_real(x, None if x.is_floating_point() else _dtype.of_part(_c.get_default_dtype()))
+    return tensor(x)
+
+
 def instead(data: Any, dtype: Any) -> ComplexTensor:
     """`tensor`, where the data or the dtype are complex; else the error that is being handled."""
     if _dtype.named(dtype) is None and not is_of_complex(data):

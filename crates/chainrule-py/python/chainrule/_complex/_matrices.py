@@ -148,9 +148,9 @@ class Matrices(Reductions):
         """Real numbers as diagonal matrices of this dtype."""
         return self._lifted(values.diag_embed())._to_dtype(self.dtype)
 
-    def outer(self: C, other: Any) -> C:
+    def outer(self: C, vec2: Any) -> C:
         """All products of two vectors."""
-        return self.unsqueeze(-1) * self._lifted(other).unsqueeze(0)
+        return self.unsqueeze(-1) * self._lifted(vec2).unsqueeze(0)
 
     def vdot(self: C, other: Any) -> C:
         """The sum of the products of the conjugates with another vector."""

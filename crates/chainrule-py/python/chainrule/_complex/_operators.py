@@ -59,6 +59,10 @@ class Operators(Base):
             return self * self if exponent == 2 else self.clone()
         return _rules.raised(*self._both(exponent))  # type: ignore[no-any-return]
 
+    def lerp(self: C, end: Any, weight: Any) -> C:
+        """`z + weight (end - z)`."""
+        return self.add((self._lifted(end) - self) * weight)
+
     def clone(self: C) -> C:
         """A copy, recorded on the tape."""
         return self._like(self._data.clone())
