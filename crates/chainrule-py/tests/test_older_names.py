@@ -23,7 +23,7 @@ def test_typed_constructors():
 @pytest.mark.parametrize("call, words", [
     (lambda: cr.cuda.FloatTensor(2), "one device"), (lambda: cr.cuda.ByteTensor([1]), "one device"),
     (lambda: cr.ones(1).to("complex32"), "one device"), (lambda: cr.zeros(2, dtype="complex32"), "no dtype"),
-    (lambda: cr.tensor([1j]), "complex"), (lambda: cr.ones(1).cuda(), "one device"), (lambda: cr.device("cuda"), "one device"),
+    (lambda: cr.tensor([1j], dtype="float32"), "complex"), (lambda: cr.ones(1).cuda(), "one device"), (lambda: cr.device("cuda"), "one device"),
     (lambda: cr.jit.script(abs), "use chainrule.compile"), (lambda: cr.FloatTensor(cr.tensor([1])), "int64 is not taken"),
     (lambda: cr.ones(1).type(cr.cuda.FloatTensor), "one device"), (lambda: cr.cuda.synchronize(), "one device"),
     (lambda: cr.iinfo(cr.float32), "use finfo"), (lambda: Variable([1]), "a tensor is needed"),
