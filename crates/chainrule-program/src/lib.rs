@@ -186,6 +186,19 @@ impl Program {
         self.outputs.iter().map(|o| o.id)
     }
 
+    /// The results of a run with their names, in order.
+    #[doc(hidden)]
+    pub fn named_results(&self) -> impl Iterator<Item = (&str, Id)> {
+        self.outputs.iter().map(|o| (o.name.as_str(), o.id))
+    }
+
+    /// For each cell its value when a run begins, the one when it ends if that is another, and
+    /// whether it was trained at the time of the trace.
+    #[doc(hidden)]
+    pub fn states(&self) -> impl Iterator<Item = (Id, Option<Id>, bool)> {
+        self.cells.iter().map(|c| (c.read, c.write, c.trained))
+    }
+
     /// The leaf that is the cell of this number.
     #[doc(hidden)]
     pub fn leaf(&self, cell: usize) -> &std::sync::Arc<crate::tensor::node::Leaf> {

@@ -307,6 +307,30 @@ impl PyProgram {
         all.iter().map(stacked).collect()
     }
 
+    /// Writes the program as an ONNX model; with another of another size of the batch, as one for
+    /// any. The names of its inputs and outputs.
+    #[pyo3(signature = (path, resized=None))]
+    fn to_onnx(
+        &self,
+        py: Python<'_>,
+        path: std::path::PathBuf,
+        resized: Option<Bound<'_, PyProgram>>,
+    ) -> PyResult<(Vec<String>, Vec<String>)> {
+        let other = resized.map(|o| o.get().read().program().clone());
+        let own = self.read().program().clone();
+        py.detach(|| {
+            run(|| {
+                let model = match other {
+                    Some(other) => chainrule::onnx::export_batched(&own, &other)?,
+                    None => chainrule::onnx::export(&own)?,
+                };
+                model.write(path)?;
+                let all = |names: Vec<&str>| names.into_iter().map(str::to_string).collect();
+                Ok((all(model.inputs()), all(model.outputs())))
+            })
+        })
+    }
+
     /// The program as the text of a NumPy script that runs on its own.
     fn to_python(&self) -> PyResult<String> {
         run(|| self.read().program().to_python())

@@ -60,6 +60,8 @@ pub mod diagnose {
 }
 #[cfg(feature = "monitor")]
 pub use chainrule_monitor as monitor;
+#[cfg(feature = "onnx")]
+pub use chainrule_onnx as onnx;
 #[cfg(feature = "program")]
 pub use chainrule_program as program;
 #[cfg(feature = "train")]
@@ -123,6 +125,7 @@ mod book {
         explain "explain.md",
         studio "studio.md",
         files "files.md",
+        onnx_page "onnx.md",
         training "training.md",
         python "python.md",
         speed "speed.md",

@@ -26,7 +26,7 @@ impl Use<'_> {
         self.fill(&form)
     }
 
-    fn fill(&self, form: &str) -> Option<String> {
+    pub(super) fn fill(&self, form: &str) -> Option<String> {
         let mut out = String::new();
         let mut rest = form;
         while let Some(open) = rest.find('{') {

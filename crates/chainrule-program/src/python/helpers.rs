@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-const FILES: [&str; 4] = [
+pub(super) const FILES: [&str; 4] = [
     include_str!("helpers_math.py"),
     include_str!("helpers_arrays.py"),
     include_str!("helpers_layers.py"),

@@ -106,6 +106,31 @@ impl Program {
         Ok(out)
     }
 
+    /// The NumPy form of an instruction with these operands, which are names; fresh random numbers
+    /// where it draws.
+    #[doc(hidden)]
+    pub fn numpy_form(&self, instruction: &Instruction, operands: &[String]) -> Option<String> {
+        let op = &*instruction.op;
+        let written = Use {
+            op,
+            params: op.parameters(),
+            inputs: operands.to_vec(),
+            metas: instruction.inputs.iter().map(|id| self.info(*id).meta).collect(),
+            meta: self.info(instruction.result()).meta,
+            result: String::new(),
+        };
+        match op.generator() {
+            Some(_) => written.fill(&op.numpy()?),
+            None => written.expression(),
+        }
+    }
+
+    /// The Python files of the functions that forms call.
+    #[doc(hidden)]
+    pub fn numpy_functions() -> [&'static str; 4] {
+        helpers::FILES
+    }
+
     /// Whether random numbers are drawn.
     fn draws(&self) -> bool {
         self.instructions.iter().any(|i| i.op.generator().is_some())

@@ -86,7 +86,7 @@ for _part in (_elements, _products, _shapes):
 _attach_switches()
 globals().update(_typed(False))
 
-_LAZY = ("array_api", "bench", "check", "display", "einops", "plots", "progress", "torch", "train")
+_LAZY = ("array_api", "bench", "check", "display", "einops", "onnx", "plots", "progress", "torch", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,197 @@
+//! A graph in the making: nodes, constants, and the type of each value.
+
+use std::collections::{HashMap, HashSet};
+
+use chainrule_core::dtype::DType;
+use prost::Message as _;
+
+use crate::proto::*;
+
+/// The largest constant of a graph's own, in elements: larger ones would be written out in full.
+const MOST: i64 = 1 << 28;
+
+/// A value of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Array {
+    pub name: String,
+    pub dtype: DType,
+    pub dims: Vec<i64>,
+    /// Whether it was made a number of Python, which takes the dtype of what it meets.
+    pub weak: bool,
+}
+
+impl Array {
+    pub fn rank(&self) -> i64 {
+        self.dims.len() as i64
+    }
+
+    pub fn size(&self) -> i64 {
+        self.dims.iter().product()
+    }
+}
+
+/// A parameter of a node.
+pub(crate) enum Attr {
+    Int(i64),
+    Text(&'static str),
+    Ints(Vec<i64>),
+}
+
+/// Nodes and constants so far.
+#[derive(Default)]
+pub(crate) struct Graph {
+    pub nodes: Vec<NodeProto>,
+    pub constants: Vec<TensorProto>,
+    known: HashMap<Vec<u8>, String>,
+    names: HashSet<String>,
+    /// Beginning of the names of new nodes.
+    pub scope: String,
+}
+
+/// ONNX's number of a dtype.
+pub(crate) fn number(dtype: DType) -> i32 {
+    match dtype {
+        DType::F32 => 1,
+        DType::U8 => 2,
+        DType::I8 => 3,
+        DType::U16 => 4,
+        DType::I16 => 5,
+        DType::I32 => 6,
+        DType::I64 => 7,
+        DType::Bool => 9,
+        DType::F16 => 10,
+        DType::F64 => 11,
+        DType::U32 => 12,
+        DType::U64 => 13,
+        DType::BF16 => 16,
+    }
+}
+
+/// The declaration of a value.
+pub(crate) fn declared(name: &str, dtype: DType, dims: Vec<DimProto>) -> ValueInfoProto {
+    let shape = Some(ShapeProto { dim: dims });
+    let tensor_type = Some(TensorTypeProto { elem_type: Some(number(dtype)), shape });
+    ValueInfoProto { name: Some(name.to_string()), r#type: Some(TypeProto { tensor_type }) }
+}
+
+/// Sizes that are numbers.
+pub(crate) fn fixed(dims: &[i64]) -> Vec<DimProto> {
+    dims.iter().map(|&d| DimProto { dim_value: Some(d), dim_param: None }).collect()
+}
+
+impl Graph {
+    /// A name that no value has yet.
+    pub fn fresh(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
+        let mut n = 1;
+        while !self.names.insert(name.clone()) {
+            n += 1;
+            name = format!("{wanted}.{n}");
+        }
+        name
+    }
+
+    /// A node of one result, whose type the caller knows.
+    pub fn node(
+        &mut self,
+        op: &str,
+        inputs: &[&Array],
+        attrs: Vec<(&str, Attr)>,
+        dtype: DType,
+        dims: Vec<i64>,
+    ) -> Array {
+        let names = inputs.iter().map(|a| a.name.clone()).collect();
+        let out = self.fresh(&format!("{}/{op}", self.scope));
+        self.nodes.push(NodeProto {
+            input: names,
+            output: vec![out.clone()],
+            name: Some(out.clone()),
+            op_type: Some(op.to_string()),
+            attribute: attrs.into_iter().map(|(name, attr)| attribute(name, attr)).collect(),
+        });
+        Array { name: out, dtype, dims, weak: false }
+    }
+
+    /// Another result of the last node.
+    pub fn beside(&mut self, dtype: DType, dims: Vec<i64>) -> Array {
+        let name = self.fresh(&format!("{}/beside", self.scope));
+        if let Some(node) = self.nodes.last_mut() {
+            node.output.push(name.clone());
+        }
+        Array { name, dtype, dims, weak: false }
+    }
+
+    /// The constant of these bytes, which is written once.
+    pub fn constant(&mut self, dtype: DType, dims: &[i64], bytes: Vec<u8>) -> Array {
+        let proto = TensorProto {
+            dims: dims.to_vec(),
+            data_type: Some(number(dtype)),
+            raw_data: Some(bytes),
+            ..TensorProto::default()
+        };
+        let key = proto.encode_to_vec();
+        let name = match self.known.get(&key) {
+            Some(name) => name.clone(),
+            None => {
+                let name = self.fresh(&format!("constant_{}", self.constants.len()));
+                self.constants.push(TensorProto { name: Some(name.clone()), ..proto });
+                self.known.insert(key, name.clone());
+                name
+            }
+        };
+        Array { name, dtype, dims: dims.to_vec(), weak: false }
+    }
+
+    /// A row of integers.
+    pub fn ints(&mut self, values: &[i64]) -> Array {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.constant(DType::I64, &[values.len() as i64], bytes)
+    }
+
+    /// A number without axes.
+    pub fn scalar(&mut self, dtype: DType, x: f64) -> Array {
+        let bytes = match dtype {
+            DType::F64 => x.to_le_bytes().to_vec(),
+            DType::I64 => (x as i64).to_le_bytes().to_vec(),
+            DType::Bool => vec![u8::from(x != 0.0)],
+            _ => (x as f32).to_le_bytes().to_vec(),
+        };
+        self.constant(dtype, &[], bytes)
+    }
+
+    /// The same number everywhere.
+    pub fn full(&mut self, dtype: DType, dims: &[i64], x: f64) -> Option<Array> {
+        let size = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
+        if size > MOST {
+            return None;
+        }
+        let one = self.scalar(dtype, x);
+        if dims.is_empty() {
+            return Some(one);
+        }
+        let shape = self.ints(dims);
+        Some(self.node("Expand", &[&one, &shape], vec![], dtype, dims.to_vec()))
+    }
+
+    /// Gives the result of a node made since `from` another name, if it is one.
+    pub fn rename(&mut self, array: &mut Array, from: usize, wanted: &str) {
+        let made = |n: &NodeProto| n.output.contains(&array.name);
+        let Some(at) = self.nodes.iter().rposition(made).filter(|at| *at >= from) else { return };
+        let name = self.fresh(wanted);
+        let old = std::mem::replace(&mut array.name, name.clone());
+        let node = &mut self.nodes[at];
+        node.output.iter_mut().filter(|o| **o == old).for_each(|o| o.clone_from(&name));
+        for node in &mut self.nodes[at + 1..] {
+            node.input.iter_mut().filter(|i| **i == old).for_each(|i| i.clone_from(&name));
+        }
+    }
+}
+
+fn attribute(name: &str, attr: Attr) -> AttributeProto {
+    let empty = AttributeProto { name: Some(name.to_string()), ..AttributeProto::default() };
+    match attr {
+        Attr::Int(i) => AttributeProto { i: Some(i), r#type: Some(2), ..empty },
+        Attr::Text(s) => AttributeProto { s: Some(s.into()), r#type: Some(3), ..empty },
+        Attr::Ints(ints) => AttributeProto { ints, r#type: Some(7), ..empty },
+    }
+}

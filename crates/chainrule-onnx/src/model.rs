@@ -1,0 +1,98 @@
+//! A finished model.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use chainrule_core::error::{Error, Result};
+use prost::Message as _;
+
+use crate::proto::{EntryProto, ModelProto};
+
+/// Bytes of a file from which on the elements go into another: a message holds no 2 GB.
+const LARGEST: usize = 2_000_000_000;
+
+/// Elements of fewer bytes stay in the file.
+const SMALL: usize = 1024;
+
+/// An ONNX model; made by [`export`](crate::export).
+pub struct Model(pub(crate) ModelProto);
+
+impl Model {
+    /// The names of the inputs.
+    pub fn inputs(&self) -> Vec<&str> {
+        let inputs = self.0.graph.iter().flat_map(|g| &g.input);
+        inputs.filter_map(|v| v.name.as_deref()).collect()
+    }
+
+    /// The names of the outputs.
+    pub fn outputs(&self) -> Vec<&str> {
+        let outputs = self.0.graph.iter().flat_map(|g| &g.output);
+        outputs.filter_map(|v| v.name.as_deref()).collect()
+    }
+
+    /// The op of each node.
+    pub fn ops(&self) -> Vec<&str> {
+        let nodes = self.0.graph.iter().flat_map(|g| &g.node);
+        nodes.filter_map(|n| n.op_type.as_deref()).collect()
+    }
+
+    /// The model as the bytes of a file, with all elements inside.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.encode_to_vec()
+    }
+
+    /// Writes the model as a file, at once: an old one stays until the new one is complete. The
+    /// elements of a model of more than 2 GB go into a file beside it, of the same name with
+    /// `.data` behind, which ONNX finds there.
+    ///
+    /// Errors if a file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.write_up_to(path.as_ref(), LARGEST)
+    }
+
+    /// As [`Model::write`], with another limit.
+    pub(crate) fn write_up_to(&self, path: &Path, largest: usize) -> Result<()> {
+        if self.0.encoded_len() <= largest {
+            return replace(path, |file| file.write_all(&self.to_bytes()));
+        }
+        let mut data = path.as_os_str().to_owned();
+        data.push(".data");
+        let data = Path::new(&data);
+        let name = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut model = self.0.clone();
+        let mut parts = Vec::new();
+        let mut offset = 0;
+        for tensor in model.graph.iter_mut().flat_map(|g| &mut g.initializer) {
+            let Some(bytes) = tensor.raw_data.take_if(|b| b.len() >= SMALL) else { continue };
+            let entries = [
+                ("location", name.clone()),
+                ("offset", offset.to_string()),
+                ("length", bytes.len().to_string()),
+            ];
+            tensor.external_data = entries
+                .map(|(k, v)| EntryProto { key: Some(k.to_string()), value: Some(v) })
+                .to_vec();
+            tensor.data_location = Some(1);
+            offset += bytes.len();
+            parts.push(bytes);
+        }
+        replace(data, |file| parts.iter().try_for_each(|p| file.write_all(p)))?;
+        replace(path, |file| file.write_all(&model.encode_to_vec()))
+    }
+}
+
+/// Writes a file beside the path and moves it there.
+fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> std::io::Result<()>) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        write(&mut file)?;
+        file.sync_all()
+    });
+    let moved = written.and_then(|()| fs::rename(&beside, path));
+    moved.map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        Error::argument("onnx", format!("cannot write {}: {e}", path.display()))
+    })
+}

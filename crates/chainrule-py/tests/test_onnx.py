@@ -1,0 +1,129 @@
+"""ONNX files, run by onnxruntime beside chainrule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import chainrule as cr
+import numpy as np
+import pytest
+from chainrule import nn
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install onnx onnxruntime")
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnx onnxruntime")
+ort.set_default_logger_severity(3)
+
+
+def judged(path: Path) -> Any:
+    """The file, after ONNX's own checks."""
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    return model
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: cr.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: cr.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "adam": lambda p: cr.optim.Adam(p, lr=1e-3),
+    "adamw": lambda p: cr.optim.AdamW(p, lr=1e-3),
+    "rmsprop": lambda p: cr.optim.RMSprop(p, lr=1e-3),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_onnxruntime_trains_as_chainrule_does(name: str, tmp_path: Path) -> None:
+    """200 steps of the names model."""
+    cr.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(27, 10), nn.Flatten(), nn.Linear(30, 100), nn.Tanh(), nn.Linear(100, 27))
+    optimizer = OPTIMIZERS[name](model.parameters())
+
+    def step(x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 27, (200, 32, 3)), rng.integers(0, 27, (200, 32))
+    path = tmp_path / "step.onnx"
+    made = cr.onnx.export(step, (cr.tensor(x[0]), cr.tensor(y[0])), path)
+    file = judged(path)
+    meta = {p.key: json.loads(p.value) for p in file.metadata_props}
+    gradients = meta["chainrule.parameters"]
+    values = {o for n in file.graph.node for o in n.output}
+    assert len(gradients) == 5 and set(gradients.values()) <= values
+    assert gradients.keys() <= meta["chainrule.state"].keys() <= set(made.inputs)
+    session, kept = ort.InferenceSession(path), {}
+    for i in range(200):
+        ours = step(cr.tensor(x[i]), cr.tensor(y[i])).item()
+        out = dict(zip(made.outputs, session.run(None, {"x": x[i], "y": y[i], **kept})))
+        assert abs(ours - out["loss"]) < 1e-5, i
+        kept = {before: out[after] for before, after in meta["chainrule.state"].items()}
+    for before, after in zip(kept, model.parameters()):
+        assert np.abs(kept[before] - after.detach().numpy()).max() < 1e-4
+
+
+class Block(nn.Module):
+    """A block of a transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+        self.rest = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+
+    def forward(self, x: cr.Tensor) -> cr.Tensor:
+        """The block."""
+        h = self.norm(x)
+        x = x + self.attention(h, h, h)[0]
+        return x + self.rest(x)
+
+
+MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3), nn.Softmax(-1)), (5,)),
+    "cnn": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, stride=2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(6, 3)
+        ),
+        (1, 12, 12),
+    ),
+    "transformer": (Block, (6, 16)),
+}
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_give_the_same_values(name: str, batch: bool, tmp_path: Path) -> None:
+    """Values within 1e-5, for every size of the batch where it is open."""
+    cr.manual_seed(0)
+    make, shape = MODELS[name]
+    model, path = make().eval(), tmp_path / "model.onnx"
+    made = cr.onnx.export(model, (cr.randn((4, *shape)),), path, batch=batch)
+    judged(path)
+    session = ort.InferenceSession(path)
+    for rows in (1, 4, 9) if batch else (4,):
+        x = cr.randn((rows, *shape))
+        with cr.no_grad():
+            want = model(x).numpy()
+        (got,) = session.run(None, {made.inputs[0]: x.numpy()})
+        assert got.shape == want.shape and np.abs(got - want).max() < 1e-5
+
+
+def test_an_op_without_a_form_is_named(tmp_path: Path) -> None:
+    """One clear line, and no file."""
+    with pytest.raises(ValueError, match="`cholesky` has no ONNX form"):
+        cr.onnx.export(lambda x: cr.linalg.cholesky(x), (cr.eye(3),), tmp_path / "x.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_argument_twice_and_an_argument_as_a_result(tmp_path: Path) -> None:
+    """Results that are no node of their own have a name each."""
+    made = cr.onnx.export(lambda x: (x * 2, x * 2, x.exp()), (cr.ones(3),), tmp_path / "x.onnx")
+    judged(tmp_path / "x.onnx")
+    out = ort.InferenceSession(tmp_path / "x.onnx").run(None, {"x": np.ones(3, np.float32)})
+    assert len(set(made.outputs)) == 3
+    assert np.allclose(out, [[2] * 3, [2] * 3, [np.e] * 3])
