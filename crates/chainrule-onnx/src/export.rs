@@ -255,9 +255,12 @@ impl Exporter {
             let scope = format!("{}/{}", instruction.phase.name(), info.name);
             self.at.graph.scope = scope;
             let from = self.at.graph.nodes.len();
-            let made = match self.form(program, instruction, &inputs) {
+            let made = match self.empty(program, instruction) {
                 Some(made) => made,
-                None => vec![self.defined(instruction, &inputs)?],
+                None => match self.form(program, instruction, &inputs) {
+                    Some(made) => made,
+                    None => vec![self.defined(instruction, &inputs)?],
+                },
             };
             for (&id, array) in instruction.outputs.iter().zip(made) {
                 let info = &program.infos()[id.index()];
@@ -268,6 +271,17 @@ impl Exporter {
             }
         }
         Ok(())
+    }
+
+    /// The results where none has elements: runtimes differ in what they take then.
+    fn empty(&mut self, program: &Program, instruction: &Instruction) -> Option<Vec<Array>> {
+        let one = |id: &Id| {
+            let meta = &program.infos()[id.index()].meta;
+            let dims: Vec<i64> = meta.shape.iter().map(|d| *d as i64).collect();
+            let is_empty = dims.contains(&0);
+            is_empty.then(|| self.at.graph.constant(meta.dtype, &dims, Vec::new()))
+        };
+        instruction.outputs.iter().map(one).collect()
     }
 
     /// The results by the NumPy form, if that can be read.

@@ -98,7 +98,10 @@ impl Interpreter {
                 let (base, index) = (self.expr(base, scope)?, self.expr(index, scope)?);
                 self.subscript(&base, &index)?
             }
-            Expr::Each(item, target, row) => self.each(item, target, row, scope)?,
+            Expr::Each(item, target, row, test) => {
+                let row = self.expr(row, scope)?;
+                self.each(item, target, &row, test.as_deref(), scope)?
+            }
             Expr::Call(f, args, named) => {
                 let f = self.expr(f, scope)?;
                 let args = self.items(args, scope)?;
@@ -111,13 +114,25 @@ impl Interpreter {
         })
     }
 
-    fn each(&mut self, item: &Expr, target: &Expr, row: &Expr, scope: &Scope) -> Made<Val> {
-        let row = self.expr(row, scope)?;
+    fn each(
+        &mut self,
+        item: &Expr,
+        target: &Expr,
+        row: &Val,
+        test: Option<&Expr>,
+        scope: &Scope,
+    ) -> Made<Val> {
         let mut inner = scope.clone();
         let mut out = Vec::new();
         for v in row.row()? {
             bind(target, v.clone(), &mut inner)?;
-            out.push(self.expr(item, &inner)?);
+            let taken = match test {
+                Some(test) => self.expr(test, &inner)?.truth()?,
+                None => true,
+            };
+            if taken {
+                out.push(self.expr(item, &inner)?);
+            }
         }
         Some(Val::Row(out))
     }

@@ -69,8 +69,9 @@ fn linear_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     let (g, x, weight) = (array(args, 0)?, array(args, 1)?, array(args, 2)?);
     let wants = args.get(3)?.row()?;
     let graph = &mut at.graph;
-    let flat = graph.reshape(&g, &[-1, weight.dims[0]]);
-    let x2 = graph.reshape(&x, &[-1, weight.dims[1]]);
+    let rows = x.dims[..x.dims.len().checked_sub(1)?].iter().product();
+    let flat = graph.reshape(&g, &[rows, weight.dims[0]]);
+    let x2 = graph.reshape(&x, &[rows, weight.dims[1]]);
     let mut out = Vec::new();
     for (i, wanted) in wants.iter().enumerate() {
         if !wanted.truth()? {

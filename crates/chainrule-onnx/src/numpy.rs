@@ -246,6 +246,7 @@ fn elementwise(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val>
             let sum = at.binary("+", a, b)?;
             at.graph.float("Sqrt", &sum)?.into()
         }
+        "np.arctan2" => arctan2(at, first, args.get(1)?)?,
         "np.logaddexp" => {
             let top = call(at, "np.maximum", args, &[])?;
             let d = at.binary("-", first.clone(), args.get(1)?.clone())?;
@@ -286,7 +287,8 @@ fn elementwise(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val>
             at.graph.choose(&apart, &other, &rest)?.into()
         }
         "np.copysign" => {
-            let size = call(at, "np.abs", std::slice::from_ref(first), &[])?;
+            let both = g.together(&[first, args.get(1)?])?;
+            let size: Val = g.unary("Abs", &both[0]).into();
             let back = at.binary("*", size.clone(), Val::Float(-1.0))?;
             // The sign of a zero tells by its reciprocal.
             let one = at.binary("/", Val::Float(1.0), args.get(1)?.clone())?;
@@ -298,7 +300,13 @@ fn elementwise(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val>
         "np.nan_to_num" => {
             let a = g.array(first, None)?;
             let nan = is_nan(at, &a)?;
-            let of = |k: &str| given.get(9, k).cloned().unwrap_or(Val::Float(0.0));
+            let most = if a.dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+            let of = |k: &str| match (given.get(9, k), k) {
+                (Some(Val::None) | None, "posinf") => Val::Float(most),
+                (Some(Val::None) | None, "neginf") => Val::Float(-most),
+                (Some(Val::None) | None, _) => Val::Float(0.0),
+                (Some(v), _) => v.clone(),
+            };
             let mut out = at.graph.choose(&nan.into(), &of("nan"), first)?;
             for (k, inf) in [("posinf", f64::INFINITY), ("neginf", f64::NEG_INFINITY)] {
                 let same = at.binary("==", first.clone(), Val::Float(inf))?;
@@ -316,6 +324,32 @@ fn is_nan(at: &mut Interpreter, a: &Array) -> Option<Array> {
         out.dtype = DType::Bool;
         out
     })
+}
+
+/// The angle of (x, y): the arc tangent of the smaller coordinate over the larger, moved into the
+/// octant where it belongs.
+fn arctan2(at: &mut Interpreter, y: &Val, x: &Val) -> Made<Val> {
+    use std::f64::consts::{FRAC_PI_2, PI};
+    let sizes = [y, x].map(|v| call(at, "np.abs", std::slice::from_ref(v), &[]));
+    let [up, along] = [sizes[0].clone()?, sizes[1].clone()?];
+    let steep = at.binary(">", up.clone(), along.clone())?;
+    let least = at.graph.choose(&steep, &along, &up)?;
+    let most = at.graph.choose(&steep, &up, &along)?;
+    // Equal ones are at 45 degrees, also where both are infinite; at the origin the angle is 0.
+    let same = at.binary("==", up, along)?;
+    let none = at.binary("==", most.clone().into(), Val::Int(0))?;
+    let ratio = at.binary("/", least.into(), most.into())?;
+    let ratio = at.graph.choose(&same, &Val::Float(1.0), &ratio)?;
+    let ratio = at.graph.choose(&none, &Val::Float(0.0), &ratio.into())?;
+    let low: Val = at.graph.float("Atan", &ratio.into())?.into();
+    let high = at.binary("-", Val::Float(FRAC_PI_2), low.clone())?;
+    let angle: Val = at.graph.choose(&steep, &high, &low)?.into();
+    // The sign of a zero counts: it tells by that of a number with it.
+    let one = call(at, "np.copysign", &[Val::Float(1.0), x.clone()], &[])?;
+    let back = at.binary("<", one, Val::Int(0))?;
+    let turned = at.binary("-", Val::Float(PI), angle.clone())?;
+    let angle: Val = at.graph.choose(&back, &turned, &angle)?.into();
+    call(at, "np.copysign", &[angle, y.clone()], &[])
 }
 
 /// Whether elements are not zero.
@@ -384,7 +418,11 @@ fn truth_of_all(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val
     let a = at.graph.cast(&a, DType::I64);
     let op = if name.ends_with("any") { "ReduceMax" } else { "ReduceMin" };
     if a.size() == 0 {
-        return None;
+        let axes = given.axes()?.unwrap_or_else(|| (0..a.rank()).collect());
+        let kept = a.dims.iter().enumerate().filter(|(i, _)| !axes.contains(&(*i as i64)));
+        let dims: Vec<i64> = kept.map(|(_, d)| *d).collect();
+        let all = f64::from(!name.ends_with("any"));
+        return at.graph.full(DType::Bool, &dims, all).map(Val::from);
     }
     let out = at.graph.reduce(op, &a, given.axes()?.as_deref(), given.keep())?;
     Some(at.graph.cast(&out, DType::Bool).into())

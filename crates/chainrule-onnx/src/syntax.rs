@@ -20,8 +20,8 @@ pub(crate) enum Expr {
     Subscript(Box<Expr>, Box<Expr>),
     Slice(Vec<Option<Expr>>),
     Star(Box<Expr>),
-    /// The element, its targets and the sequence.
-    Each(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// The element, its targets and the sequence, and which are taken.
+    Each(Box<Expr>, Box<Expr>, Box<Expr>, Option<Box<Expr>>),
 }
 
 /// A statement.
@@ -401,7 +401,8 @@ impl Parser {
             return None;
         }
         let row = self.level(0)?;
-        Some(Expr::Each(Box::new(item), Box::new(target), Box::new(row)))
+        let test = if self.take("if") { Some(Box::new(self.level(0)?)) } else { None };
+        Some(Expr::Each(Box::new(item), Box::new(target), Box::new(row), test))
     }
 
     fn subscript(&mut self) -> Option<Expr> {
