@@ -6,6 +6,7 @@
 mod check;
 pub mod data;
 mod explain;
+pub mod export;
 pub mod names;
 mod studio;
 pub mod train;
@@ -55,6 +56,8 @@ pub enum Command {
     Eval(Eval),
     /// Print what a trained model says of an input
     Predict(Predict),
+    /// Write a trained model as a file for other programs
+    Export(export::Export),
     /// Measure how long a training step takes
     Bench(Bench),
     /// Check gradients, and exit with status 1 if one is wrong

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sample(args) => commands::sample::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Export(args) => commands::export::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => commands::check::run(&check),
         Command::Diagnose(args) => commands::diagnose::run(&args).map(|()| ExitCode::SUCCESS),

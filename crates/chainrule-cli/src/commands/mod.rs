@@ -7,6 +7,7 @@ pub mod data;
 pub mod diagnose;
 pub mod eval;
 pub mod explain;
+pub mod export;
 pub mod predict;
 pub mod sample;
 pub mod studio;

@@ -1,5 +1,6 @@
 //! `chainrule train moons`: which of two half circles a point is on.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::args::train::{TrainMoons, check_moons};
+use crate::commands::export::Trained;
 use crate::plot::{self, Plane};
-use crate::train::{Checked, DataSums, Defaults, Outcome, Session};
+use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, load_weights};
 
 const DEFAULTS: Defaults = Defaults { batch: 64, lr: 0.01, ..Defaults::new() };
 
@@ -70,13 +72,7 @@ pub fn run(args: &TrainMoons) -> Result<ExitCode> {
         sums.numbers(name, &[part.x.to_f64_vec(), part.y.to_f64_vec()].concat())
     }))?;
     let g = &mut Generator::manual_seed(seed);
-    let h = model.hidden;
-    let net = Sequential::new()
-        .with(Linear::try_new(2, h, g)?)
-        .with(Tanh)
-        .with(Linear::try_new(h, h, g)?)
-        .with(Tanh)
-        .with(Linear::try_new(h, 2, g)?);
+    let net = net(&model, g)?;
     let data = Arc::new(TensorDataset::try_new(&train.x, &train.y)?);
     let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
     let task = Moons { net, held_out };
@@ -109,4 +105,22 @@ fn draw(task: &Moons, train: &Batch, svg: &std::path::Path, png: &std::path::Pat
         places.chunks(2).zip(classes).map(|(p, class)| (p[0], p[1], class)).collect();
     let plane = Plane { low, high, columns: COLUMNS, chances: &chances, points: &points };
     plot::plane(&plane, "two moons: what the model says", svg, png)
+}
+
+fn net(model: &MoonsConfig, g: &mut Generator) -> Result<Sequential> {
+    let h = model.hidden;
+    Ok(Sequential::new()
+        .with(Linear::try_new(2, h, g)?)
+        .with(Tanh)
+        .with(Linear::try_new(h, h, g)?)
+        .with(Tanh)
+        .with(Linear::try_new(h, 2, g)?))
+}
+
+/// The model of a run, for `chainrule export`.
+pub fn trained(run: &Path) -> Result<Trained> {
+    let model: MoonsConfig = Config::read(run, "moons")?.model(run)?;
+    let net = net(&model, &mut Generator::manual_seed(0))?;
+    load_weights(run, &net)?;
+    Ok(Trained::new(&[2], false, move |x| net.try_forward(x)))
 }

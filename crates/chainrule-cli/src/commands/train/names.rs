@@ -20,6 +20,7 @@ use serde_json::{Map, json};
 use crate::args::train::{FamilyKind, OptimizerKind, ScheduleKind, TrainFamily};
 use crate::args::{Eval, PartKind, Sample};
 use crate::commands::eval::choose;
+use crate::commands::export::Trained;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
@@ -333,4 +334,10 @@ pub fn eval(args: &Eval) -> Result<()> {
         report::count(names.len() as u64),
         list.label()
     ))
+}
+
+/// The model of a run, for `chainrule export`.
+pub fn trained(run: &Path) -> Result<Trained> {
+    let (task, model, _) = load(run)?;
+    Ok(Trained::new(&[model.context()], true, move |x| task.net.try_forward(x)))
 }

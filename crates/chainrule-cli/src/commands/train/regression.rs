@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::args::train::{OptimizerKind, TrainRegression};
+use crate::commands::export::Trained;
 use crate::output;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 
@@ -153,13 +154,24 @@ pub fn predict(run: &Path, x: &str, json: bool) -> Result<()> {
     let Some(x) = x.trim().parse::<f32>().ok().filter(|x| x.is_finite()) else {
         bail!("{x:?} is not a number of f32; give the value that y is wanted for");
     };
-    Config::read(run, "regression")?.model::<RegressionConfig>(run)?;
-    let line = Line::new(0.0, 1.0, &mut Generator::manual_seed(0))?;
-    load_weights(run, &line)?;
+    let line = load(run)?;
     let y = line.of(&Tensor::try_from_slice(&[x], [1, 1])?)?.try_item()?;
     output::number("the prediction", y)?;
     match json {
         true => output::json(&json!({"x": x, "y": y})),
         false => output::line(&format!("{y:.6}")),
     }
+}
+
+/// The model of a run, for `chainrule export`.
+pub fn trained(run: &Path) -> Result<Trained> {
+    let line = load(run)?;
+    Ok(Trained::new(&[1], false, move |x| line.of(x)))
+}
+
+fn load(run: &Path) -> Result<Line> {
+    Config::read(run, "regression")?.model::<RegressionConfig>(run)?;
+    let line = Line::new(0.0, 1.0, &mut Generator::manual_seed(0))?;
+    load_weights(run, &line)?;
+    Ok(line)
 }

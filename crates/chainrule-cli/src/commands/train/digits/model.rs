@@ -77,6 +77,11 @@ impl DigitsTask {
         Ok(summary(&self.net, &Tensor::zeros([1, DigitsMlp::PIXELS]))?.to_string())
     }
 
+    /// The scores of each digit.
+    pub fn logits(&self, pictures: &Tensor) -> chainrule::Result<Tensor> {
+        self.net.try_forward(pictures)
+    }
+
     /// Its predictions for the pictures, in evaluation mode.
     pub fn see(&self, pictures: &Digits) -> Result<Vec<Seen>> {
         self.net.eval();
