@@ -126,6 +126,9 @@ impl Batch {
         node: &NodeProto,
     ) -> Result<String> {
         let found = match p.data_type {
+            _ if p.dims != q.dims && uniform(p).is_some() && uniform(p) == uniform(q) => {
+                self.stretched(g, size, p, q)
+            }
             Some(7) => self.integers(g, size, p, q, shape),
             Some(1 | 11) => self.float(g, size, p, q),
             _ => None,
@@ -136,6 +139,27 @@ impl Batch {
                 node.name.as_deref().unwrap_or_default()
             ))
         })
+    }
+
+    /// The same element everywhere, in a shape that depends on the batch: a state to begin with.
+    fn stretched(
+        &self,
+        g: &mut Graph,
+        size: &Array,
+        p: &TensorProto,
+        q: &TensorProto,
+    ) -> Option<Array> {
+        let dtype = [DType::F32, DType::F64, DType::I64, DType::Bool];
+        let dtype = dtype.into_iter().find(|d| Some(crate::graph::number(*d)) == p.data_type)?;
+        let one = g.constant(dtype, &[], uniform(p)?.to_vec());
+        let mut parts = Vec::new();
+        for (&x, &y) in p.dims.iter().zip(&q.dims) {
+            let n = self.linear(x, y)?;
+            parts.push(if x == y { g.ints(&[x]) } else { self.scaled(g, size, &n)? });
+        }
+        let (all, rank): (Vec<&Array>, _) = (parts.iter().collect(), parts.len() as i64);
+        let shape = g.node("Concat", &all, vec![("axis", Attr::Int(0))], DType::I64, vec![rank]);
+        Some(g.node("Expand", &[&one, &shape], vec![], dtype, p.dims.clone()))
     }
 
     fn integers(
@@ -218,6 +242,15 @@ impl Batch {
             g.pair("Add", &product, &plus)
         })?
     }
+}
+
+/// The bytes of the element that all are, if there are several.
+fn uniform(t: &TensorProto) -> Option<&[u8]> {
+    let bytes = t.raw_data.as_deref()?;
+    let count = usize::try_from(t.dims.iter().product::<i64>()).ok()?;
+    let each = bytes.len().checked_div(count).filter(|each| *each > 0 && count > 1)?;
+    let first = &bytes[..each];
+    bytes.chunks_exact(each).all(|b| b == first).then_some(first)
 }
 
 fn constants(g: &Graph) -> HashMap<String, TensorProto> {

@@ -43,8 +43,8 @@ pub(crate) struct Built {
 
 /// A program as an ONNX model of opset 21, in plain ops.
 ///
-/// The arguments are the inputs, the results the outputs. What the program reads and never writes
-/// (weights in an inference) is stored in the model. If it writes (a training step), everything
+/// The arguments are the inputs, the results the outputs. The model stores what the program reads
+/// and never writes (weights in an inference). If it writes (a training step), everything
 /// that lasts from run to run is an input with its present value as the default, and its new value
 /// is an output: a session that feeds the new values back trains. The model's metadata name the
 /// pairs (`chainrule.state`) and the gradient of each parameter (`chainrule.parameters`), both as
@@ -58,7 +58,8 @@ pub(crate) struct Built {
 /// use chainrule::{Tensor, program::Program};
 /// let w = Tensor::from([0.5f32, -1.0]).parameter().named("w");
 /// let x = Tensor::from([1.0f32, 2.0]);
-/// let program = Program::trace([("x", &x)], |args| Ok(vec![(&args[0] * &w).sum_all().named("y")]))?;
+/// let y = |args: &[Tensor]| Ok(vec![(&args[0] * &w).sum_all().named("y")]);
+/// let program = Program::trace([("x", &x)], y)?;
 /// let model = chainrule_onnx::export(&program)?;
 /// assert_eq!(model.ops(), ["Mul", "ReduceSum"]);
 /// assert_eq!((model.inputs(), model.outputs()), (vec!["x"], vec!["y"]));

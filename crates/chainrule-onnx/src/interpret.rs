@@ -401,7 +401,7 @@ fn bind(target: &Expr, value: Val, scope: &mut Scope) -> Made<()> {
     Some(())
 }
 
-/// What two known values give.
+/// Result of an operator of two known values.
 fn known(op: &str, a: &Val, b: &Val) -> Made<Val> {
     if let ("in", Val::Row(row)) = (op, b) {
         return Some(Val::Bool(row.iter().any(|v| v.same(a) == Some(true))));

@@ -96,3 +96,38 @@ fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> std::io::Result<()>
         Error::argument("onnx", format!("cannot write {}: {e}", path.display()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use chainrule_core::Tensor;
+    use chainrule_program::Program;
+
+    use super::*;
+
+    #[test]
+    fn elements_of_a_large_model_go_into_a_second_file() {
+        let w = Tensor::linspace(0.0, 1.0, 600).to_dtype(chainrule_core::DType::F32);
+        let (w, x) = (w.parameter().named("w"), Tensor::ones([600]));
+        let program = Program::trace([("x", &x)], |a| Ok(vec![&a[0] * &w])).unwrap();
+        let model = crate::export(&program).unwrap();
+        let dir = std::env::temp_dir().join(format!("chainrule-onnx-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("large.onnx");
+        model.write_up_to(&path, 100).unwrap();
+        let data = fs::read(dir.join("large.onnx.data")).unwrap();
+        let want: Vec<u8> = w.to_vec::<f32>().iter().flat_map(|x| x.to_le_bytes()).collect();
+        assert_eq!(data, want);
+        let read = ModelProto::decode(&*fs::read(&path).unwrap()).unwrap();
+        let tensors = read.graph.unwrap().initializer;
+        let tensor = tensors.iter().find(|t| t.name.as_deref() == Some("w")).unwrap();
+        assert!(tensor.raw_data.is_none() && tensor.data_location == Some(1));
+        let of = |key: &str| {
+            let entry = tensor.external_data.iter().find(|e| e.key.as_deref() == Some(key));
+            entry.unwrap().value.clone().unwrap()
+        };
+        assert_eq!((of("location"), of("offset")), ("large.onnx.data".into(), "0".into()));
+        assert_eq!(of("length"), "2400");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

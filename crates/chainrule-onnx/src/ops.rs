@@ -287,7 +287,7 @@ impl Graph {
         self.node("Slice", &[a, s, e, x, t], vec![], a.dtype, dims)
     }
 
-    /// What was added at places of the flat result, among zeros.
+    /// Elements added at places of the flat result, among zeros.
     pub fn scattered(&mut self, g: &Array, at: &[i64], dims: &[i64]) -> Made<Array> {
         let size: i64 = dims.iter().product();
         let zeros = self.full(g.dtype, &[size], 0.0)?;

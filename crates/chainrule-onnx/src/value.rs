@@ -1,4 +1,4 @@
-//! What an expression of a NumPy form gives: values of the graph, and numbers that are known.
+//! Values of expressions of a NumPy form: arrays of the graph, and numbers that are known.
 
 use chainrule_core::dtype::DType;
 

@@ -83,6 +83,19 @@ class Block(nn.Module):
         return x + self.rest(x)
 
 
+class Recurrent(nn.Module):
+    """An LSTM and what it says in the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, batch_first=True)
+        self.out = nn.Linear(16, 4)
+
+    def forward(self, x: cr.Tensor) -> cr.Tensor:
+        """The last output."""
+        return self.out(self.lstm(x)[0][:, -1])
+
+
 MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "mlp": (lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3), nn.Softmax(-1)), (5,)),
     "cnn": (
@@ -91,6 +104,7 @@ MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
         ),
         (1, 12, 12),
     ),
+    "lstm": (Recurrent, (5, 8)),
     "transformer": (Block, (6, 16)),
 }
 
@@ -127,3 +141,12 @@ def test_the_same_argument_twice_and_an_argument_as_a_result(tmp_path: Path) -> 
     out = ort.InferenceSession(tmp_path / "x.onnx").run(None, {"x": np.ones(3, np.float32)})
     assert len(set(made.outputs)) == 3
     assert np.allclose(out, [[2] * 3, [2] * 3, [np.e] * 3])
+
+
+def test_objects_of_native_code_are_no_hindrance(tmp_path: Path) -> None:
+    """A file that was read is among what the function sees; its result would carry a gradient."""
+    layer = nn.Linear(2, 2)
+    cr.onnx.export(layer, (cr.ones(1, 2),), tmp_path / "x.onnx")
+    file = onnx.load(tmp_path / "x.onnx")
+    cr.onnx.export(lambda x: layer(x) if file is not None else x, (cr.ones(1, 2),), tmp_path / "y.onnx")
+    judged(tmp_path / "y.onnx")

@@ -187,7 +187,8 @@ class Guards:
             wrapped = getattr(x, "__wrapped__", None)
             if wrapped is not None:
                 self._see(wrapped, name, depth + 1)
-            if hasattr(x, "__dict__"):
+            # Some objects of native code have one that cannot be written.
+            if isinstance(getattr(x, "__dict__", None), dict):
                 self._see_fields(x.__dict__, name, depth)
             self._see_class(type(x), name, depth)
             for slot in _slots(type(x)):
