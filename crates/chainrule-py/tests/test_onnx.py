@@ -127,6 +127,32 @@ def test_models_give_the_same_values(name: str, batch: bool, tmp_path: Path) -> 
         assert got.shape == want.shape and np.abs(got - want).max() < 1e-5
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_networks_train_as_in_chainrule(name: str, tmp_path: Path) -> None:
+    """20 steps of each model, in training mode, with running statistics."""
+    cr.manual_seed(0)
+    make, shape = MODELS[name]
+    model, path = make(), tmp_path / "step.onnx"
+    optimizer = cr.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step(x: cr.Tensor) -> cr.Tensor:
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = cr.randn((8, *shape))
+    made = cr.onnx.export(step, (x,), path)
+    state = {p.key: json.loads(p.value) for p in judged(path).metadata_props}["chainrule.state"]
+    session, kept = ort.InferenceSession(path), {}
+    for i in range(20):
+        ours = step(x).item()
+        out = dict(zip(made.outputs, session.run(None, {"x": x.numpy(), **kept})))
+        assert abs(ours - out["loss"]) < 1e-5, i
+        kept = {before: out[after] for before, after in state.items()}
+
+
 def test_an_op_without_a_form_is_named(tmp_path: Path) -> None:
     """One clear line, and no file."""
     with pytest.raises(ValueError, match="`cholesky` has no ONNX form"):

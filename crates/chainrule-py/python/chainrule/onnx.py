@@ -36,10 +36,10 @@ def export(function: Callable[..., Any], args: tuple[Any, ...], path: str | os.P
     """Writes a function of these arguments as an ONNX file of opset 21, in plain ops.
 
     ``function`` is a module, a function or a compiled function. The file stores what it only
-    reads. If it changes parameters (a training step: backward pass and optimizer included), all that
-    lasts from run to run is an input whose default is the present value, with its new value as an
-    output: the file's metadata ``chainrule.state`` has the pairs as JSON, ``chainrule.parameters``
-    the names of the gradients. Nothing is changed by the export.
+    reads. If it changes parameters (a training step: backward pass and optimizer included), all
+    that lasts from run to run is an input whose default is the present value, with its new value as
+    an output: the file's metadata ``chainrule.state`` has the pairs as JSON,
+    ``chainrule.parameters`` the names of the gradients. Nothing is changed by the export.
 
     With ``batch`` the first size of every tensor among the arguments is left open. An op without a
     form is an error that names it.
