@@ -16,7 +16,7 @@ const SIZES: [usize; 2] = [17, 23];
 type ForwardFn = dyn Fn(&Tensor) -> chainrule::Result<Tensor>;
 
 /// A trained model as a function of a batch.
-pub struct Trained {
+pub struct TrainedModel {
     /// The shape of an example.
     example: Vec<usize>,
     /// Whether examples are numbers of symbols.
@@ -25,14 +25,14 @@ pub struct Trained {
     forward: Box<ForwardFn>,
 }
 
-impl Trained {
+impl TrainedModel {
     /// The results of a batch of such examples.
     pub fn new(
         example: &[usize],
         symbols: bool,
         forward: impl Fn(&Tensor) -> chainrule::Result<Tensor> + 'static,
-    ) -> Trained {
-        Trained { example: example.to_vec(), symbols, forward: Box::new(forward) }
+    ) -> TrainedModel {
+        TrainedModel { example: example.to_vec(), symbols, forward: Box::new(forward) }
     }
 
     fn program(&self, rows: usize) -> chainrule::Result<Program> {
@@ -62,7 +62,7 @@ pub fn run(args: &Export) -> Result<()> {
         // Names; what else there may be is told by the reader of its settings.
         _ => {
             let (model, settings) = names::load(&args.run)?;
-            Trained::new(&[settings.context], true, move |x| model.try_forward(x))
+            TrainedModel::new(&[settings.context], true, move |x| model.try_forward(x))
         }
     };
     let [one, other] = SIZES.map(|rows| model.program(rows));

@@ -16,7 +16,7 @@ use self::model::{DigitsTask, Seen};
 use crate::args::train::{Backprop, DigitsModelKind, OptimizerKind, ScheduleKind, TrainDigits};
 use crate::args::{Eval, PartKind};
 use crate::commands::eval::choose;
-use crate::commands::export::Trained;
+use crate::commands::export::TrainedModel;
 use crate::plot::{self, Mistake};
 use crate::train::{Config, DataSums, Defaults, Outcome, Session, absolute};
 use crate::{output, report};
@@ -230,7 +230,9 @@ pub fn predict(run: &std::path::Path, input: &std::path::Path, json: bool) -> Re
 }
 
 /// The model of a run, for `chainrule export`.
-pub fn trained(run: &std::path::Path) -> Result<Trained> {
+pub fn trained(run: &std::path::Path) -> Result<TrainedModel> {
     let (task, _) = load(run)?;
-    Ok(Trained::new(&[chainrule_lab::models::DigitsMlp::PIXELS], false, move |x| task.logits(x)))
+    Ok(TrainedModel::new(&[chainrule_lab::models::DigitsMlp::PIXELS], false, move |x| {
+        task.logits(x)
+    }))
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::args::train::{TrainMoons, check_moons};
-use crate::commands::export::Trained;
+use crate::commands::export::TrainedModel;
 use crate::plot::{self, Plane};
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, load_weights};
 
@@ -118,9 +118,9 @@ fn net(model: &MoonsConfig, g: &mut Generator) -> Result<Sequential> {
 }
 
 /// The model of a run, for `chainrule export`.
-pub fn trained(run: &Path) -> Result<Trained> {
+pub fn trained(run: &Path) -> Result<TrainedModel> {
     let model: MoonsConfig = Config::read(run, "moons")?.model(run)?;
     let net = net(&model, &mut Generator::manual_seed(0))?;
     load_weights(run, &net)?;
-    Ok(Trained::new(&[2], false, move |x| net.try_forward(x)))
+    Ok(TrainedModel::new(&[2], false, move |x| net.try_forward(x)))
 }

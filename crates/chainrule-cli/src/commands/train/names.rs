@@ -20,7 +20,7 @@ use serde_json::{Map, json};
 use crate::args::train::{FamilyKind, OptimizerKind, ScheduleKind, TrainFamily};
 use crate::args::{Eval, PartKind, Sample};
 use crate::commands::eval::choose;
-use crate::commands::export::Trained;
+use crate::commands::export::TrainedModel;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
@@ -337,7 +337,7 @@ pub fn eval(args: &Eval) -> Result<()> {
 }
 
 /// The model of a run, for `chainrule export`.
-pub fn trained(run: &Path) -> Result<Trained> {
+pub fn trained(run: &Path) -> Result<TrainedModel> {
     let (task, model, _) = load(run)?;
-    Ok(Trained::new(&[model.context()], true, move |x| task.net.try_forward(x)))
+    Ok(TrainedModel::new(&[model.context()], true, move |x| task.net.try_forward(x)))
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::args::train::{OptimizerKind, TrainRegression};
-use crate::commands::export::Trained;
+use crate::commands::export::TrainedModel;
 use crate::output;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 
@@ -164,9 +164,9 @@ pub fn predict(run: &Path, x: &str, json: bool) -> Result<()> {
 }
 
 /// The model of a run, for `chainrule export`.
-pub fn trained(run: &Path) -> Result<Trained> {
+pub fn trained(run: &Path) -> Result<TrainedModel> {
     let line = load(run)?;
-    Ok(Trained::new(&[1], false, move |x| line.of(x)))
+    Ok(TrainedModel::new(&[1], false, move |x| line.of(x)))
 }
 
 fn load(run: &Path) -> Result<Line> {

@@ -16,7 +16,7 @@ use self::model::{Corpus, TextConfig, TextTask};
 use crate::args::train::{OptimizerKind, ScheduleKind, TrainText};
 use crate::args::{Eval, PartKind, Sample};
 use crate::commands::eval::choose;
-use crate::commands::export::Trained;
+use crate::commands::export::TrainedModel;
 use crate::train::{Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
@@ -222,9 +222,11 @@ pub fn eval(args: &Eval) -> Result<()> {
 }
 
 /// The model of a run, for `chainrule export`: of texts as long as its context.
-pub fn trained(run: &Path) -> Result<Trained> {
+pub fn trained(run: &Path) -> Result<TrainedModel> {
     let model: TextConfig = Config::read(run, KIND)?.model(run)?;
     let gpt = model.gpt(&mut Generator::manual_seed(0))?;
     load_weights(run, &gpt)?;
-    Ok(Trained::new(&[model.context], true, move |x| chainrule::nn::Layer::try_forward(&gpt, x)))
+    Ok(TrainedModel::new(&[model.context], true, move |x| {
+        chainrule::nn::Layer::try_forward(&gpt, x)
+    }))
 }
