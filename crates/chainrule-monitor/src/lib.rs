@@ -10,6 +10,7 @@
 
 mod detect;
 mod monitor;
+mod record;
 mod report;
 mod series;
 mod stats;

@@ -63,6 +63,7 @@ pub struct Monitor {
     pub(crate) norms: Series<(f64, f64)>,
     pub(crate) clipped: (u64, u64),
     pub(crate) stale: (u64, u64),
+    pub(crate) constant: Option<f64>,
 }
 
 impl Default for Monitor {
@@ -93,6 +94,7 @@ impl Monitor {
             norms: Series::new(CURVE),
             clipped: (0, 0),
             stale: (0, 0),
+            constant: None,
         }
     }
 
@@ -106,6 +108,17 @@ impl Monitor {
     pub fn from_step(mut self, step: u64) -> Monitor {
         (self.steps, self.next) = (step, step);
         self
+    }
+
+    /// Goes on from that step, if it is later than the steps so far.
+    pub fn go_to(&mut self, step: u64) {
+        self.steps = self.steps.max(step);
+        self.next = self.next.max(step);
+    }
+
+    /// Looks at no tensors before that step: a way to limit the time that it takes.
+    pub fn rest_until(&mut self, step: u64) {
+        self.next = self.next.max(step);
     }
 
     /// Number of steps so far.
@@ -122,13 +135,26 @@ impl Monitor {
     /// [is due](Monitor::is_due).
     pub fn parameter(&mut self, name: &str, value: &Tensor, gradient: Option<&Tensor>) {
         let shape = value.shape();
+        let dims: Vec<usize> = shape.iter().copied().collect();
+        let gradient = gradient.map(Tensor::to_f64_vec);
+        let step = self.steps;
+        self.parameter_track(name, &dims).begin(step, value.to_f64_vec(), gradient);
+    }
+
+    pub(crate) fn parameter_track(&mut self, name: &str, dims: &[usize]) -> &mut ParameterTrack {
         let at = *self.parameter_places.entry(name.to_owned()).or_insert_with(|| {
-            let dims: Vec<usize> = shape.iter().copied().collect();
-            self.parameters.push(ParameterTrack::new(name, &dims));
+            self.parameters.push(ParameterTrack::new(name, dims));
             self.parameters.len() - 1
         });
-        let gradient = gradient.map(Tensor::to_f64_vec);
-        self.parameters[at].begin(self.steps, value.to_f64_vec(), gradient);
+        &mut self.parameters[at]
+    }
+
+    pub(crate) fn output_track(&mut self, name: &str, kind: OutputKind) -> &mut OutputTrack {
+        let at = *self.output_places.entry(name.to_owned()).or_insert_with(|| {
+            self.outputs.push(OutputTrack::new(name, kind));
+            self.outputs.len() - 1
+        });
+        &mut self.outputs[at]
     }
 
     /// The parameter after the update.
@@ -140,12 +166,9 @@ impl Monitor {
 
     /// The output of a module in training mode; its first axis counts examples.
     pub fn output(&mut self, name: &str, kind: OutputKind, value: &Tensor) {
-        let at = *self.output_places.entry(name.to_owned()).or_insert_with(|| {
-            self.outputs.push(OutputTrack::new(name, kind));
-            self.outputs.len() - 1
-        });
         let dims: Vec<usize> = value.shape().iter().copied().collect();
-        self.outputs[at].add(self.steps, &dims, &value.to_f64_vec());
+        let step = self.steps;
+        self.output_track(name, kind).add(step, &dims, &value.to_f64_vec());
     }
 
     /// The norm of all gradients before and after they were clipped.
@@ -161,12 +184,22 @@ impl Monitor {
         self.stale.0 += u64::from(is_stale);
     }
 
+    /// The loss of the best answer that is the same for all inputs, where it is known: for classes
+    /// the entropy of the labels. A training that does no better has learned nothing from inputs.
+    pub fn constant_loss(&mut self, loss: f64) {
+        self.constant = Some(loss).filter(|loss| loss.is_finite());
+    }
+
     /// The loss on examples that the model does not learn from.
     pub fn validated(&mut self, loss: f64) {
+        self.validated_at(self.steps, loss);
+    }
+
+    pub(crate) fn validated_at(&mut self, step: u64, loss: f64) {
         let spans = self.losses.spans();
         let tail = &spans[spans.len().saturating_sub(5)..];
         let trained = detect::median(tail.iter().map(|s| s.mean).collect()).unwrap_or(f64::NAN);
-        self.validations.push(self.steps, (loss, trained));
+        self.validations.push(step, (loss, trained));
     }
 
     /// Ends a step: its loss before the update and the learning rate, where they are known.
@@ -176,25 +209,30 @@ impl Monitor {
             // Often at first, and then at even distances.
             self.next = self.steps + (self.steps / 2).clamp(1, self.every);
         }
+        self.note(self.steps, loss, rate);
+        self.steps += 1;
+    }
+
+    /// The loss and the rate of a step.
+    pub(crate) fn note(&mut self, step: u64, loss: Option<f64>, rate: Option<f64>) {
         if let Some(rate) = rate {
-            self.rates.push(self.steps, rate);
+            self.rates.push(step, rate);
             self.first_rate.get_or_insert(rate);
         }
         if let Some(loss) = loss.filter(|loss| !loss.is_finite()) {
-            self.bad_loss.get_or_insert((self.steps, loss));
+            self.bad_loss.get_or_insert((step, loss));
         } else if let Some(loss) = loss {
-            self.note_spike(loss);
+            self.note_spike(step, loss);
             self.first_loss.get_or_insert(loss);
-            self.losses.push(self.steps, loss);
+            self.losses.push(step, loss);
             self.recent.push_back(loss);
             if self.recent.len() > RECENT {
                 self.recent.pop_front();
             }
         }
-        self.steps += 1;
     }
 
-    fn note_spike(&mut self, loss: f64) {
+    fn note_spike(&mut self, step: u64, loss: f64) {
         // Small losses pass without sorting the last ones.
         let all = self.losses.spans().first().map_or(f64::INFINITY, |span| span.mean.abs());
         if self.recent.len() < RECENT || loss < 0.5 * all {
@@ -203,7 +241,7 @@ impl Monitor {
         let middle = detect::median(self.recent.iter().copied().collect()).unwrap_or(loss);
         let most = self.recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if middle > 0.0 && loss > 10.0 * middle && loss > 3.0 * most {
-            self.spike = Some((self.steps, loss, middle));
+            self.spike = Some((step, loss, middle));
         }
     }
 

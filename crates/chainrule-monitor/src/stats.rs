@@ -1,5 +1,7 @@
 //! Statistics of numbers in one pass, which can be merged.
 
+use serde_json::{Value, json};
+
 /// Number of bins of a histogram on each side of zero.
 pub const BINS: usize = 40;
 
@@ -130,6 +132,42 @@ impl Stats {
         self.largest
     }
 
+    /// As a JSON object: `count`, `zeros`, `not_finite`, `mean`, `std`, `norm`, `largest`, and `bins`,
+    /// the counts of those that are not empty by their number: `i` above zero, `-1 - i` below.
+    pub fn to_json(&self) -> Value {
+        let side = |bins: &[u32; BINS], number: fn(i64) -> i64| -> Vec<Value> {
+            let filled = (0..).zip(bins).filter(|(_, n)| **n > 0);
+            filled.map(|(i, n)| json!([number(i), n])).collect()
+        };
+        let bins = [side(&self.below, |i| -1 - i), side(&self.above, |i| i)].concat();
+        json!({
+            "count": self.count, "zeros": self.zeros, "not_finite": self.not_finite,
+            "mean": self.mean(), "std": self.std(), "norm": self.norm(), "largest": self.largest,
+            "bins": bins,
+        })
+    }
+
+    /// What [`Stats::to_json`] gave, to rounding; `None` of anything else.
+    pub fn from_json(row: &Value) -> Option<Stats> {
+        let whole = |name: &str| row.get(name)?.as_u64();
+        let number = |name: &str| Some(row.get(name)?.as_f64().unwrap_or(f64::INFINITY));
+        let mut out = Stats {
+            count: whole("count")?,
+            zeros: whole("zeros")?,
+            not_finite: whole("not_finite")?,
+            largest: number("largest")?,
+            squares: number("norm")?.powi(2),
+            ..Stats::default()
+        };
+        out.sum = number("mean")? * out.count as f64;
+        for bin in row.get("bins")?.as_array()? {
+            let (at, n) = (bin.get(0)?.as_i64()?, u32::try_from(bin.get(1)?.as_u64()?).ok()?);
+            let (side, at) = if at < 0 { (&mut out.below, -1 - at) } else { (&mut out.above, at) };
+            *side.get_mut(usize::try_from(at).ok()?)? = n;
+        }
+        Some(out)
+    }
+
     /// The bins that are not empty: lower and upper bound, and count; from the lowest on.
     pub fn histogram(&self) -> Vec<(f64, f64, u64)> {
         let bound = |i: usize| 2f64.powi(LOWEST + i as i32);
@@ -158,6 +196,25 @@ mod tests {
         }
         assert_eq!(parts.histogram(), whole.histogram());
         assert_eq!(whole.histogram().iter().map(|bin| bin.2).sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn a_line_gives_the_statistics_back() {
+        let numbers = [0.5, -3.0, 0.0, 7e-12, 1e30, f64::NAN, -3.1];
+        let stats = Stats::of(&numbers);
+        let text = stats.to_json().to_string();
+        let back = Stats::from_json(&serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(back.histogram(), stats.histogram());
+        assert!((back.mean() / stats.mean() - 1.0).abs() < 1e-12);
+        for text in [
+            "null",
+            "{}",
+            "[1]",
+            r#"{"count":1,"zeros":0,"not_finite":0,"mean":1,"norm":1,"largest":1,"bins":[[99,1]]}"#,
+            r#"{"count":1,"zeros":0,"not_finite":0,"mean":1,"norm":1,"largest":1,"bins":[[-9223372036854775808,1]]}"#,
+        ] {
+            assert_eq!(Stats::from_json(&serde_json::from_str(text).unwrap()), None, "{text}");
+        }
     }
 
     #[test]

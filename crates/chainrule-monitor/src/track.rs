@@ -34,6 +34,8 @@ pub struct ParameterPoint {
     pub slope: Option<f64>,
     /// Cosine between this gradient and that of the point before.
     pub agreement: Option<f64>,
+    /// Whether all rows of a matrix, or all its columns, were alike.
+    pub is_alike: bool,
 }
 
 /// A parameter over the steps.
@@ -42,6 +44,8 @@ pub struct ParameterTrack {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) points: Series<ParameterPoint>,
+    /// The newest point, which the series may leave out.
+    pub(crate) latest: Option<(u64, ParameterPoint)>,
     pub(crate) counts: Counts,
     /// Norm of the first values.
     pub(crate) first_norm: f64,
@@ -89,6 +93,7 @@ impl ParameterTrack {
             name: name.to_owned(),
             shape: shape.to_vec(),
             points: Series::new(KEPT),
+            latest: None,
             counts: Counts::default(),
             first_norm: 0.0,
             zero_for: Vec::new(),
@@ -119,61 +124,59 @@ impl ParameterTrack {
     pub(crate) fn end(&mut self, after: Option<&[f64]>) {
         let Some(Pending { step, values, gradient }) = self.pending.take() else { return };
         let value = Stats::of(&values);
-        let gradient_stats = gradient.as_deref().map(Stats::of);
-        if self.counts.points == 0 {
-            self.first_norm = value.norm();
-        }
-        self.counts.points += 1;
         let update: Option<Vec<f64>> = after
             .filter(|after| after.len() == values.len())
             .map(|after| after.iter().zip(&values).map(|(a, b)| a - b).collect());
-        self.count_gradient(gradient.as_deref(), gradient_stats.as_ref());
-        let alike = self.is_matrix() && is_alike(&self.shape, &values);
-        self.counts.alike_run = if alike { self.counts.alike_run + 1 } else { 0 };
-        let update_stats = update.as_deref().map(Stats::of);
-        let mut slope = None;
-        let bad = value.not_finite()
-            + gradient_stats.as_ref().map_or(0, Stats::not_finite)
-            + update_stats.as_ref().map_or(0, Stats::not_finite);
-        if bad > 0 {
-            self.counts.not_finite.get_or_insert(step);
-        }
-        if let (Some(update), Some(stats)) = (&update, &update_stats) {
-            let has_gradient = gradient_stats.as_ref().is_some_and(|g| g.largest() > 0.0);
-            self.counts.updates += 1;
-            self.counts.unchanged += u32::from(has_gradient && stats.largest() == 0.0 && bad == 0);
-            let ratio = stats.rms() / value.rms().max(1e-3);
-            self.counts.largest_ratio = self.counts.largest_ratio.max(ratio);
-            slope = gradient.as_deref().and_then(|g| cosine(update, g));
-            self.counts.uphill += u32::from(slope.is_some_and(|s| s > 0.2));
-            self.counts.downhill += u32::from(slope.is_some_and(|s| s < 0.0));
-        }
-        let agreement = gradient.as_deref().and_then(|g| cosine(&self.last_gradient, g));
-        self.last_gradient = gradient.unwrap_or_default();
-        let point = ParameterPoint {
-            value,
-            gradient: gradient_stats,
-            update: update_stats,
-            slope,
-            agreement,
-        };
-        self.points.push(step, point);
-    }
-
-    fn count_gradient(&mut self, gradient: Option<&[f64]>, stats: Option<&Stats>) {
-        let Some(stats) = stats else {
-            self.counts.without += 1;
-            return;
-        };
-        let is_zero = stats.largest() == 0.0 && stats.not_finite() == 0;
-        self.counts.zero += u32::from(is_zero);
-        self.counts.zero_run = if is_zero { self.counts.zero_run + 1 } else { 0 };
-        if let (1, Some(gradient)) = (self.shape.len(), gradient) {
+        if let (1, Some(gradient)) = (self.shape.len(), &gradient) {
             self.zero_for.resize(gradient.len(), 0);
             for (run, g) in self.zero_for.iter_mut().zip(gradient) {
                 *run = if *g == 0.0 { *run + 1 } else { 0 };
             }
         }
+        let point = ParameterPoint {
+            value,
+            gradient: gradient.as_deref().map(Stats::of),
+            update: update.as_deref().map(Stats::of),
+            slope: update.as_deref().zip(gradient.as_deref()).and_then(|(u, g)| cosine(u, g)),
+            agreement: gradient.as_deref().and_then(|g| cosine(&self.last_gradient, g)),
+            is_alike: self.is_matrix() && is_alike(&self.shape, &values),
+        };
+        self.last_gradient = gradient.unwrap_or_default();
+        self.take(step, point);
+    }
+
+    /// Counts a point and keeps it.
+    pub(crate) fn take(&mut self, step: u64, point: ParameterPoint) {
+        let (value, counts) = (&point.value, &mut self.counts);
+        if counts.points == 0 {
+            self.first_norm = value.norm();
+        }
+        counts.points += 1;
+        counts.alike_run = if point.is_alike { counts.alike_run + 1 } else { 0 };
+        let bad = |stats: Option<&Stats>| stats.map_or(0, Stats::not_finite);
+        let bad = value.not_finite() + bad(point.gradient.as_ref()) + bad(point.update.as_ref());
+        if bad > 0 {
+            counts.not_finite.get_or_insert(step);
+        }
+        match &point.gradient {
+            None => counts.without += 1,
+            Some(g) => {
+                let is_zero = g.largest() == 0.0 && g.not_finite() == 0;
+                counts.zero += u32::from(is_zero);
+                counts.zero_run = if is_zero { counts.zero_run + 1 } else { 0 };
+            }
+        }
+        if let Some(update) = &point.update {
+            let has_gradient = point.gradient.as_ref().is_some_and(|g| g.largest() > 0.0);
+            counts.updates += 1;
+            counts.unchanged += u32::from(has_gradient && update.largest() == 0.0 && bad == 0);
+            let ratio = update.rms() / value.rms().max(1e-3);
+            counts.largest_ratio = counts.largest_ratio.max(ratio);
+            counts.uphill += u32::from(point.slope.is_some_and(|s| s > 0.2));
+            counts.downhill += u32::from(point.slope.is_some_and(|s| s < 0.0));
+        }
+        self.latest = Some((step, point.clone()));
+        self.points.push(step, point);
     }
 
     /// The median over the points of a number of the gradient.
@@ -200,6 +203,8 @@ pub struct OutputTrack {
     pub(crate) name: String,
     pub(crate) kind: OutputKind,
     pub(crate) points: Series<OutputPoint>,
+    /// The newest point, which the series may leave out.
+    pub(crate) latest: Option<(u64, OutputPoint)>,
     /// Points in a row with the same output for all examples.
     pub(crate) constant_run: u32,
     pub(crate) not_finite: Option<u64>,
@@ -211,6 +216,7 @@ impl OutputTrack {
             name: name.to_owned(),
             kind,
             points: Series::new(KEPT),
+            latest: None,
             constant_run: 0,
             not_finite: None,
         }
@@ -242,8 +248,14 @@ impl OutputTrack {
         };
         let rows = shape.first().copied().unwrap_or(1);
         let is_constant = rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values);
-        self.constant_run = if is_constant { self.constant_run + 1 } else { 0 };
-        self.points.push(step, OutputPoint { value, saturated, is_constant });
+        self.take(step, OutputPoint { value, saturated, is_constant });
+    }
+
+    /// Counts a point and keeps it.
+    pub(crate) fn take(&mut self, step: u64, point: OutputPoint) {
+        self.constant_run = if point.is_constant { self.constant_run + 1 } else { 0 };
+        self.latest = Some((step, point.clone()));
+        self.points.push(step, point);
     }
 }
 

@@ -42,7 +42,12 @@ pub(super) fn saturated(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
             place: o.name.clone(),
             since,
             evidence: vec![("share at the bounds", share), ("share the loss fell", course.fell)],
-            confidence: if course.is_stuck { 0.9 } else { 0.7 },
+            confidence: match has(all, &[SymptomKind::RateTooHigh]) {
+                // A consequence then.
+                true => 0.6,
+                false if course.is_stuck => 0.9,
+                false => 0.7,
+            },
         });
         return;
     }
@@ -67,6 +72,9 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
             s if s > 0.5 && course.is_stuck => 0.7,
             _ => continue,
         };
+        // A rate that is too high kills units.
+        let is_consequence = has(all, &[SymptomKind::RateTooHigh]);
+        let confidence = if is_consequence { f64::min(confidence, 0.6) } else { confidence };
         if worst.as_ref().is_some_and(|w| w.confidence >= confidence) {
             continue;
         }

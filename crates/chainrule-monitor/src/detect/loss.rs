@@ -71,6 +71,11 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     let Some(best) = best else { return };
     let (since, (least, _)) = points[best];
     let Some(&(_, (last, trained))) = points.last() else { return };
+    // A rise that is small beside what was gained is no matter.
+    let begin = course.first.max(points[0].1.0);
+    if last - least < 0.1 * (begin - least) {
+        return;
+    }
     // At the end at least three measurements in a row that are worse by a fifth.
     let worse = points[best + 1..].iter().rev().take_while(|p| p.1.0 > 1.2 * least).count();
     if worse < 3 || least <= 0.0 || last < 2.0 * trained {
@@ -106,13 +111,11 @@ pub(super) fn no_progress(course: &Course, all: &mut Vec<Symptom>) {
     let (kind, confidence) = match course.rose() {
         true => (SymptomKind::LossRises, 0.7),
         false if course.last.abs() < 1e-6 => return,
+        // That of a constant answer is known to be no good one.
+        false if course.is_constant() && course.steps >= 200 => (SymptomKind::NoProgress, 0.65),
         false => (SymptomKind::NoProgress, 0.5),
     };
-    all.push(Symptom {
-        kind,
-        place: String::new(),
-        since: 0,
-        evidence: vec![("first loss", course.first), ("last loss", course.last)],
-        confidence,
-    });
+    let mut evidence = vec![("first loss", course.first), ("last loss", course.last)];
+    evidence.extend(course.constant.map(|loss| ("of a constant answer", loss)));
+    all.push(Symptom { kind, place: String::new(), since: 0, evidence, confidence });
 }

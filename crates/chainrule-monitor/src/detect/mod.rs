@@ -14,13 +14,20 @@ use crate::symptom::{Symptom, SymptomKind};
 #[derive(Clone, Copy, Debug)]
 struct Course {
     first: f64,
+    /// The loss of the very first step.
+    start: f64,
     last: f64,
     /// `(first - last) / |first|`.
     fell: f64,
     /// Whether it is where it was, or higher.
     is_stuck: bool,
     steps: u64,
+    /// The loss of the best constant answer, if it is known.
+    constant: Option<f64>,
 }
+
+/// The share of a constant answer's loss above which nothing is learned from inputs.
+const AS_A_CONSTANT: f64 = 0.98;
 
 impl Course {
     /// None before five steps.
@@ -35,17 +42,40 @@ impl Course {
         let last = of(&spans[spans.len() - part.max(3)..])?;
         let jumps = spans.windows(2).map(|w| (w[1].mean - w[0].mean).abs()).collect();
         let noise = median(jumps)?;
+        // A training that was done after a few steps has fallen before the median saw it.
+        let start = monitor.first_loss.unwrap_or(first);
+        let at_once = start - last > 0.3 * start.abs() && start - last > 8.0 * noise;
+        let first = if at_once { first.max(start) } else { first };
         let fell = (first - last) / first.abs().max(1e-12);
-        let is_stuck = fell < 0.05 && first - last < 4.0 * noise.max(1e-4 * first.abs());
-        Some(Course { first, last, fell, is_stuck, steps: monitor.steps })
+        let constant = monitor.constant;
+        let is_constant = constant.is_some_and(|loss| last > AS_A_CONSTANT * loss);
+        let stays = fell < 0.05 && first - last < 4.0 * noise.max(1e-4 * first.abs());
+        // A loss that rose in the first steps is measured by where it began.
+        let is_back = first > start + 0.05 * start.abs() && start - last < 0.05 * start.abs();
+        // A slow training that falls all the time gets there.
+        let middle = of(&spans[spans.len() / 2 - part / 2..][..part])?;
+        let is_falling = middle - last > noise.max(0.005 * last.abs());
+        let is_level = is_constant && !is_falling && monitor.steps >= 100;
+        let is_stuck = stays || is_back || is_level;
+        Some(Course { first, start, last, fell, is_stuck, steps: monitor.steps, constant })
     }
 
     fn rose(&self) -> bool {
-        self.last > self.first + self.first.abs().max(1e-6)
+        let first = self.first.min(self.start);
+        self.last > first + first.abs().max(1e-6)
     }
 
     fn learns(&self) -> bool {
-        self.fell > 0.3
+        match self.constant {
+            Some(loss) if self.last > AS_A_CONSTANT * loss => false,
+            Some(loss) if self.last < 0.8 * loss => true,
+            _ => self.fell > 0.3,
+        }
+    }
+
+    /// Whether the loss is still that of a constant answer, as far as that is known.
+    fn is_constant(&self) -> bool {
+        self.constant.is_some_and(|loss| self.last > AS_A_CONSTANT * loss)
     }
 }
 

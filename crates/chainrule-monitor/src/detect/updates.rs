@@ -71,6 +71,29 @@ fn rate(monitor: &Monitor) -> Option<f64> {
     monitor.rates.points().iter().map(|p| p.1).reduce(f64::max)
 }
 
+/// Whether the gradient is the same from the beginning to the end, though there are updates: they
+/// lead nowhere else.
+fn is_steady(monitor: &Monitor) -> bool {
+    let of = |p: &ParameterTrack| {
+        let all = p.points().iter().filter_map(|(_, point)| point.agreement).collect::<Vec<_>>();
+        all.len() >= 5
+            && all.iter().all(|cosine| *cosine > 0.999)
+            && p.counts.largest_ratio < 1e-3
+            && is_level(p)
+    };
+    let all = trained(monitor);
+    !all.is_empty() && all.into_iter().all(of)
+}
+
+/// Whether the last gradient is as large as the first, within a hundredth.
+fn is_level(p: &ParameterTrack) -> bool {
+    let norm = |at: Option<&(u64, crate::track::ParameterPoint)>| {
+        at.and_then(|(_, point)| Some(point.gradient.as_ref()?.norm()))
+    };
+    let (first, last) = (norm(p.points().first()), norm(p.points().last()));
+    first.zip(last).is_some_and(|(a, b)| (a - b).abs() < 0.01 * a)
+}
+
 /// Whether no update was ever more than a hundred-thousandth of the weights.
 fn is_tiny(monitor: &Monitor) -> bool {
     let mut all = trained(monitor).into_iter().filter(|p| p.counts.updates >= 3).peekable();
@@ -84,7 +107,8 @@ pub(super) fn rate_too_low(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
         SymptomKind::Clipping,
         SymptomKind::NotFinite,
     ];
-    if course.steps < 15 || !course.is_stuck || !is_tiny(monitor) || has(all, &excluded) {
+    let is_low = is_tiny(monitor) || course.steps >= 50 && is_steady(monitor);
+    if course.steps < 15 || !course.is_stuck || !is_low || has(all, &excluded) {
         return;
     }
     // Gradients of zero are no matter of the rate.
@@ -152,6 +176,7 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
         (false, true) if grew => 0.9,
         (false, true) if is_large => 0.8,
         (false, false) if is_stuck && is_large => 0.8,
+        (false, false) if grew && is_large && course.is_some_and(|c| !c.learns()) => 0.7,
         _ => return,
     };
     let mut evidence = vec![("first loss", first), ("largest loss", most)];
