@@ -261,19 +261,22 @@ fn a_disk_without_room_leaves_the_earlier_model() {
     let place = Place::new();
     place.train("run", "");
     let before = place.contents("run");
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 20; exec {} train names --data names.txt --steps 3 --json --quiet \
-         --out run --force",
-        env!("CARGO_BIN_EXE_chainrule")
-    );
-    let mut shell = std::process::Command::new("sh");
-    let output = shell.args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
-    let error = one_error(&output, 1);
-    assert!(
-        error.contains("last.ckpt") && error.contains("the earlier run in run is as it was"),
-        "{error}"
-    );
-    assert!(place.contents("run") == before, "nothing lost and nothing left over");
+    // The first file that meets the limit is told.
+    for (how, file) in [("", "monitor.jsonl"), ("--no-monitor", "last.ckpt")] {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 20; exec {} train names --data names.txt --steps 3 --json \
+             --quiet {how} --out run --force",
+            env!("CARGO_BIN_EXE_chainrule")
+        );
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
+        let error = one_error(&output, 1);
+        assert!(
+            error.contains(file) && error.contains("the earlier run in run is as it was"),
+            "{error}"
+        );
+        assert!(place.contents("run") == before, "nothing lost and nothing left over");
+    }
     assert!(place.json("sample run --count 1 --json")["samples"].is_array());
 }
 

@@ -77,6 +77,8 @@ mod signals {
             "metrics.csv",
             "metrics.jsonl",
             "model.safetensors",
+            "monitor.jsonl",
+            "report.html",
         ];
         assert_eq!(place.files("run"), files);
         assert_eq!(place.json("sample run --count 2 --json")["count"], 2);

@@ -55,6 +55,8 @@ fn a_first_run_needs_no_file_and_fills_a_folder() {
         "metrics.csv",
         "metrics.jsonl",
         "model.safetensors",
+        "monitor.jsonl",
+        "report.html",
     ];
     assert_eq!(place.files("runs/names-0001"), files);
     let file = |name: &str| fs::read(place.path("runs/names-0001").join(name)).unwrap();
@@ -108,7 +110,7 @@ fn what_is_printed_for_people_fits_100_columns() {
         assert!(out.lines().any(|l| l.split_whitespace().next() == Some(name)), "{name} in\n{out}");
     }
     assert!(out.contains("12,297 parameters") && out.contains("loss: train "), "{out}");
-    assert!(out.ends_with("the model is in run\n"), "{out}");
+    assert!(out.ends_with("the model is in run\nnext: chainrule sample run\n"), "{out}");
     // Standard error is no terminal here: a line about every tenth, and no bar.
     let err = text(&output.stderr);
     assert!(err.lines().count() == 10 && err.contains(" a step  "), "{err}");

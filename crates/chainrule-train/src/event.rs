@@ -1,6 +1,7 @@
 //! The events of a training, as one typed stream.
 
 use crate::error::Result;
+use crate::monitor::{Monitor, Symptom};
 
 /// Something that happened in a training.
 ///
@@ -23,6 +24,20 @@ pub enum Event<'a> {
     },
     /// A step is done.
     Step(StepEvent),
+    /// The monitor looked at the tensors of a step.
+    Looked {
+        /// The step, from 1.
+        step: u64,
+        /// All that it saw; [`Monitor::line`] is this step.
+        monitor: &'a Monitor,
+    },
+    /// The monitor found something that goes wrong, which it had not found before.
+    Found {
+        /// After this many steps.
+        step: u64,
+        /// The symptom.
+        symptom: &'a Symptom,
+    },
     /// The model was measured.
     Evaluated {
         /// After this many steps.

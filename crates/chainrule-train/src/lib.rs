@@ -51,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 use chainrule_core::{error, tensor};
+use chainrule_monitor as monitor;
 use chainrule_nn::{data, io, nn, optim};
 use chainrule_program as program;
 

@@ -3,17 +3,20 @@
 mod builder;
 mod engine;
 mod state;
+mod watch;
 
 use std::time::Instant;
 
 pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
+use self::watch::Watch;
 use super::explain::Kept;
 use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
 use crate::error::Result;
 use crate::io::CheckpointFolder;
+use crate::monitor::Monitor;
 use crate::optim::schedule::Schedule;
 use crate::optim::{Ema, Optimizer};
 use crate::tensor::{Tensor, no_grad};
@@ -95,6 +98,7 @@ pub(super) struct Rest {
     /// The batch of the present step, to look for the cause of a bad loss.
     pub batch: Option<Batch>,
     saver: Option<Saver>,
+    watch: Option<Watch>,
     last_metrics: Metrics,
 }
 
@@ -123,6 +127,22 @@ impl<'a> Trainer<'a> {
     pub fn with_checkpoints(mut self, folder: CheckpointFolder, about: String) -> Self {
         self.rest.saver = Some(Saver::new(folder, about));
         self
+    }
+
+    /// Has the steps watched by a monitor, which tells of what goes wrong by [`Event::Found`]. The
+    /// training has the same bits.
+    ///
+    /// Where a step is a program, the steps that are looked at are run once more, op by op. With
+    /// `share` the looks after the first ten take at most that share of the time, such as 0.02;
+    /// without, the monitor looks whenever it [is due](Monitor::is_due).
+    pub fn with_monitor(mut self, monitor: Monitor, share: Option<f64>) -> Self {
+        self.rest.watch = Some(Watch::new(monitor, share));
+        self
+    }
+
+    /// The monitor, if there is one.
+    pub fn monitor(&self) -> Option<&Monitor> {
+        self.rest.watch.as_ref().map(|watch| &watch.monitor)
     }
 
     /// The number of steps that are done.
@@ -194,6 +214,9 @@ impl<'a> Trainer<'a> {
             counted: task.counted(),
         };
         listener.hear(&started)?;
+        if let Some(watch) = &mut rest.watch {
+            watch.begin(rest.place.step);
+        }
         let end = {
             let mut engine = Engine::new(task, &mut **optimizer, &rest.options);
             rest.run(task, &mut engine, listener, stop)?
@@ -232,6 +255,7 @@ impl Rest {
             }
             self.keep_now_and_then(task, engine);
             let step = self.one_step(task, engine)?;
+            self.watched(&step, listener)?;
             if !step.loss.is_finite() {
                 self.saved(listener, Saver::wait)?;
                 return Ok(End::NotFinite { step: step.step, loss: step.loss, why: String::new() });
@@ -293,6 +317,22 @@ impl Rest {
         Ok(StepEvent { step, epoch, loss, lr, grad_norm, examples })
     }
 
+    /// Tells the monitor of the step, and the listeners of what it saw.
+    fn watched(&mut self, step: &StepEvent, listener: &mut dyn Listener) -> Result<()> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let has_looked = watch.end(step, self.options.clip);
+        // The step of a bad loss is in no file of metrics.
+        if has_looked && step.loss.is_finite() {
+            let began = Instant::now();
+            listener.hear(&Event::Looked { step: step.step, monitor: &watch.monitor })?;
+            watch.spend(began);
+        }
+        for symptom in watch.news(has_looked, !step.loss.is_finite()) {
+            listener.hear(&Event::Found { step: step.step, symptom: &symptom })?;
+        }
+        Ok(())
+    }
+
     fn epoch_after(&self, step: u64) -> Option<f64> {
         let batches = step as f64 * self.options.accumulate as f64;
         self.batches.per_epoch().map(|n| batches / n.max(1) as f64)
@@ -323,6 +363,9 @@ impl Rest {
         self.last_metrics.clear();
         self.last_metrics.push(("train_loss", train_loss));
         self.last_metrics.extend(measures);
+        if let (Some(watch), false) = (&mut self.watch, self.options.overfit_batch) {
+            watch.validated(&self.last_metrics[1..]);
+        }
         let step = self.place.step;
         let seconds = began.elapsed().as_secs_f64();
         let metrics = &self.last_metrics;

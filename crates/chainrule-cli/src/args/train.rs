@@ -78,6 +78,15 @@ pub struct Common {
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     pub log_every: Option<u64>,
 
+    /// Do not watch the training for what goes wrong
+    #[arg(long)]
+    pub no_monitor: bool,
+
+    /// Steps between looks at weights and gradients [default: 100 or more, in 2 % of the time]
+    #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "no_monitor")]
+    pub monitor_every: Option<u64>,
+
     /// Seed of all random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,

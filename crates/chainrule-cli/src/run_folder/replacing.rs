@@ -19,7 +19,7 @@ const NEW: &str = ".new-run";
 const READY: &str = "ready";
 
 /// The files of a run that must not stand beside those of another.
-const OF_A_RUN: [&str; 7] = [
+const OF_A_RUN: [&str; 9] = [
     "config.toml",
     "metrics.jsonl",
     "metrics.csv",
@@ -27,6 +27,8 @@ const OF_A_RUN: [&str; 7] = [
     "earlier.ckpt",
     "last.ckpt",
     "model.safetensors",
+    "monitor.jsonl",
+    "report.html",
 ];
 
 /// The folder that the new run writes to.

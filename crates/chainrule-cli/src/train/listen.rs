@@ -13,21 +13,24 @@ use crate::output;
 use crate::progress::Progress;
 use crate::run_folder::{MetricsWriter, RunFolder};
 
-const JSON_FILE: &str = "metrics.jsonl";
+pub const JSON_FILE: &str = "metrics.jsonl";
+pub const MONITOR_FILE: &str = "monitor.jsonl";
 const CSV_FILE: &str = "metrics.csv";
 const CSV_HEAD: &str = "step,name,value";
 
 /// The most of a file of metrics that is read.
-const MOST_BYTES: u64 = 16 << 30;
+pub const MOST_BYTES: u64 = 16 << 30;
 
 /// The most losses that are drawn; of a longer run every second one is, and so on.
 const MOST_LOSSES: u64 = 1_000_000;
 
 /// `metrics.jsonl`, a line for each step and each measurement, and `metrics.csv` with the same
-/// numbers, one a line.
+/// numbers, one a line. A run that is watched has `monitor.jsonl` beside them, a line for each look
+/// and each finding.
 pub struct Metrics {
     json: MetricsWriter,
     csv: MetricsWriter,
+    monitor: Option<MetricsWriter>,
     every: u64,
     /// The last step, which is written in any case.
     last: u64,
@@ -37,11 +40,12 @@ pub struct Metrics {
 
 impl Metrics {
     /// New files in the folder, with the numbers of every `n`th step.
-    pub fn create(folder: &RunFolder, every: u64) -> Result<Metrics> {
+    pub fn create(folder: &RunFolder, every: u64, is_watched: bool) -> Result<Metrics> {
         let json = folder.metrics(JSON_FILE)?;
         let mut csv = folder.metrics(CSV_FILE)?;
         csv.line(CSV_HEAD)?;
-        Ok(Metrics { json, csv, every, last: 0, failed: None })
+        let monitor = is_watched.then(|| folder.metrics(MONITOR_FILE)).transpose()?;
+        Ok(Metrics { json, csv, monitor, every, last: 0, failed: None })
     }
 
     /// The files of a run that goes on: what they hold of later steps is taken out, for these steps
@@ -49,24 +53,31 @@ impl Metrics {
     ///
     /// Both are read before one is written; a file that cannot be read is an error, and a damaged
     /// one is kept beside the new one.
-    pub fn resume(folder: &RunFolder, every: u64, step: u64) -> Result<Metrics> {
+    pub fn resume(folder: &RunFolder, every: u64, step: u64, is_watched: bool) -> Result<Metrics> {
         let json = Earlier::read(&folder.file(JSON_FILE), step, json_line)?;
         let mut csv = Earlier::read(&folder.file(CSV_FILE), step, csv_line)?;
         if csv.kept.is_empty() {
             csv.kept = format!("{CSV_HEAD}\n").into_bytes();
         }
-        for (earlier, name) in [(&json, JSON_FILE), (&csv, CSV_FILE)] {
-            earlier.report(folder, name, step)?;
+        // A run that was not watched has no such file, and nothing is missing then.
+        let looks = Earlier::read(&folder.file(MONITOR_FILE), step, json_line)?;
+        for (earlier, name) in [(&json, JSON_FILE), (&csv, CSV_FILE), (&looks, MONITOR_FILE)] {
+            if earlier.is_there || name != MONITOR_FILE {
+                earlier.report(folder, name, step)?;
+            }
         }
+        let append = || MetricsWriter::append(&folder.file(MONITOR_FILE), &looks.kept);
+        let monitor = is_watched.then(append).transpose()?;
         let json = MetricsWriter::append(&folder.file(JSON_FILE), &json.kept)?;
         let csv = MetricsWriter::append(&folder.file(CSV_FILE), &csv.kept)?;
-        Ok(Metrics { json, csv, every, last: 0, failed: None })
+        Ok(Metrics { json, csv, monitor, every, last: 0, failed: None })
     }
 
     /// Writes the last line and closes the files.
     pub fn finish(mut self, summary: &impl Serialize) -> Result<()> {
         self.json.record(summary)?;
         self.json.finish()?;
+        self.monitor.map_or(Ok(()), MetricsWriter::finish)?;
         self.csv.finish()
     }
 
@@ -96,8 +107,19 @@ impl Metrics {
                 }
                 self.json.record(&row)?;
             }
+            Event::Looked { monitor, .. } => {
+                if let Some((file, line)) = self.monitor.as_mut().zip(monitor.line()) {
+                    file.record(&line)?;
+                }
+            }
+            Event::Found { step, symptom } => {
+                if let Some(file) = &mut self.monitor {
+                    file.record(&json!({"step": step, "finding": symptom.to_json()}))?;
+                }
+            }
             Event::Saving { .. } => {
                 self.json.sync()?;
+                self.monitor.as_mut().map_or(Ok(()), MetricsWriter::sync)?;
                 self.csv.sync()?;
             }
             _ => {}
@@ -336,6 +358,11 @@ impl Listener for Bar {
                     if let [_, .., (name, value)] = metrics {
                         progress.measured(&name.replace('_', " "), *value);
                     }
+                }
+            }
+            Event::Found { symptom, .. } => {
+                if let Some(progress) = &mut self.progress {
+                    progress.note(&format!("finding: {symptom}"));
                 }
             }
             Event::Sampled { text, .. } => {

@@ -5,6 +5,7 @@ mod data_sums;
 mod listen;
 mod session;
 mod settings;
+mod watching;
 
 pub use data_sums::DataSums;
 pub use session::{Outcome, Ran, Session, absolute, load_weights};

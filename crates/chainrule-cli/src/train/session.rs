@@ -9,6 +9,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use chainrule::Tensor;
 use chainrule::data::Batches;
 use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
+use chainrule::monitor::Symptom;
 use chainrule::nn::{Module, StateDict};
 use chainrule::train::{End, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 use super::DataSums;
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
+use super::watching;
 use crate::args::train::{Common, KeptKind};
 use crate::interrupt::{self, Interrupt};
 use crate::names::MODEL_FILE;
@@ -184,7 +186,8 @@ impl<'a> Session<'a> {
         self.announce(task, &folder, trainer.step());
         let kept = CheckpointFolder::new(folder.place());
         let mut replace = Replace { folder: &folder, kept: kept.clone() };
-        let mut trainer = trainer.with_checkpoints(kept, about);
+        let trainer = trainer.with_checkpoints(kept, about);
+        let mut trainer = watching::attach(trainer, self.args, &folder);
         let mut bar = Bar::new(self.args.quiet || self.args.json);
         let began = Instant::now();
         let ran = {
@@ -212,12 +215,15 @@ impl<'a> Session<'a> {
         let [svg, png] = ["loss.svg", "loss.png"].map(|name| folder.file(name));
         let title = format!("{}: loss over {}", self.ways.label, report::steps(steps));
         plot::loss_curve(&losses.points, &title, &svg, &png)?;
+        let findings = watching::report(&trainer, &title, &folder)?;
         let epochs =
             per_epoch.map(|n| steps as f64 * self.settings.accumulate as f64 / n.max(1) as f64);
         let parameters = task.module().parameter_count();
         let json = self.args.json;
         let lr = self.settings.lr;
         let ran = Ran {
+            kind: self.kind,
+            findings,
             complaint: None,
             folder,
             metrics,
@@ -305,12 +311,13 @@ impl<'a> Session<'a> {
             if folder.file(CONFIG_FILE).exists() {
                 folder.begin_beside()?;
             }
-            let metrics = Metrics::create(&folder, every)?;
+            let metrics = Metrics::create(&folder, every, watching::is_wanted(self.args))?;
             return Ok((folder, metrics, losses));
         };
         let folder = resumed.load(trainer)?;
         let losses = losses.with_earlier(&folder, trainer.step());
-        let metrics = Metrics::resume(&folder, every, trainer.step())?;
+        let metrics =
+            Metrics::resume(&folder, every, trainer.step(), watching::is_wanted(self.args))?;
         Ok((folder, metrics, losses))
     }
 
@@ -474,6 +481,9 @@ pub enum Outcome {
 
 /// A training that has ended, with its model saved.
 pub struct Ran {
+    kind: &'static str,
+    /// What the monitor found, if there was one.
+    findings: Option<Vec<Symptom>>,
     pub folder: RunFolder,
     metrics: Metrics,
     pub end: End,
@@ -507,6 +517,10 @@ impl Ran {
         all.insert("parameters".into(), json!(self.parameters));
         all.insert("best".into(), json!(self.best));
         all.extend(self.overfit_floor.map(|floor| ("overfit_floor".to_owned(), json!(floor))));
+        if let Some(findings) = &self.findings {
+            let rows: Vec<Value> = findings.iter().map(Symptom::to_json).collect();
+            all.insert("findings".into(), json!(rows));
+        }
         all.extend(more);
         all.insert("interrupted".into(), json!(matches!(self.end, End::Stopped)));
         all.insert("folder".into(), json!(self.folder.path().display().to_string()));
@@ -534,7 +548,9 @@ impl Ran {
         let place = self.folder.path().display().to_string();
         let mut last = Map::from_iter([("final".to_owned(), json!(true))]);
         last.extend(summary.clone());
-        let Ran { metrics, steps, seconds, numbers, end, overfit_floor, json, .. } = self;
+        let Ran {
+            kind, findings, metrics, steps, seconds, numbers, end, overfit_floor, json, ..
+        } = self;
         metrics.finish(&last)?;
         if json {
             output::json(&summary)?;
@@ -552,6 +568,11 @@ impl Ran {
             output::line(&format!("{steps} in {seconds:.1} s, {each} each"))?;
             if !numbers.is_empty() {
                 output::line(&numbers.join(", "))?;
+            }
+            if let Some(findings) = &findings {
+                findings.iter().try_for_each(|s| output::line(&format!("finding: {s}")))?;
+                let file = Path::new(&place).join(watching::REPORT_FILE);
+                output::line(&format!("the report is {}", file.display()))?;
             }
             if let Some(floor) = overfit_floor.filter(|floor| *floor > 0.0) {
                 output::line(&format!(
@@ -581,6 +602,9 @@ impl Ran {
         };
         if !json {
             output::line(&text)?;
+            if let Some(next) = watching::next_command(kind, &place) {
+                output::line(&format!("next: {next}"))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

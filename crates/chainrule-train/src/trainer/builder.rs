@@ -72,6 +72,7 @@ impl<'a> TrainerBuilder<'a> {
             kept: None,
             batch: None,
             saver: None,
+            watch: None,
             last_metrics: Metrics::new(),
         };
         Ok(Trainer { task, optimizer, rest })

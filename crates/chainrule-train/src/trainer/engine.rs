@@ -1,5 +1,8 @@
 //! The engine of a step: op by op, or as a program.
 
+use std::time::Instant;
+
+use super::watch::Watch;
 use super::{Rest, TrainerOptions};
 use crate::Task;
 use crate::data::Batch;
@@ -55,11 +58,42 @@ impl<'e> Engine<'e> {
                 if looks {
                     show(task, step.optimizer(), &batch)?;
                 }
+                if let Some(watch) = rest.due() {
+                    probe(task, step.optimizer(), &batch, watch)?;
+                }
                 let loss = step.run(&[&batch.x, &batch.y])?.try_item()?;
+                rest.due().into_iter().for_each(|watch| watch.after(task));
                 Ok(Done { loss, examples: task.count(&batch) })
             }
         }
     }
+}
+
+/// Shows the monitor a step that a program will do. Nothing of it stays.
+fn probe(
+    task: &dyn Task,
+    optimizer: &mut dyn Optimizer,
+    batch: &Batch,
+    watch: &mut Watch,
+) -> Result<()> {
+    let began = Instant::now();
+    let module = task.module();
+    let buffers: Vec<(Tensor, Tensor)> =
+        module.named_buffers().into_iter().map(|(_, b)| (b.clone(), b.detach())).collect();
+    let generators = module.generator_states();
+    optimizer.zero_grad();
+    let loss = record_all(|| task.loss(batch))?;
+    loss.try_backward()?;
+    watch.labels(batch);
+    watch.outputs(&loss);
+    watch.before(task);
+    optimizer.zero_grad();
+    for (buffer, before) in &buffers {
+        buffer.try_set(before)?;
+    }
+    module.set_generator_states(&generators)?;
+    watch.spend(began);
+    Ok(())
 }
 
 /// A step of one batch, shown to the task between the backward pass and the update.
@@ -67,7 +101,7 @@ fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> R
     let batch = rest.draw()?;
     let loss = look(task, optimizer, &batch)?;
     if loss.is_finite() {
-        optimizer.step()?;
+        update(task, optimizer, rest)?;
     }
     Ok(Done { loss, examples: task.count(&batch) })
 }
@@ -108,7 +142,18 @@ pub(crate) fn eager(
     for _ in 0..n {
         let batch = rest.draw()?;
         done.examples += task.count(&batch);
-        done.loss += task.gradients(&batch)?.try_item()? / n as f64;
+        rest.due().into_iter().for_each(|watch| watch.labels(&batch));
+        let loss = match rest.due() {
+            // Intermediates are kept for the monitor.
+            Some(watch) if n == 1 && task.has_plain_gradients() => {
+                let loss = record_all(|| task.loss(&batch))?;
+                loss.try_backward()?;
+                watch.outputs(&loss);
+                loss
+            }
+            _ => task.gradients(&batch)?,
+        };
+        done.loss += loss.try_item()? / n as f64;
         if !done.loss.is_finite() {
             return Ok(done);
         }
@@ -120,6 +165,14 @@ pub(crate) fn eager(
             }
         }
     }
-    optimizer.step()?;
+    update(task, optimizer, rest)?;
     Ok(done)
+}
+
+/// The update, before and after which the monitor looks if it is due.
+fn update(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> Result<()> {
+    rest.due().into_iter().for_each(|watch| watch.before(task));
+    optimizer.step()?;
+    rest.due().into_iter().for_each(|watch| watch.after(task));
+    Ok(())
 }

@@ -219,3 +219,59 @@ fn the_range_of_rates_is_found_and_nothing_has_changed() {
     assert!(found.steepest.is_some_and(|lr| lr > 1e-5 && lr < 10.0), "{:?}", found.steepest);
     assert!(found.points.windows(2).all(|w| w[0].0 < w[1].0));
 }
+
+/// What a run with a monitor that looks at every `n`th step ends with, and the findings told.
+fn monitored(net: &Net, every: Option<u64>, compiled: bool) -> (Vec<(String, Vec<u64>)>, u64) {
+    let options = TrainerOptions { compiled, clip: Some(0.5), ..options(40) };
+    let mut trainer = trainer(net, options);
+    if let Some(n) = every {
+        trainer = trainer.with_monitor(Monitor::new().every(n), None);
+    }
+    let mut looks = 0;
+    let mut listener = |event: &Event<'_>| {
+        if let Event::Looked { step, monitor } = event {
+            looks += 1;
+            assert_eq!(monitor.line().unwrap()["step"], *step);
+        }
+        Ok(())
+    };
+    assert_eq!(trainer.run(&mut listener, &|| false).unwrap(), End::Finished);
+    (bits(&trainer.state_dict()), looks)
+}
+
+#[test]
+fn a_monitored_run_has_the_same_bits() {
+    for compiled in [false, true] {
+        let (want, none) = monitored(&Net::new(), None, compiled);
+        assert_eq!(none, 0);
+        // Steps 0, 1, 2, 3, 4, 6, 9, 13, 19, 28 and 38: half of the steps so far on, at most ten.
+        for (every, looks) in [(1, 40), (10, 11)] {
+            let (got, seen) = monitored(&Net::new(), Some(every), compiled);
+            assert_eq!(got, want, "every {every}, compiled: {compiled}");
+            assert_eq!(seen, looks);
+        }
+    }
+}
+
+#[test]
+fn a_monitor_tells_once_of_a_rate_that_is_too_high() {
+    for compiled in [false, true] {
+        let net = Net::new();
+        let sgd = Box::new(Sgd::new(net.net.parameters(), 1e20));
+        let batches = RandomBatches::try_new(data(), 4, Generator::manual_seed(1)).unwrap();
+        let options = TrainerOptions { compiled, ..TrainerOptions::default() };
+        let trainer = Trainer::builder(&net, sgd, Box::new(batches)).options(options);
+        let mut trainer = trainer.build().unwrap().with_monitor(Monitor::new(), Some(0.02));
+        let mut told = Vec::new();
+        let mut listener = |event: &Event<'_>| {
+            if let Event::Found { symptom, .. } = event {
+                told.push(symptom.kind.name());
+            }
+            Ok(())
+        };
+        trainer.run(&mut listener, &|| false).unwrap();
+        told.sort_unstable();
+        assert_eq!(told, ["not_finite", "rate_too_high"], "compiled: {compiled}");
+        assert!(net.net.parameters().iter().all(Tensor::is_finite));
+    }
+}

@@ -1,0 +1,65 @@
+//! The monitor of a run: attached, continued, and its report written.
+
+use chainrule::monitor::{self, Monitor, Symptom};
+use chainrule::train::Trainer;
+use serde_json::Value;
+
+use super::listen::{JSON_FILE, MONITOR_FILE, MOST_BYTES};
+use crate::args::train::Common;
+use crate::run_folder::RunFolder;
+
+/// The file's name in the folder of a run.
+pub const REPORT_FILE: &str = "report.html";
+
+/// The share of the time that looks may take where no distance of them is given.
+const SHARE: f64 = 0.02;
+
+/// Whether the command line wants a monitor.
+pub fn is_wanted(args: &Common) -> bool {
+    !args.no_monitor
+}
+
+/// The trainer with a monitor, if one is wanted; it knows what an earlier part of the run saw.
+pub fn attach<'a>(trainer: Trainer<'a>, args: &Common, folder: &RunFolder) -> Trainer<'a> {
+    if !is_wanted(args) {
+        return trainer;
+    }
+    let mut monitor = Monitor::new();
+    if let Some(n) = args.monitor_every {
+        monitor = monitor.every(n);
+    }
+    if trainer.step() > 0 {
+        [JSON_FILE, MONITOR_FILE].into_iter().for_each(|name| restore(&mut monitor, folder, name));
+    }
+    trainer.with_monitor(monitor, args.monitor_every.is_none().then_some(SHARE))
+}
+
+fn restore(monitor: &mut Monitor, folder: &RunFolder, name: &str) {
+    // A file that cannot be read is told where the metrics are continued.
+    let bytes = chainrule::io::read_bounded(&folder.file(name), MOST_BYTES).unwrap_or_default();
+    let lines = bytes.split(|&b| b == b'\n');
+    let rows = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    rows.for_each(|row| monitor.restore(&row));
+}
+
+/// The findings at the end, after the report was written; `None` without a monitor.
+pub fn report(
+    trainer: &Trainer<'_>,
+    title: &str,
+    folder: &RunFolder,
+) -> anyhow::Result<Option<Vec<Symptom>>> {
+    let Some(monitor) = trainer.monitor() else { return Ok(None) };
+    let mut findings = monitor.findings();
+    folder.write(REPORT_FILE, monitor::html(monitor, title, &findings).as_bytes())?;
+    findings.retain(|symptom| symptom.confidence > 0.5);
+    Ok(Some(findings))
+}
+
+/// The command that comes next for a model of that kind.
+pub fn next_command(kind: &str, folder: &str) -> Option<String> {
+    match kind {
+        "names" | "names-family" | "text" => Some(format!("chainrule sample {folder}")),
+        "digits" => Some(format!("chainrule eval {folder}")),
+        _ => None,
+    }
+}

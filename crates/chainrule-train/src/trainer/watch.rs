@@ -1,0 +1,191 @@
+//! The monitor of a training: fed between the parts of a step, within its share of the time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use super::Rest;
+use crate::data::Batch;
+use crate::monitor::{Monitor, OutputKind, Symptom, SymptomKind};
+use crate::tensor::Tensor;
+use crate::{StepEvent, Task};
+use chainrule_core::DType;
+
+/// Looks that are taken whatever they cost: what is wrong from the beginning is seen then.
+const FREE_LOOKS: u64 = 10;
+
+/// Looks in a row that must find a symptom before it is told, so that none is told that passes.
+const SEEN_BEFORE_TOLD: u32 = 3;
+
+/// The steps before which nothing is told but what is not finite.
+const FIRST_TOLD: u64 = 20;
+
+/// Most outputs that are followed.
+const OUTPUTS: usize = 64;
+
+/// Most kinds of labels that are counted.
+const CLASSES: usize = 10_000;
+
+/// Labels that are counted before their entropy is taken for that of all.
+const MIN_LABELS: f64 = 100.0;
+
+/// A monitor with the time that it took.
+pub(super) struct Watch {
+    pub monitor: Monitor,
+    share: Option<f64>,
+    began: Instant,
+    first_step: u64,
+    looks: u64,
+    spent: f64,
+    /// Labels by how often they were seen.
+    labels: BTreeMap<u64, u64>,
+    /// Looks in a row at which a symptom was there, and whether it was told.
+    seen: HashMap<(SymptomKind, String), (u32, bool)>,
+}
+
+impl Watch {
+    pub fn new(monitor: Monitor, share: Option<f64>) -> Watch {
+        let (began, seen, labels) = (Instant::now(), HashMap::new(), BTreeMap::new());
+        Watch { monitor, share, began, first_step: 0, looks: 0, spent: 0.0, labels, seen }
+    }
+
+    /// The training begins, or goes on after that many steps.
+    pub fn begin(&mut self, step: u64) {
+        self.monitor.go_to(step);
+        (self.began, self.first_step, self.looks, self.spent) = (Instant::now(), step, 0, 0.0);
+    }
+
+    /// The labels of a batch, where the targets are classes: the best constant answer has the loss of
+    /// their entropy.
+    pub fn labels(&mut self, batch: &Batch) {
+        if batch.y.dtype() != DType::I64 || self.labels.len() > CLASSES {
+            return;
+        }
+        let began = Instant::now();
+        let labels = batch.y.to_f64_vec();
+        for label in labels.into_iter().filter(|label| *label >= 0.0) {
+            *self.labels.entry(label as u64).or_insert(0) += 1;
+        }
+        let all = self.labels.values().sum::<u64>() as f64;
+        let part = |n: &u64| *n as f64 / all * (all / *n as f64).ln();
+        // The entropy of a few labels is below that of all, by this much for n of k kinds.
+        let bias = (self.labels.len() as f64 - 1.0) / (2.0 * all);
+        if all >= MIN_LABELS {
+            self.monitor.constant_loss(self.labels.values().map(part).sum::<f64>() + bias);
+        }
+        self.spend(began);
+    }
+
+    /// The outputs of bounded functions in the forward pass of a loss, which was recorded.
+    pub fn outputs(&mut self, loss: &Tensor) {
+        let began = Instant::now();
+        let mut number = 0;
+        for t in loss.recorded() {
+            let kind = match t.op_name() {
+                Some("tanh") => OutputKind::Bounded { low: -1, high: 1 },
+                Some("sigmoid") => OutputKind::Bounded { low: 0, high: 1 },
+                _ => continue,
+            };
+            number += 1;
+            if number > OUTPUTS {
+                break;
+            }
+            let name = t.name().unwrap_or_else(|| match kind {
+                OutputKind::Bounded { low: 0, .. } => format!("sigmoid {number}"),
+                _ => format!("tanh {number}"),
+            });
+            self.monitor.output(&name, kind, &t);
+        }
+        self.spend(began);
+    }
+
+    /// The parameters and their gradients before an update.
+    pub fn before(&mut self, task: &dyn Task) {
+        let began = Instant::now();
+        for (name, p) in task.module().named_parameters() {
+            if p.requires_grad() {
+                self.monitor.parameter(&name, &p, p.grad().as_ref());
+            }
+        }
+        self.spend(began);
+    }
+
+    /// The parameters after it.
+    pub fn after(&mut self, task: &dyn Task) {
+        let began = Instant::now();
+        for (name, p) in task.module().named_parameters() {
+            self.monitor.updated(&name, &p);
+        }
+        self.spend(began);
+    }
+
+    pub fn spend(&mut self, since: Instant) {
+        self.spent += since.elapsed().as_secs_f64();
+    }
+
+    /// The held-out loss among measures.
+    pub fn validated(&mut self, metrics: &[(&'static str, f64)]) {
+        let loss = metrics.iter().find(|(name, _)| matches!(*name, "val_loss" | "test_loss"));
+        loss.into_iter().for_each(|(_, loss)| self.monitor.validated(*loss));
+    }
+
+    /// Ends a step; whether its tensors were looked at.
+    pub fn end(&mut self, step: &StepEvent, clip: Option<f64>) -> bool {
+        let was_due = self.monitor.is_due();
+        if let Some((before, most)) = step.grad_norm.zip(clip) {
+            self.monitor.clipped(before, before.min(most));
+        }
+        self.monitor.step(Some(step.loss), Some(step.lr));
+        was_due
+    }
+
+    /// The next look is put off until its time is earned.
+    fn put_off(&mut self) {
+        self.looks += 1;
+        let Some(share) = self.share.filter(|_| self.looks >= FREE_LOOKS) else { return };
+        let elapsed = self.began.elapsed().as_secs_f64();
+        let steps = self.monitor.steps() - self.first_step;
+        let each = (elapsed - self.spent).max(1e-9) / steps.max(1) as f64;
+        // The looks and one more like them, over the time of steps alone.
+        let next = self.spent * (1.0 + 1.0 / self.looks as f64) / share / each;
+        self.monitor.rest_until(self.first_step.saturating_add(next as u64));
+    }
+
+    /// The symptoms that are told now for the first time; asked for at looks, and at the end.
+    pub fn news(&mut self, has_looked: bool, is_bad: bool) -> Vec<Symptom> {
+        if !has_looked && !is_bad {
+            return Vec::new();
+        }
+        let began = Instant::now();
+        let found = self.monitor.findings();
+        let mut seen = std::mem::take(&mut self.seen);
+        // One that went away is counted anew, and told once.
+        let is_there =
+            |key: &(SymptomKind, String)| found.iter().any(|s| s.kind == key.0 && s.place == key.1);
+        seen.iter_mut().filter(|(key, _)| !is_there(key)).for_each(|(_, seen)| seen.0 = 0);
+        let mut news = Vec::new();
+        for symptom in found.into_iter().filter(|s| s.confidence > 0.5) {
+            let is_told = seen.iter().any(|(key, seen)| key.0 == symptom.kind && seen.1);
+            let (times, told) =
+                seen.entry((symptom.kind, symptom.place.clone())).or_insert((0, false));
+            *times += 1;
+            let is_sure = is_bad
+                || symptom.kind == SymptomKind::NotFinite
+                || *times >= SEEN_BEFORE_TOLD && self.monitor.steps() >= FIRST_TOLD;
+            if is_sure && !is_told {
+                *told = true;
+                news.push(symptom);
+            }
+        }
+        self.seen = seen;
+        self.spend(began);
+        self.put_off();
+        news
+    }
+}
+
+impl Rest {
+    /// The monitor, if it looks at this step.
+    pub(super) fn due(&mut self) -> Option<&mut Watch> {
+        self.watch.as_mut().filter(|watch| watch.monitor.is_due())
+    }
+}
