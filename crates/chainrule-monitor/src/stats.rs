@@ -132,8 +132,9 @@ impl Stats {
         self.largest
     }
 
-    /// As a JSON object: `count`, `zeros`, `not_finite`, `mean`, `std`, `norm`, `largest`, and `bins`,
-    /// the counts of those that are not empty by their number: `i` above zero, `-1 - i` below.
+    /// As a JSON object: `count`, `zeros`, `not_finite`, `mean`, `std`, `norm`, `largest`, and
+    /// `bins`, the counts of those that are not empty by their number: `i` above zero, `-1 - i`
+    /// below.
     pub fn to_json(&self) -> Value {
         let side = |bins: &[u32; BINS], number: fn(i64) -> i64| -> Vec<Value> {
             let filled = (0..).zip(bins).filter(|(_, n)| **n > 0);
@@ -147,7 +148,7 @@ impl Stats {
         })
     }
 
-    /// What [`Stats::to_json`] gave, to rounding; `None` of anything else.
+    /// Statistics that [`Stats::to_json`] wrote, to rounding; `None` of anything else.
     pub fn from_json(row: &Value) -> Option<Stats> {
         let whole = |name: &str| row.get(name)?.as_u64();
         let number = |name: &str| Some(row.get(name)?.as_f64().unwrap_or(f64::INFINITY));

@@ -132,9 +132,9 @@ impl<'a> Trainer<'a> {
     /// Has the steps watched by a monitor, which tells of what goes wrong by [`Event::Found`]. The
     /// training has the same bits.
     ///
-    /// Where a step is a program, the steps that are looked at are run once more, op by op. With
-    /// `share` the looks after the first ten take at most that share of the time, such as 0.02;
-    /// without, the monitor looks whenever it [is due](Monitor::is_due).
+    /// Steps of a program that are looked at are run once more, op by op. With `share` the looks
+    /// after the first ten take at most that share of the time, such as 0.02; without, the monitor
+    /// looks whenever it [is due](Monitor::is_due).
     pub fn with_monitor(mut self, monitor: Monitor, share: Option<f64>) -> Self {
         self.rest.watch = Some(Watch::new(monitor, share));
         self

@@ -482,7 +482,7 @@ pub enum Outcome {
 /// A training that has ended, with its model saved.
 pub struct Ran {
     kind: &'static str,
-    /// What the monitor found, if there was one.
+    /// The findings of the monitor, if there was one.
     findings: Option<Vec<Symptom>>,
     pub folder: RunFolder,
     metrics: Metrics,

@@ -111,7 +111,7 @@ pub(super) fn no_progress(course: &Course, all: &mut Vec<Symptom>) {
     let (kind, confidence) = match course.rose() {
         true => (SymptomKind::LossRises, 0.7),
         false if course.last.abs() < 1e-6 => return,
-        // That of a constant answer is known to be no good one.
+        // The loss of a constant answer is known to be no good one.
         false if course.is_constant() && course.steps >= 200 => (SymptomKind::NoProgress, 0.65),
         false => (SymptomKind::NoProgress, 0.5),
     };

@@ -220,7 +220,7 @@ fn the_range_of_rates_is_found_and_nothing_has_changed() {
     assert!(found.points.windows(2).all(|w| w[0].0 < w[1].0));
 }
 
-/// What a run with a monitor that looks at every `n`th step ends with, and the findings told.
+/// The end of a run with a monitor that looks at every `n`th step, and the findings told.
 fn monitored(net: &Net, every: Option<u64>, compiled: bool) -> (Vec<(String, Vec<u64>)>, u64) {
     let options = TrainerOptions { compiled, clip: Some(0.5), ..options(40) };
     let mut trainer = trainer(net, options);

@@ -54,8 +54,8 @@ impl Watch {
         (self.began, self.first_step, self.looks, self.spent) = (Instant::now(), step, 0, 0.0);
     }
 
-    /// The labels of a batch, where the targets are classes: the best constant answer has the loss of
-    /// their entropy.
+    /// The labels of a batch, where the targets are classes: the best constant answer has the loss
+    /// of their entropy.
     pub fn labels(&mut self, batch: &Batch) {
         if batch.y.dtype() != DType::I64 || self.labels.len() > CLASSES {
             return;
