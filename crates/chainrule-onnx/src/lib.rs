@@ -24,6 +24,7 @@ mod model;
 mod native;
 mod numpy;
 mod ops;
+mod precise;
 #[allow(missing_docs, reason = "their meaning is ONNX's")]
 mod proto;
 mod prune;
