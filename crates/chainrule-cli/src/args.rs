@@ -10,6 +10,7 @@ pub mod export;
 pub mod names;
 mod studio;
 pub mod train;
+mod weights;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -22,6 +23,7 @@ pub use check::{Check, CheckBackward, CheckMistakes, CheckNames, CheckOps};
 pub use explain::Explain;
 pub use names::TrainNames;
 pub use studio::Studio;
+pub use weights::Weights;
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -74,6 +76,8 @@ pub enum Command {
     Explain(Explain),
     /// Open the page on which one steps through a backward pass
     Studio(Studio),
+    /// List what is in a file of weights, or convert it to safetensors
+    Weights(Weights),
 }
 
 /// The models that can be trained.

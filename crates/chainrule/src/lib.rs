@@ -39,6 +39,7 @@
 //! - [`monitor`]: statistics of a training over time, and what goes wrong in it.
 //! - [`check`]: gradients against paths that share no code with the backward pass.
 //! - `diagnose`, a feature: why a training does not learn, proved by short runs.
+//! - `formats`, a feature: weights that other programs wrote.
 //!
 //! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`.
 //! The book in the folder `docs` explains all of this at length.
@@ -58,6 +59,8 @@ pub mod diagnose {
         Cause, Change, Course, Effort, Proof, Reason, Suspicion, Trainable, prove,
     };
 }
+#[cfg(feature = "formats")]
+pub use chainrule_formats as formats;
 #[cfg(feature = "monitor")]
 pub use chainrule_monitor as monitor;
 #[cfg(feature = "onnx")]
@@ -126,6 +129,7 @@ mod book {
         studio "studio.md",
         files "files.md",
         onnx_page "onnx.md",
+        weights "weights.md",
         training "training.md",
         python "python.md",
         speed "speed.md",

@@ -12,3 +12,4 @@ pub mod predict;
 pub mod sample;
 pub mod studio;
 pub mod train;
+pub mod weights;

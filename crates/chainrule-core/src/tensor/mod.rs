@@ -547,9 +547,28 @@ impl Tensor {
             let why = format!("the shape does not take {} bytes of {dtype}", bytes.len());
             return Err(Error::shape("from_bytes", &[&shape], why));
         }
+        Tensor::try_filled(shape, dtype, |out| {
+            out.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    /// A tensor of elements that `fill` writes into its memory, as [`Tensor::try_to_bytes`] gives
+    /// them: so a file is read without a second copy. `fill` finds left-over contents, and writes
+    /// every byte.
+    #[doc(hidden)]
+    pub fn try_filled(
+        shape: impl IntoShape,
+        dtype: DType,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        let shape = shape.into_shape("from_bytes")?;
+        if shape.checked_numel().and_then(|n| n.checked_mul(dtype.size())).is_none() {
+            return Err(Error::shape("from_bytes", &[&shape], "more elements than memory has"));
+        }
         let mut value = Value::uninit("from_bytes", Meta::new(shape, dtype))?;
         let out = value.bytes_mut();
-        out.copy_from_slice(bytes);
+        fill(out)?;
         match dtype {
             DType::Bool => out.iter_mut().for_each(|b| *b = u8::from(*b != 0)),
             _ => low_first(out, dtype),

@@ -92,8 +92,10 @@ def _key(k: Any, name: str) -> Any:
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
-    """Reads what `save` wrote, or the tensors of any safetensors file by name. No code of the file
-    is run.
+    """Reads what `save` wrote, the tensors of any safetensors file by name, or a file of another
+    program: `.pt` and `.pth` of PyTorch as the nest that was saved, the arrays of `.npz` and `.npy`,
+    GGUF, and the shards that a `.index.json` names. No code of the file is run: a pickle that names
+    more than tensors, numbers, texts and containers is an error with that name.
 
     `map_location` may name the processor, the one device; `weights_only` and `mmap` have no effect.
     """
@@ -106,9 +108,34 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
             path = Path(folder) / "tensors"
             path.write_bytes(f.read())
             return load(path)
+    if not _is_safetensors(f):
+        named, tree = _c._weights_load(os.fspath(f))
+        return dict(named) if tree is None else _placed(tree, [t for _, t in named])
     tensors = dict(_c._safetensors_load(os.fspath(f)))
     nest = _metadata(f).get(NEST)
     return tensors if nest is None else _put_back(json.loads(nest), tensors)
+
+
+def _is_safetensors(path: Any) -> bool:
+    """Whether a file begins as no other known format does; what cannot be opened is left to the
+    reader, which says why."""
+    if not os.path.isfile(path):
+        return True
+    with open(path, "rb") as file:
+        head = file.read(6)
+    known = head[:2] == b"PK" or head[:4] == b"GGUF" or head in (b"\x93NUMPY", b"\x80\x02\x8a\x0a\x6c\xfc")
+    return not known and not str(path).endswith(".json")
+
+
+def _placed(x: Any, tensors: list[Tensor]) -> Any:
+    """The nest with tensors in the place of sets of their numbers."""
+    if isinstance(x, set):
+        return tensors[x.pop()]
+    if isinstance(x, dict):
+        return {k: _placed(v, tensors) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_placed(v, tensors) for v in x)
+    return x
 
 
 def _metadata(path: Any) -> dict[str, str]:

@@ -1,0 +1,36 @@
+//! Weights that other programs wrote: safetensors in one file or in shards, `.pt` and `.pth` of
+//! PyTorch, `.npy` and `.npz` of NumPy, GGUF.
+//!
+//! [`Weights::open`] reads what is in a file, not the elements; [`Weights::load`] reads them, each
+//! straight into the memory of its tensor. Nothing in a file is executed, and what a file claims is
+//! held against its length before memory is taken for it.
+//!
+//! ```
+//! use chainrule::formats::Weights;
+//! use chainrule::{Tensor, io};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("model.safetensors");
+//! io::save(&path, &[("w".to_owned(), Tensor::from([1.5f32, 2.0]))].into(), &Default::default())?;
+//! let weights = Weights::open(&path)?;
+//! assert_eq!((weights.entries()[0].name(), weights.entries()[0].shape()), ("w", &[2][..]));
+//! assert_eq!(weights.load()?["w"].to_vec::<f32>(), [1.5, 2.0]);
+//! # Ok::<(), chainrule::Error>(())
+//! ```
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod gguf;
+mod npy;
+mod pickle;
+mod place;
+mod quant;
+mod safe;
+mod source;
+mod torch;
+mod tree;
+mod weights;
+mod zip;
+
+pub use self::tree::Tree;
+pub use self::weights::{Entry, Format, Weights};

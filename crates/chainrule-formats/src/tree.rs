@@ -1,0 +1,24 @@
+//! A nest of containers around tensors, as PyTorch saves it.
+
+/// A value of a `.pt` file: containers, simple values, and places of tensors.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tree {
+    /// The tensor of this number in [`crate::Weights::entries`].
+    Tensor(usize),
+    /// A dictionary in its order.
+    Dict(Vec<(Tree, Tree)>),
+    /// A list.
+    List(Vec<Tree>),
+    /// A tuple.
+    Tuple(Vec<Tree>),
+    /// A text.
+    Str(String),
+    /// A whole number.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// True or false.
+    Bool(bool),
+    /// Python's None.
+    None,
+}

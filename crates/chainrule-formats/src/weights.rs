@@ -1,0 +1,289 @@
+//! The content of a file of weights, and its tensors.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use chainrule_core::dtype::DType;
+use chainrule_core::error::{Error, Result};
+use chainrule_core::shape::MAX_RANK;
+use chainrule_core::tensor::Tensor;
+use chainrule_nn::nn::StateDict;
+
+use crate::place::{self, Data, Form, Place};
+use crate::source::{Outcome, Source};
+use crate::tree::Tree;
+use crate::{gguf, npy, safe, torch};
+
+/// The formats that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// safetensors, in one file.
+    Safetensors,
+    /// safetensors in several files with an index, `model.safetensors.index.json`.
+    Shards,
+    /// PyTorch's zip, since its version 1.6.
+    Torch,
+    /// PyTorch's earlier format, without a zip.
+    TorchLegacy,
+    /// One array of NumPy.
+    Npy,
+    /// Arrays of NumPy in a zip.
+    Npz,
+    /// GGUF, whose quantised numbers are read as f32.
+    Gguf,
+}
+
+impl Format {
+    /// The name as printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Safetensors => "safetensors",
+            Format::Shards => "safetensors in shards",
+            Format::Torch => "PyTorch",
+            Format::TorchLegacy => "PyTorch before 1.6",
+            Format::Npy => "npy",
+            Format::Npz => "npz",
+            Format::Gguf => "GGUF",
+        }
+    }
+}
+
+/// A tensor in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub(crate) name: String,
+    dtype: DType,
+    shape: Vec<usize>,
+    stored: &'static str,
+    pub(crate) place: Place,
+}
+
+impl Entry {
+    pub(crate) fn new(name: String, dtype: DType, shape: Vec<usize>, place: Place) -> Entry {
+        Entry { name, dtype, shape, stored: dtype.name(), place }
+    }
+
+    pub(crate) fn stored_as(self, stored: &'static str) -> Entry {
+        Entry { stored, ..self }
+    }
+
+    /// The name; of a `.pt` file the keys on the way to the tensor, joined by dots.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dtype that the tensor gets.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dtype in the file, as `q4_k` where blocks are quantised.
+    pub fn stored(&self) -> &'static str {
+        self.stored
+    }
+
+    /// The sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The bytes of the tensor in memory.
+    pub fn bytes(&self) -> u64 {
+        place::numel(&self.shape).unwrap_or(0).saturating_mul(self.dtype.size() as u64)
+    }
+
+    /// The bytes in the file, from the first element to the last; of a deflated entry, what it
+    /// unpacks to.
+    pub fn bytes_in_file(&self) -> u64 {
+        place::span(&self.shape, self.dtype, &self.place.form).unwrap_or(0)
+    }
+}
+
+/// All that readers of the formats gather.
+#[derive(Default)]
+pub struct Read {
+    pub entries: Vec<Entry>,
+    pub metadata: BTreeMap<String, String>,
+    names: HashSet<String>,
+}
+
+impl Read {
+    pub fn add(&mut self, entry: Entry) -> Outcome<()> {
+        let name = &entry.name;
+        if entry.shape.len() > MAX_RANK {
+            let rank = entry.shape.len();
+            return Err(format!("`{name}` has {rank} axes, and a tensor at most {MAX_RANK}"));
+        }
+        place::span(&entry.shape, entry.dtype, &entry.place.form)
+            .map_err(|e| format!("`{name}`: {e}"))?;
+        if !self.names.insert(name.clone()) {
+            return Err(format!("it has two tensors of the name `{name}`"));
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+/// Weights in one or several files, open for reading.
+pub struct Weights {
+    path: PathBuf,
+    format: Format,
+    read: Read,
+    tree: Option<Tree>,
+    files: Vec<Source>,
+}
+
+impl Weights {
+    /// Reads what is in a file, whose format is told by its first bytes: names, dtypes, shapes and
+    /// metadata. A file `....index.json` stands for the shards beside it.
+    ///
+    /// Errors name the file and what is wrong: it is cut off, claims more than it has, needs code
+    /// to be run, or has another format.
+    pub fn open(path: impl AsRef<Path>) -> Result<Weights> {
+        let path = path.as_ref();
+        let open = || Weights::of(Source::open(path)?, path);
+        open().map_err(|why| Error::File { path: path.to_owned(), why: one_line(&why) })
+    }
+
+    /// As [`Weights::open`], from the bytes of a file.
+    pub fn parse(bytes: Vec<u8>) -> Result<Weights> {
+        Weights::of(Source::bytes(bytes), Path::new(""))
+            .map_err(|why| Error::argument("weights", one_line(&why)))
+    }
+
+    fn of(source: Source, path: &Path) -> Outcome<Weights> {
+        let format = detect(&source, path)?;
+        let mut read = Read::default();
+        let (mut tree, mut shards) = (None, None);
+        match format {
+            Format::Safetensors => safe::read(&source, 0, &mut read)?,
+            Format::Shards => shards = Some(safe::read_shards(&source, path, &mut read)?),
+            Format::Torch => tree = Some(torch::read(&source, &mut read)?),
+            Format::TorchLegacy => tree = Some(torch::read_legacy(&source, &mut read)?),
+            Format::Npy => npy::read(&source, &mut read)?,
+            Format::Npz => npy::read_zip(&source, &mut read)?,
+            Format::Gguf => gguf::read(&source, &mut read)?,
+        }
+        let files = shards.unwrap_or_else(|| vec![source]);
+        check_places(&read.entries, &files)?;
+        Ok(Weights { path: path.to_owned(), format, read, tree, files })
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// All tensors, in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        &self.read.entries
+    }
+
+    /// Texts by name; values of GGUF as JSON.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.read.metadata
+    }
+
+    /// The nest of a `.pt` file.
+    pub fn tree(&self) -> Option<&Tree> {
+        self.tree.as_ref()
+    }
+
+    /// Reads one tensor.
+    pub fn tensor(&self, entry: &Entry) -> Result<Tensor> {
+        let source = &self.files[entry.place.file];
+        place::read(source, &entry.place, &entry.shape, entry.dtype).map_err(|why| {
+            let why = one_line(&format!("`{}`: {why}", entry.name));
+            match self.path.as_os_str().is_empty() {
+                true => Error::argument("weights", why),
+                false => Error::File { path: self.path.clone(), why },
+            }
+        })
+    }
+
+    /// Reads all tensors in the order of [`Weights::entries`]. Names for the same elements of the
+    /// file, as tied weights have them, give one tensor.
+    pub fn tensors(&self) -> Result<Vec<Tensor>> {
+        let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
+        let read = |entry: &Entry| {
+            let key = format!("{:?} {:?} {:?}", entry.place, entry.shape, entry.dtype);
+            if let Some(tensor) = done.get(&key) {
+                return Ok(tensor.clone());
+            }
+            let tensor = self.tensor(entry)?;
+            done.insert(key, tensor.clone());
+            Ok(tensor)
+        };
+        self.entries().iter().map(read).collect()
+    }
+
+    /// Reads all tensors by name.
+    pub fn load(&self) -> Result<StateDict> {
+        let names = self.entries().iter().map(|entry| entry.name.clone());
+        Ok(names.zip(self.tensors()?).collect())
+    }
+}
+
+/// A message without the control characters that a name in a damaged file may have, and of a length
+/// that can be read.
+fn one_line(text: &str) -> String {
+    const MOST: usize = 600;
+    let escaped = text.chars().map(|c| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    let short: String = escaped.take(MOST).collect();
+    if text.chars().count() > MOST { short + "..." } else { short }
+}
+
+/// An error unless all places are in their files, and do not take far more memory than these have.
+fn check_places(entries: &[Entry], files: &[Source]) -> Outcome<()> {
+    let len: u64 = files.iter().map(Source::len).sum();
+    // Views of one storage may overlap and blocks of 4 bits grow eightfold; a small file that
+    // claims gigabytes is no set of weights. Deflated zeros shrink a thousandfold.
+    let most = len.saturating_mul(16).saturating_add(256 << 20);
+    let mut seen = HashSet::new();
+    let mut sum = 0u64;
+    for entry in entries {
+        let named = |why: String| format!("`{}`: {why}", entry.name);
+        let span = place::span(&entry.shape, entry.dtype, &entry.place.form).map_err(named)?;
+        match entry.place.data {
+            Data::Plain { at } => files[entry.place.file].check(at, span),
+            Data::Deflated { at, packed, .. } => files[entry.place.file].check(at, packed),
+        }
+        .map_err(named)?;
+        if seen.insert(format!("{:?} {:?}", entry.place, entry.shape)) {
+            sum = sum.saturating_add(entry.bytes());
+            if matches!(entry.place.form, Form::Strided { .. }) {
+                sum = sum.saturating_add(span);
+            }
+        }
+        if sum > most {
+            return Err(named(format!(
+                "the tensors up to here would take {sum} bytes, of a file of {len}; it is damaged \
+                 or hostile"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn detect(source: &Source, path: &Path) -> Outcome<Format> {
+    let head = source.read(0, source.len().min(16))?;
+    let is_index = path.extension().is_some_and(|e| e == "json");
+    Ok(match head.as_slice() {
+        [] => return Err("the file is empty".into()),
+        [b'P', b'K', ..] if torch::is_torch(source)? => Format::Torch,
+        [b'P', b'K', ..] => Format::Npz,
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Npy,
+        [b'G', b'G', b'U', b'F', ..] => Format::Gguf,
+        [0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, ..] => Format::TorchLegacy,
+        [b'{', ..] if is_index => Format::Shards,
+        [_, _, _, _, _, _, _, _, b'{', ..] => Format::Safetensors,
+        _ => {
+            return Err("no format that can be read: safetensors, its index of shards (.json), \
+                        PyTorch's .pt, .npy, .npz, GGUF"
+                .into());
+        }
+    })
+}

@@ -1,0 +1,55 @@
+"""Files of PyTorch and NumPy, read by `cr.load` and held against what was written, bit by bit."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import chainrule as cr
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_nest_of_pytorch_comes_back(tmp_path: Path, zipped: bool) -> None:
+    base = torch.randn(6, 4)
+    state = OrderedDict(w=torch.nn.Parameter(base), t=base.t()[1:3], half=base[0].half(), long=torch.tensor([-5, 7]), scalar=torch.tensor(2.5).double())
+    torch.save({"model": state, "epoch": 3, "more": [0.5, None, (True, "x")]}, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
+    got = cr.load(tmp_path / "x.pt")
+    assert got["epoch"] == 3 and got["more"] == [0.5, None, (True, "x")]
+    assert list(got["model"]) == list(state)
+    for name, t in state.items():
+        want = t.detach().numpy()
+        array = got["model"][name].numpy()
+        assert (array.dtype, array.shape, array.tobytes()) == (want.dtype, want.shape, want.tobytes()), name
+
+
+def test_a_module_takes_the_state_of_pytorch(tmp_path: Path) -> None:
+    theirs, ours = torch.nn.Linear(3, 2), cr.nn.Linear(3, 2)
+    torch.save(theirs.state_dict(), tmp_path / "x.pth")
+    ours.load_state_dict(cr.load(tmp_path / "x.pth"))
+    x = np.ones((4, 3), np.float32)
+    np.testing.assert_allclose(ours(cr.tensor(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_come_back(tmp_path: Path, save: Any) -> None:
+    arrays = {"w": np.random.default_rng(1).normal(size=(3, 5)), "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "big": np.arange(3, dtype=">i4")}
+    save(tmp_path / "x.npz", **arrays)
+    got = cr.load(tmp_path / "x.npz")
+    for name, want in arrays.items():
+        assert np.array_equal(got[name].numpy(), want) and got[name].shape == want.shape
+
+
+class Harmful:
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("harmed"),))
+
+
+def test_no_code_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"x": Harmful()}, "x.pt")
+    with pytest.raises(OSError, match="not called here"):
+        cr.load("x.pt")
+    assert not Path("harmed").exists()
