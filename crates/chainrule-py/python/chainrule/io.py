@@ -93,7 +93,7 @@ def _key(k: Any, name: str) -> Any:
 
 def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
     """Reads what `save` wrote, the tensors of any safetensors file by name, or a file of another
-    program: `.pt` and `.pth` of PyTorch as the nest that was saved, the arrays of `.npz` and `.npy`,
+    program: `.pt` and `.pth` of PyTorch as the nest that was saved, arrays of `.npz` and `.npy`,
     GGUF, and the shards that a `.index.json` names. No code of the file is run: a pickle that names
     more than tensors, numbers, texts and containers is an error with that name.
 
