@@ -14,11 +14,13 @@ const LIST: &str = "docs/public-api.txt";
 const PAGE: &str = "docs/src/public-names.md";
 
 /// The crates of the facade, and their paths for users.
-const CRATES: [(&str, &str); 4] = [
+const CRATES: [(&str, &str); 6] = [
     ("chainrule", "chainrule"),
     ("chainrule_program", "chainrule::program"),
     ("chainrule_check", "chainrule::check"),
     ("chainrule_train", "chainrule::train"),
+    ("chainrule_formats", "chainrule::formats"),
+    ("chainrule_onnx", "chainrule::onnx"),
 ];
 
 const HEAD: &str = "# Public names
