@@ -14,13 +14,13 @@ use crate::output;
 #[derive(Serialize)]
 struct Listing<'a> {
     format: &'static str,
-    tensors: Vec<Row<'a>>,
+    tensors: Vec<WeightRow<'a>>,
     metadata: &'a BTreeMap<String, String>,
     bytes: u64,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct WeightRow<'a> {
     name: &'a str,
     dtype: &'static str,
     stored: &'static str,
@@ -57,8 +57,8 @@ fn kept(weights: &formats::Weights) -> BTreeMap<String, String> {
     all.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn row(entry: &Entry) -> Row<'_> {
-    Row {
+fn row(entry: &Entry) -> WeightRow<'_> {
+    WeightRow {
         name: entry.name(),
         dtype: entry.dtype().name(),
         stored: entry.stored(),
