@@ -162,7 +162,7 @@ impl<R: Read> Pickle<R> {
         }
     }
 
-    fn to_mark(&mut self) -> Outcome<Vec<Value>> {
+    fn up_to_mark(&mut self) -> Outcome<Vec<Value>> {
         let mark = self.marks.pop().ok_or(CUT)?;
         Ok(self.stack.split_off(mark.min(self.stack.len())))
     }
@@ -314,7 +314,7 @@ impl<R: Read> Pickle<R> {
                 self.push_node(Node::Tuple(parts))?;
             }
             b't' | b'l' | b'd' => {
-                let parts = self.to_mark()?;
+                let parts = self.up_to_mark()?;
                 self.push_node(match code {
                     b't' => Node::Tuple(parts),
                     b'l' => Node::List(parts),
@@ -322,21 +322,21 @@ impl<R: Read> Pickle<R> {
                 })?;
             }
             b'a' | b'e' => {
-                let parts = if code == b'a' { self.many(1)? } else { self.to_mark()? };
+                let parts = if code == b'a' { self.many(1)? } else { self.up_to_mark()? };
                 match self.top()? {
                     Node::List(list) => list.extend(parts),
                     _ => return Err("its pickle appends to what is no list".into()),
                 }
             }
             b's' | b'u' => {
-                let parts = if code == b's' { self.many(2)? } else { self.to_mark()? };
+                let parts = if code == b's' { self.many(2)? } else { self.up_to_mark()? };
                 match self.top()? {
                     Node::Dict(dict) => dict.extend(pairs(&parts)?),
                     _ => return Err("its pickle sets an item of what is no dictionary".into()),
                 }
             }
             b'0' => drop(self.pop()?),
-            b'1' => drop(self.to_mark()?),
+            b'1' => drop(self.up_to_mark()?),
             b'2' => {
                 let value = *self.stack.last().ok_or(CUT)?;
                 self.push(value);

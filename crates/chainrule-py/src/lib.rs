@@ -34,6 +34,7 @@ mod session;
 mod shaping;
 mod tensor;
 mod train;
+mod weights;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -79,7 +80,8 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _attention _addmm _lstm_step;
         ops: _function_of _bindings _by_hand;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
-            _safetensors_load _safetensors_save _weights_load;
+            _safetensors_load _safetensors_save;
+        weights: _weights_load;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
