@@ -8,7 +8,7 @@ use chainrule_core::dtype::DType;
 use crate::place::{Data, Form, Place};
 use crate::quant::Quant;
 use crate::source::{Outcome, Source, reason, zeros};
-use crate::weights::{Entry, Read};
+use crate::weights::{Read, WeightEntry};
 
 /// Reads a header piece by piece.
 struct Header<'a> {
@@ -164,7 +164,7 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
         let at =
             begin.checked_add(offset).ok_or_else(|| format!("`{name}` lies beyond its end"))?;
         let place = Place { file: 0, data: Data::Plain { at }, form };
-        into.add(Entry::new(name, dtype, shape, place).stored_as(stored))?;
+        into.add(WeightEntry::new(name, dtype, shape, place).stored_as(stored))?;
     }
     Ok(())
 }

@@ -33,4 +33,4 @@ mod weights;
 mod zip;
 
 pub use self::tree::Tree;
-pub use self::weights::{Entry, Format, Weights};
+pub use self::weights::{Format, WeightEntry, Weights};

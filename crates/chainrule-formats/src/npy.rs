@@ -4,7 +4,7 @@ use chainrule_core::dtype::DType;
 
 use crate::place::{Data, Form, Place};
 use crate::source::{Outcome, Source};
-use crate::weights::{Entry, Read};
+use crate::weights::{Read, WeightEntry};
 use crate::zip;
 
 /// The longest header that is read.
@@ -42,7 +42,7 @@ fn head_length(head: &[u8]) -> Option<u64> {
     Some(len + if long { 12 } else { 10 })
 }
 
-fn entry(name: String, head: &[u8], data: Data) -> Outcome<Entry> {
+fn entry(name: String, head: &[u8], data: Data) -> Outcome<WeightEntry> {
     let cut = "not a whole .npy array; copy or save it again";
     if !head.starts_with(b"\x93NUMPY") {
         return Err(cut.into());
@@ -73,7 +73,7 @@ fn entry(name: String, head: &[u8], data: Data) -> Outcome<Entry> {
         Data::Plain { at } => Data::Plain { at: at + begin },
         Data::Deflated { at, packed, .. } => Data::Deflated { at, packed, skip: begin },
     };
-    Ok(Entry::new(name, dtype, shape, Place { file: 0, data, form }))
+    Ok(WeightEntry::new(name, dtype, shape, Place { file: 0, data, form }))
 }
 
 /// The text of a value in the header, which is a dictionary of Python.

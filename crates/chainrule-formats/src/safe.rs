@@ -9,7 +9,7 @@ use safetensors::tensor::Metadata;
 
 use crate::place::{Data, Form, Place};
 use crate::source::{Outcome, Source};
-use crate::weights::{Entry, Read};
+use crate::weights::{Read, WeightEntry};
 
 /// The longest header, as other readers of the format have it.
 const MOST_HEADER: u64 = 100_000_000;
@@ -37,7 +37,7 @@ pub fn read(source: &Source, file: usize, into: &mut Read) -> Outcome<()> {
         })?;
         let at = 8 + len + info.data_offsets.0 as u64;
         let place = Place { file, data: Data::Plain { at }, form: Form::Rows };
-        into.add(Entry::new(name, dtype, info.shape.clone(), place))?;
+        into.add(WeightEntry::new(name, dtype, info.shape.clone(), place))?;
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ pub fn read_shards(source: &Source, path: &Path, into: &mut Read) -> Outcome<Vec
         read(&source, file, into).map_err(|e| format!("{shard}: {e}"))?;
         files.push(source);
     }
-    let there: BTreeSet<&str> = into.entries.iter().map(Entry::name).collect();
+    let there: BTreeSet<&str> = into.entries.iter().map(WeightEntry::name).collect();
     match map.keys().find(|name| !there.contains(name.as_str())) {
         Some(name) => Err(format!("the index names `{name}`, which no shard has")),
         None => Ok(files),

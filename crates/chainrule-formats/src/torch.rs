@@ -7,7 +7,7 @@ use crate::pickle::{Described, Node, Pickle, Value};
 use crate::place::{Data, Form, Place, span};
 use crate::source::{Outcome, Source};
 use crate::tree::Tree;
-use crate::weights::{Entry, Read};
+use crate::weights::{Read, WeightEntry};
 use crate::zip;
 
 /// The longest pickle: names and shapes of millions of tensors.
@@ -172,7 +172,7 @@ impl Nest<'_> {
         Ok(at)
     }
 
-    fn entry(&self, tensor: &Described, name: &str) -> Outcome<Entry> {
+    fn entry(&self, tensor: &Described, name: &str) -> Outcome<WeightEntry> {
         let Described { storage, dtype, offset, shape, strides } = tensor;
         let key = &storage.key;
         let (data, len) =
@@ -199,7 +199,7 @@ impl Nest<'_> {
             Data::Plain { at } => Data::Plain { at: at + skip },
             Data::Deflated { at, packed, .. } => Data::Deflated { at: *at, packed: *packed, skip },
         };
-        Ok(Entry::new(name.to_owned(), *dtype, shape.clone(), Place { file: 0, data, form }))
+        Ok(WeightEntry::new(name.to_owned(), *dtype, shape.clone(), Place { file: 0, data, form }))
     }
 }
 

@@ -50,7 +50,7 @@ impl Format {
 
 /// A tensor in a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct WeightEntry {
     pub(crate) name: String,
     dtype: DType,
     shape: Vec<usize>,
@@ -58,13 +58,13 @@ pub struct Entry {
     pub(crate) place: Place,
 }
 
-impl Entry {
-    pub(crate) fn new(name: String, dtype: DType, shape: Vec<usize>, place: Place) -> Entry {
-        Entry { name, dtype, shape, stored: dtype.name(), place }
+impl WeightEntry {
+    pub(crate) fn new(name: String, dtype: DType, shape: Vec<usize>, place: Place) -> WeightEntry {
+        WeightEntry { name, dtype, shape, stored: dtype.name(), place }
     }
 
-    pub(crate) fn stored_as(self, stored: &'static str) -> Entry {
-        Entry { stored, ..self }
+    pub(crate) fn stored_as(self, stored: &'static str) -> WeightEntry {
+        WeightEntry { stored, ..self }
     }
 
     /// The name; of a `.pt` file the keys on the way to the tensor, joined by dots.
@@ -102,13 +102,13 @@ impl Entry {
 /// All that readers of the formats gather.
 #[derive(Default)]
 pub struct Read {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<WeightEntry>,
     pub metadata: BTreeMap<String, String>,
     names: HashSet<String>,
 }
 
 impl Read {
-    pub fn add(&mut self, entry: Entry) -> Outcome<()> {
+    pub fn add(&mut self, entry: WeightEntry) -> Outcome<()> {
         let name = &entry.name;
         if entry.shape.len() > MAX_RANK {
             let rank = entry.shape.len();
@@ -175,7 +175,7 @@ impl Weights {
     }
 
     /// All tensors, in the order of the file.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[WeightEntry] {
         &self.read.entries
     }
 
@@ -190,7 +190,7 @@ impl Weights {
     }
 
     /// Reads one tensor.
-    pub fn tensor(&self, entry: &Entry) -> Result<Tensor> {
+    pub fn tensor(&self, entry: &WeightEntry) -> Result<Tensor> {
         let source = &self.files[entry.place.file];
         place::read(source, &entry.place, &entry.shape, entry.dtype).map_err(|why| {
             let why = one_line(&format!("`{}`: {why}", entry.name));
@@ -205,7 +205,7 @@ impl Weights {
     /// file, as tied weights have them, give one tensor.
     pub fn tensors(&self) -> Result<Vec<Tensor>> {
         let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
-        let read = |entry: &Entry| {
+        let read = |entry: &WeightEntry| {
             let key = format!("{:?} {:?} {:?}", entry.place, entry.shape, entry.dtype);
             if let Some(tensor) = done.get(&key) {
                 return Ok(tensor.clone());
@@ -237,7 +237,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// An error unless all places are in their files, and do not take far more memory than these have.
-fn check_places(entries: &[Entry], files: &[Source]) -> Outcome<()> {
+fn check_places(entries: &[WeightEntry], files: &[Source]) -> Outcome<()> {
     let len: u64 = files.iter().map(Source::len).sum();
     // Views of one storage may overlap and blocks of 4 bits grow eightfold; a small file that
     // claims gigabytes is no set of weights. Deflated zeros shrink a thousandfold.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use chainrule::formats::{self, Entry};
+use chainrule::formats::{self, WeightEntry};
 use chainrule::io;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub fn run(args: &Weights) -> Result<()> {
             format: weights.format().name(),
             tensors: weights.entries().iter().map(row).collect(),
             metadata: weights.metadata(),
-            bytes: weights.entries().iter().map(Entry::bytes).sum(),
+            bytes: weights.entries().iter().map(WeightEntry::bytes).sum(),
         }),
         false => print(&weights),
     }
@@ -57,7 +57,7 @@ fn kept(weights: &formats::Weights) -> BTreeMap<String, String> {
     all.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn row(entry: &Entry) -> WeightRow<'_> {
+fn row(entry: &WeightEntry) -> WeightRow<'_> {
     WeightRow {
         name: entry.name(),
         dtype: entry.dtype().name(),
@@ -80,7 +80,7 @@ fn print(weights: &formats::Weights) -> Result<()> {
         let more = if short.len() < value.len() { "..." } else { "" };
         output::line(&format!("{key}: {short}{more}"))?;
     }
-    let bytes: u64 = entries.iter().map(Entry::bytes).sum();
+    let bytes: u64 = entries.iter().map(WeightEntry::bytes).sum();
     let format = weights.format().name();
     output::line(&format!("{format}, {} tensors, {bytes} bytes in memory", entries.len()))
 }
