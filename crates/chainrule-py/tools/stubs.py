@@ -49,7 +49,7 @@ RESULTS = {
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
-    "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
+    "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
     "Monitor.findings": "list[Any]", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None",
 }

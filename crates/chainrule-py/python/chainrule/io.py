@@ -107,12 +107,14 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
             path.write_bytes(f.read())
-            return load(path)
-    if not _is_safetensors(f):
-        named, tree = _c._weights_load(os.fspath(f))
+            return load(str(path))
+    # `open` would take an integer for a descriptor, and close it.
+    path = os.fspath(f)
+    if not _is_safetensors(path):
+        named, tree = _c._weights_load(path)
         return dict(named) if tree is None else _placed(tree, [t for _, t in named])
-    tensors = dict(_c._safetensors_load(os.fspath(f)))
-    nest = _metadata(f).get(NEST)
+    tensors = dict(_c._safetensors_load(path))
+    nest = _metadata(path).get(NEST)
     return tensors if nest is None else _put_back(json.loads(nest), tensors)
 
 
