@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,27 @@ from .case import Array, Case, Quantity
 from .engine import Engine
 from .engine_numpy import WithArrays
 from .record import Hook, hooked, watched
-from .units import called, unit_of
+from .units import Unit, called, unit_of
+
+
+class _Uses(Hook):
+    """Each read of a variable gets a tensor of its own, so that a gradient's parts are told apart.
+    """
+
+    def __init__(self, units: list[Unit]) -> None:
+        # The tensors themselves are kept, with the tape that they are on.
+        super().__init__(lambda x: x if isinstance(x, Tensor) else None)
+        nodes: Iterator[Any] = (n for u in units for n in ast.walk(u.node))
+        self.reads = {n.number for n in nodes if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}  # type: ignore[union-attr]
+        self.uses: list[Tensor] = []
+
+    def see(self, number: int, value: Any) -> Any:
+        value = super().see(number, value)
+        if number not in self.reads or not isinstance(value, Tensor) or not value.requires_grad or not value.is_floating_point():
+            return value
+        own = value.clone()
+        self.uses.append(own)
+        return own
 
 
 class _Tensors(Engine):
@@ -52,12 +73,14 @@ class _Tensors(Engine):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        # The default generator goes on from a number of its own: its state cannot be read.
-        follow_on = int(_c._randint(0, 2**31 - 1, [1], None).numpy()[0])
+        state, dtype = _c._rng_state(), _c.get_default_dtype()
+        # Numbers of the user's code that become tensors are taken in f64, as all else is.
+        _c.set_default_dtype("float64")
         try:
             yield
         finally:
-            _c._manual_seed(follow_on)
+            _c._set_rng_state(state)
+            _c.set_default_dtype(dtype)
 
     @contextmanager
     def quiet(self, seed: int) -> Iterator[None]:
@@ -75,15 +98,30 @@ class _Tensors(Engine):
         return _c.tensor(np.ascontiguousarray(a), g.dtype, False).reshape(to)
 
     def tape(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
-        leaves = [x._apart() if self.is_float(x) else x for x in inputs]
-        wanted = [leaves[i] for i in case.graded]
-        # The tensors themselves are kept, with the tape that they are on.
-        hook = Hook(lambda x: x if isinstance(x, Tensor) else None)
-        units = []
+        units: list[Unit] = []
         if quantities:
             (functions,) = called(lambda: case.run_forward(inputs))
             numbers = iter(range(10**9))
             units = [u for f in functions if (u := unit_of(f, numbers)) is not None]
+        hook = _Uses(units)
+        right, known, outputs = self._walked(case, inputs, above, units, hook)
+        if not units:
+            return right, known
+        plain, _, before = self._walked(case, inputs, above, [], _Uses([]))
+        if all(self._same(a, b) for a, b in zip(outputs, before)) and all(np.allclose(a, b, rtol=1e-9, atol=1e-12 * np.abs(b).max(initial=0.0)) for a, b in zip(right, plain)):
+            return right, known
+        # Something is written into a variable that was read.
+        hook.reads = set()
+        return self._walked(case, inputs, above, units, hook)[:2]
+
+    def _same(self, a: Any, b: Any) -> bool:
+        return not self.is_float(b) or np.array_equal(self.array(a), self.array(b), equal_nan=True)
+
+    def _walked(self, case: Case, inputs: list[Any], above: list[Any], units: list[Unit], hook: _Uses) -> tuple[list[Array], list[Quantity], list[Any]]:
+        """The gradients, the values on the way and their gradients, and the outputs."""
+        leaves = [x._apart() if self.is_float(x) else x for x in inputs]
+        wanted = [leaves[i] for i in case.graded]
+        hook.values, hook.moments, hook.uses = {}, [], []
         _c._manual_seed(1)
         with enable_grad(), hooked(units, [watched(u) for u in units], hook):
             outputs, _ = case.forward(list(leaves))
@@ -93,7 +131,7 @@ class _Tensors(Engine):
             for x in values:
                 if self.is_float(x) and x.requires_grad:
                     seen.setdefault(id(x), x)
-        targets = [*wanted, *seen.values()]
+        targets = [*wanted, *seen.values(), *hook.uses]
         found = _c._grad([y for y, _ in pairs], targets, [g for _, g in pairs], False)
         right = [np.zeros(tuple(x.shape)) if g is None else self.array(g) for x, g in zip(wanted, found)]
         known = []
@@ -101,7 +139,10 @@ class _Tensors(Engine):
             known.append(Quantity("a value of the forward pass", self.array(x), False))
             if g is not None:
                 known.append(Quantity("the gradient of a value of the forward pass", self.array(g), True))
-        return right, known
+        for g in found[len(wanted) + len(seen) :]:
+            if g is not None:
+                known.append(Quantity("a part of a gradient", self.array(g), True))
+        return right, known, outputs
 
 
 class Chainrule(WithArrays, _Tensors):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .bench import target_of
-from .case import Array, Quantity
+from .case import Array, Point, Quantity
 from .edit import Edit, Scope
 from .edits import Edits
 from .texts import fits, name_of, number_of
@@ -34,8 +34,10 @@ class Hit:
     error: float
     local: Match | None = None
     worth: float = 0.0
-    sizes: int | None = None
-    """At how many points of other sizes it is right."""
+    sizes: int = 0
+    """At how many points of other sizes, or with larger inputs, it is right."""
+    is_chance: bool = False
+    """Whether it is not right at all of these: a size may happen to be the number that is due."""
     before: Array | None = None
     """The statement's result before and after the edit."""
     after: Array | None = None
@@ -43,6 +45,15 @@ class Hit:
     @property
     def cost(self) -> float:
         return self.edit.cost + self.step.rank
+
+    @property
+    def bar(self) -> float:
+        """Cost up to which other edits are tried."""
+        return self.cost + (CHANCE if self.is_chance else 0.0)
+
+
+CHANCE = 1.0
+"""Cost of an edit that is not right at all sizes at which the backward pass runs."""
 
 
 class Search(Scopes):
@@ -83,8 +94,9 @@ class Search(Scopes):
                         local = self._is_one_of(due_here, step.judged)
                     hit = Hit(step, chunk[i], right, error, local)
                     if len(right) == len(self.base):
+                        hit.sizes, hit.is_chance = self._elsewhere()
                         hits.append(hit)
-                        self.cheapest = min(self.cheapest, hit.cost)
+                        self.cheapest = min(self.cheapest, hit.bar)
                     elif right > before or (local is not None and right >= before):
                         self.partial.append(hit)
         return hits
@@ -151,17 +163,14 @@ class Search(Scopes):
             for step in suspects:
                 if not step.results and not hits:
                     self._tier(tier, least, step, hits)
-        for h in hits:
-            if h.sizes is None:
-                h.sizes = self._elsewhere_right(h) if h.cost < min(g.cost for g in hits) + 1.0 else 0
         # An edit that is right at other sizes, too, is no chance.
-        most = max((h.sizes or 0 for h in hits), default=0)
-        hits.sort(key=lambda h: (h.cost + 1.0 * (most - (h.sizes or 0) > 0), h.step.order))
+        most = max((h.sizes for h in hits), default=0)
+        hits.sort(key=lambda h: (h.cost + CHANCE * (most > h.sizes), h.step.order))
         return hits
 
     def _tier(self, tier: Any, least: float, step: Step, hits: list[Hit]) -> None:
         """One kind of edits of one statement."""
-        if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
+        if self.bench.left() < 0 or hits and step.rank + least >= min(h.bar for h in hits):
             return
         if hits and tier not in (self._small, self._factors) and step.rank > min(h.step.rank for h in hits) + 0.1:
             # A larger edit in a less likely place.
@@ -198,19 +207,26 @@ class Search(Scopes):
         open_ones = [s for s in near if not s.results and s.touches]
         return found[0] if len(found) == 1 and not open_ones else None
 
-    def _elsewhere_right(self, hit: Hit) -> int:
+    def _elsewhere(self) -> tuple[int, bool]:
         """The number of points of other sizes, or of larger inputs, at which the gradients are
-        right with the edit.
+        right with the edit that runs; and whether that is not all at which the user's backward
+        runs.
         """
         if self._resized is None:
             self._resized = [*self.case.resized(), *self.case.far()]
+            k, self.hook.k = self.hook.k, 0
+            self._resized = [p for p in self._resized if self._runs_at(p)]
+            self.hook.k = k
         good = 0
-        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
-            self.hook.k = 1
-            for point in self._resized:
-                found = self.bench.run(point)
-                good += found is not None and not self._wrong(found, point)
-        return good
+        for point in self._resized:
+            found = self.bench.run(point)
+            good += found is not None and not self._wrong(found, point)
+        return good, good < len(self._resized)
+
+    def _runs_at(self, point: Point) -> bool:
+        """Whether the user's backward runs at a point, and gives gradients that fit."""
+        found = self.bench.run(point)
+        return found is not None and all(a.shape == r.shape for a, r in zip(found, point.right))
 
     def due_of(self, step: Step) -> Any:
         """The value due in the place of a statement's value; False where it is not the value that

@@ -180,12 +180,14 @@ class Recording:
         """The variables that are tensors of floats, each value once, in the order in which they
         came.
         """
-        seen: set[tuple[str, int]] = set()
+        seen: set[Any] = set()
         for m in moments:
             for name, v in m.names.items():
                 if (name, id(v)) not in seen and self.engine.is_float(v):
                     seen.add((name, id(v)))
-                    yield name, v
+                    if (key := (name, key_of(self.engine.array(v)))) not in seen:
+                        seen.add(key)
+                        yield name, v
 
     def _forward_names(self) -> dict[Any, str]:
         """The variables of the forward pass by their values."""
