@@ -357,11 +357,11 @@ def doubles_of(inputs):
     return [cr.tensor(x.detach().numpy().astype(np.float64)) for x in inputs]
 
 
-def pair_is_right(forward, backward, inputs):
+def pair_is_right(forward, backward, inputs, sizes=(1.0, 10.0)):
     """Whether a backward gives the slopes of a forward, at the inputs and at ten times as large
     ones: by PyTorch's autograd where the tensors are its own, else by differences.
     """
-    for size in (1.0, 10.0):
+    for size in sizes:
         if torch is not None and any(isinstance(x, torch.Tensor) for x in inputs):
             given = [(size * x).double().requires_grad_() for x in inputs]
             y = forward(*given)

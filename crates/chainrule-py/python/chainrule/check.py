@@ -112,7 +112,8 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
 
     `function` is a `Function` (of `chainrule.autograd` or of PyTorch) or a function that applies
     one; or, with `backward`, a plain function of tensors, and `backward(gradient, *inputs)` gives
-    the gradients of its inputs. The tensors are chainrule's or PyTorch's, and are taken in float64.
+    the gradients of its inputs. The tensors are chainrule's or PyTorch's, or arrays of NumPy, or
+    numbers and lists of them, and are taken in float64.
 
     The lines of the backward are run at random inputs; a line is edited in all ways in which one
     expression may have been meant for another, and an edit after which all gradients are right is
@@ -134,12 +135,15 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
 
 def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Report:
     from ._follow import beside_kinks, follow, of_forward_and_backward, wrong_gradients
+    from ._follow.engine_plain import Plain, are_plain
 
     engine: Any
     if ours:
         from ._follow.engine_chainrule import Chainrule
 
         engine = Chainrule()
+    elif are_plain(given):
+        engine = Plain()
     elif any("numpy" in type(x).__module__ for x in given) and not any("torch" in type(x).__module__ for x in given):
         from ._follow.engine_numpy import Numpy
 

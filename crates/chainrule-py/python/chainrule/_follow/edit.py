@@ -78,6 +78,18 @@ class Scope:
         v = self.value(node)
         return tuple(v.shape) if self.engine.is_tensor(v) else None
 
+    def written(self, number: float) -> list[tuple[float, str]]:
+        """Expressions of either pass that are a number, with their costs: it was worked out
+        there."""
+        found = []
+        for text, v in self.donors:
+            if isinstance(v, (int, float)) and not isinstance(v, bool) and v and len(text) < 40 and not text.isidentifier():
+                if abs(v - number) <= 1e-9 * abs(number):
+                    found.append((0.3, text))
+                elif abs(v * number - 1) <= 1e-9:
+                    found.append((0.4, f"1 / {bracketed(text)}"))
+        return found[:2]
+
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name, v in self.names.items():
             if self.engine.is_tensor(v):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .edit import Edit, Scope
-from .pairs import Pairs
+from .kin import Kin
 from .texts import as_operand, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, sign_of, tail_of, text_without
 from .units import Statement, Unit
 
@@ -36,7 +36,7 @@ _SWAPS: dict[type, list[tuple[str, float]]] = {
 _COMPARED = {ast.Gt: [">=", "<", "<="], ast.Lt: ["<=", ">", ">="], ast.GtE: [">", "<=", "<"], ast.LtE: ["<", ">=", ">"], ast.Eq: ["!="], ast.NotEq: ["=="]}
 
 
-class Edits(Pairs):
+class Edits(Kin):
     """The edits of one statement."""
 
     def __init__(self, unit: Unit, statement: Statement, scope: Scope) -> None:
@@ -58,6 +58,7 @@ class Edits(Pairs):
         for node in self.sites():
             found += self._expression(node)
         found += self.all_pairs()
+        found += self.like_its_kin()
         idle = is_idle(parsed_text(self.unit.text(self.statement.node)))
         base, seen, out = ast.dump(parsed_text(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
@@ -380,6 +381,7 @@ class Edits(Pairs):
             yield self._edit(node, self.text(node.right), 1.3, "")
 
     def _operator(self, node: Any) -> Iterator[Edit]:
+        yield from self.slopes(node)
         a, b = as_operand(self.text(node.left), node.left), as_operand(self.text(node.right), node.right)
         for op, cost in _SWAPS.get(type(node.op), []):
             yield self._edit(node, f"{a} {op} {b}", cost, f"`{op}` for `{sign_of(node.op)}`")
@@ -443,6 +445,12 @@ class Edits(Pairs):
             yield self._edit(positional[2], self.text(positional[1]), 2.0, "")
         if name in ("view", "reshape", "permute", "expand") and len(positional) > 1:
             yield from self._exchanged(positional, 1.3)
+        if name in ("view", "reshape", "flatten") and isinstance(function, ast.Attribute):
+            rank = len(self.scope.shape(function.value) or ())
+            receiver, rest = self.text(function.value), self.text(node)[len(self.text(function.value)) :]
+            for i in range(rank if rank > 2 else 0):
+                for j in range(i + 1, rank):
+                    yield self._edit(node, f"{receiver}.transpose({i}, {j}){rest}", 1.9, f"the axes {i} and {j} are to be exchanged before")
         if name in _AXES:
             yield from self._axes(node, positional)
             yield from self._regrouped(node, positional)

@@ -32,6 +32,7 @@ class Pairs:
         yield from self._mirrored()
         yield from self._turned_round()
         yield from self._bounds()
+        yield from self._every_axis()
 
     def _exchanged_variables(self) -> Iterator[Edit]:
         """Two variables of one shape, each in the place of the other."""
@@ -57,6 +58,19 @@ class Pairs:
             for other, its in self.scope.tensors():
                 if other != name and fits(its, shape):
                     yield Edit(self.unit, self.statement, [(n, other) for n in nodes], 1.05 + (0.0 if its == shape else 0.9), "another variable", nodes[0])
+
+    def _every_axis(self) -> Iterator[Edit]:
+        """A whole number that is read several times, as an axis is, another one in all places."""
+        places: dict[int, list[Any]] = {}
+        for call in ast.walk(self.statement.node):
+            for n in [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []:
+                x = number_of(n)
+                if isinstance(x, int) and abs(x) < 4:
+                    places.setdefault(x, []).append(n)
+        for x, nodes in places.items():
+            for other in range(-1, 4) if len(nodes) > 1 else ():
+                if other != x:
+                    yield Edit(self.unit, self.statement, [(n, str(other)) for n in nodes], 1.5, f"axis {other} is due", nodes[0])
 
     def _mirrored(self) -> Iterator[Edit]:
         """Two slices of the statement, each in the place of the other: a shift the other way."""

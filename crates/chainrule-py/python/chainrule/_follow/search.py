@@ -323,7 +323,7 @@ class Search(Scopes):
         for node in self._terms(step):
             text = step.unit.text(node)
             c = self._solved(step, node, lambda c: f"__chainrule__.c * ({text})", 1.0)
-            for cost, form in scope.numbers.texts(c)[:3] if c is not None else []:
+            for cost, form in [*scope.numbers.texts(c)[:3], *scope.written(c)] if c is not None else []:
                 if form == "0":
                     continue
                 new = _times(form, text, node)

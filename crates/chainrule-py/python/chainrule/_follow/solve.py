@@ -290,7 +290,7 @@ def operands(search: Search, step: Step) -> list[Any]:
         parent = parents.get(id(n))
         if n is root or (seen := values_of(search, step, n)) is None or seen[0].size < 2:
             continue
-        inner = isinstance(parent, ast.Call) or isinstance(parent, ast.Attribute) or isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.MatMult, ast.Pow, ast.Div)) and (n is parent.left or isinstance(parent.op, ast.MatMult))
+        inner = isinstance(parent, (ast.Call, ast.List, ast.Tuple)) or isinstance(parent, ast.Attribute) or isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.MatMult, ast.Pow, ast.Div)) and (n is parent.left or isinstance(parent.op, ast.MatMult))
         if inner:
             out.append(n)
     return out[:6]

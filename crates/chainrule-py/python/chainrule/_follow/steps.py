@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .bench import Bench, target_of, targets_of
-from .case import Array, Case, Point, Quantity
+from .case import SINGLE, Array, Case, Point, Quantity
 from .edit import Edit, Scope
 from .texts import number_of
 from .known import Known, Match
@@ -52,6 +52,9 @@ class Step:
     """Whether another function of the user's runs in it: then the mistake is rather there."""
     is_named: bool | None = None
     """Whether its result is the gradient that its variable is named for."""
+    reads_misnamed: bool = False
+    """Whether it reads a variable that is not the gradient that it is named for: the mistake is
+    rather there."""
     touches: set[int] = field(default_factory=set)
     """The gradients that depend on its value."""
     rank: float = 0.0
@@ -137,7 +140,7 @@ class Recording:
         hook.recording = False
         if any(self.engine.is_single(v) for values in hook.values.values() for v in values):
             # A backward pass in single precision is right to its last digits.
-            self.case.tolerance = max(self.case.tolerance, 2e-5)
+            self.case.tolerance = max(self.case.tolerance, SINGLE)
             self.wrong = self._wrong(self.base, self.point)
         engine, moments = self.engine, hook.moments
         self.values = hook.values
@@ -265,6 +268,9 @@ class Recording:
         last = {(st.unit, t): st for st in sorted(steps, key=lambda st: st.order) for t in targets_of(st.statement.node)}
         for st in steps:
             st.is_named = self._as_named(st) if all(last[st.unit, t] is st for t in targets_of(st.statement.node)) else None
+        for st in steps:
+            reads = {n.id for n in ast.walk(st.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            st.reads_misnamed = any((made := last.get((st.unit, n))) is not None and made is not st and made.is_named is False and made.order < st.order for n in reads)
         return steps
 
     def _step(self, unit: Unit, s: Statement, order: int, before: list[Any], after: list[Any]) -> Step:
@@ -490,7 +496,7 @@ class Recording:
             rank += 0.2
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
-        rank = max(rank, 0.0) + (0.6 if step.calls else 0.0)
+        rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)
         return rank
 
     def _makes_one_wrong(self, step: Step) -> bool:
@@ -500,10 +506,14 @@ class Recording:
         node = step.statement.node
         if not isinstance(node, (ast.Return, ast.Assign)) or not isinstance(node.value, ast.Tuple) or len(step.runs) != 1 or step.calls:
             return False
-        for part in node.value.elts:
+        returned = isinstance(node, ast.Return) and len(node.value.elts) == len(self.case.inputs) and not any(isinstance(e, ast.Starred) for e in node.value.elts)
+        for i, part in enumerate(node.value.elts):
             seen = self.values.get(getattr(part, "number", -1), [])
             made = not isinstance(part, (ast.Name, ast.Constant)) and len(seen) == 1 and self._telling(seen[0])
-            if made and ((m := self._match(seen[0])) is None or not m.exact) and self._reads_known(part, step.names):
+            # A returned part is due to be its input's gradient, and no other quantity.
+            due = i in self.case.graded if returned else False
+            other = due and self.case.graded.index(i) in self.wrong and not step.reads_misnamed
+            if made and (other or (m := self._match(seen[0])) is None or not m.exact) and self._reads_known(part, step.names):
                 return True
         return False
 

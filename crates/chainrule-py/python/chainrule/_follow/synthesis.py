@@ -148,6 +148,10 @@ def _reductions_of(scope: Scope, named: list[tuple[str, Array]], shape: tuple[in
             if p.ndim == 2 and q.ndim == 2 and p.shape[1] == q.shape[0] and (p.shape[0], q.shape[1]) == shape:
                 t = scope.transpose
                 yield Atom(f"{a}{t if tx else ''} @ {b}{t if ty else ''}", p @ q, 0.6)
+            elif not tx and p.ndim > 2 and q.ndim == 2 and p.shape[-1] == q.shape[0] and (*p.shape[:-1], q.shape[1]) == shape:
+                yield Atom(f"{a} @ {b}{scope.transpose if ty else ''}", p @ q, 0.6)
+        if x.shape == y.shape == shape and len(shape) and a != b:
+            yield from _projections(a, x, b, y)
         if a <= b and x.ndim == y.ndim and x.ndim >= 1 and fits(x.shape, y.shape):
             product = x * y if a != b else x
             text = f"({a} * {b})" if a != b else a
@@ -158,6 +162,16 @@ def _reductions_of(scope: Scope, named: list[tuple[str, Array]], shape: tuple[in
                         yield Atom(f"{text}.sum({axis}{', keepdim=True' if keep else ''})", total, 0.7)
                     elif stretches(total.shape, shape) and keep:
                         yield Atom(f"{text}.sum({axis}, keepdim=True)", np.broadcast_to(total, shape), 0.9)
+
+
+def _projections(a: str, x: Array, b: str, y: Array) -> Iterator[Atom]:
+    """One value less its part along another: as softmax and all that is made of length one have
+    in their gradients.
+    """
+    for axis in range(-1, x.ndim - 1):
+        total = (x * y).sum(axis, keepdims=True)
+        yield Atom(f"{a} * ({b} - ({a} * {b}).sum({axis}, keepdim=True))", x * (y - total), 1.0)
+        yield Atom(f"({b} - {a} * ({a} * {b}).sum({axis}, keepdim=True))", y - x * total, 1.1)
 
 
 class Fit:
