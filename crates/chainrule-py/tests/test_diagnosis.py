@@ -225,6 +225,71 @@ def test_parameters_that_the_optimizer_does_not_have():
     assert signs[0].kind == "optimizer" and "2.weight" in signs[0].evidence
 
 
+def test_a_loss_that_is_divided_twice():
+    x, y = table()
+    make = lambda: nn.Linear(x.shape[1], 1)  # noqa: E731
+    mean = lambda o, t: ((o - t) ** 2).mean()  # noqa: E731
+    twice = lambda o, t: ((o - t) ** 2).mean() / len(o)  # noqa: E731
+    told = [s.evidence for s in cr.diagnose.before(make, (x, y[:, None]), twice, sgd(0.1)) if s.kind == "loss_reduction"]
+    assert told and "divided by the rows once more" in told[0], told
+    assert not [s for s in cr.diagnose.before(make, (x, y[:, None]), mean, sgd(0.1)) if s.kind == "loss_reduction"]
+
+
+def test_padding_that_is_counted():
+    rng = np.random.default_rng(3)
+    rows = rng.integers(1, 9, (80, 11))
+    for row, end in zip(rows, rng.integers(3, 10, 80), strict=True):
+        row[end:] = 0
+    x, y = rows[:, :-1], rows[:, 1:]
+    make = lambda: nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 9))  # noqa: E731
+
+    def counted(o, t):
+        return F.cross_entropy(o.reshape(-1, 9), t.reshape(-1))
+
+    def left_out(o, t):
+        return F.cross_entropy(o.reshape(-1, 9), t.reshape(-1), ignore_index=0)
+
+    told = [s.evidence for s in cr.diagnose.before(make, (x, y), counted, adam()) if s.kind == "loss_reduction"]
+    assert told and "filling token 0" in told[0], told
+    assert not [s for s in cr.diagnose.before(make, (x, y), left_out, adam()) if s.kind == "loss_reduction"]
+
+
+class Uncorrected(cr.optim.SGD):
+    """Adam without the correction of its moments."""
+
+    def __init__(self, parameters, lr, corrected):
+        super().__init__(parameters, lr=lr)
+        self.param_groups[0]["betas"] = (0.9, 0.999)
+        self.corrected = corrected
+
+    def step(self):
+        group = self.param_groups[0]
+        by = 1.0 if self.corrected else 0.1 / 0.001**0.5
+        with cr.no_grad():
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= group["lr"] * by * p.grad.sign()
+
+
+def test_moments_that_are_not_corrected():
+    x, y = table()
+    make = lambda: nn.Linear(x.shape[1], 1)  # noqa: E731
+    look = lambda o: [s for s in cr.diagnose.before(make, (x, y[:, None]), F.mse_loss, o) if s.kind == "optimizer"]  # noqa: E731
+    told = look(lambda p: Uncorrected(p, 0.01, False))
+    assert told and "not corrected" in told[0].evidence, told
+    assert not look(lambda p: Uncorrected(p, 0.01, True))
+    assert not look(adam(0.01))
+
+
+def test_momentum_and_betas_out_of_range():
+    x, y = table()
+    make = lambda: nn.Linear(x.shape[1], 1)  # noqa: E731
+    look = lambda o: [s.evidence for s in cr.diagnose.before(make, (x, y[:, None]), F.mse_loss, o) if s.kind == "optimizer"]  # noqa: E731
+    assert "momentum of 0.999" in look(lambda p: cr.optim.SGD(p, lr=0.01, momentum=0.999))[0]
+    assert "first beta of 0.999" in look(lambda p: cr.optim.Adam(p, lr=0.01, betas=(0.999, 0.9)))[0]
+    assert not look(lambda p: cr.optim.SGD(p, lr=0.01, momentum=0.9))
+
+
 @pytest.mark.parametrize(
     "data, wanted",
     [((np.zeros(3),), "not 1 things"), ((np.zeros((3, 1)), np.zeros(4)), "no rows in common"), ((np.array([["a"]]), np.zeros(1)), "of numbers")],

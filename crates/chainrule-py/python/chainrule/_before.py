@@ -88,10 +88,32 @@ def _facts(backend: Backend, training: Training, model: Any, x: Array, y: Array)
         facts.takes = "probabilities"
     usable = inside if facts.takes == "probabilities" else probe
     facts.sums = same(value(np.concatenate([usable, usable]), np.concatenate([y, y])), 2 * value(usable)) and abs(value(usable)) > 1e-6
+    facts.divides = same(2 * value(np.concatenate([usable, usable]), np.concatenate([y, y])), value(usable)) and abs(value(usable)) > 1e-6
+    facts.pads = _padding_counted(x, usable, y, value)
     if y.size == output.size and y.shape != output.shape:
         one, all_ = value(usable, y.reshape(output.shape)), value(usable)
         facts.broadcasts = math.isfinite(one) and math.isfinite(all_) and not same(one, all_)
     return facts
+
+
+def _padding_counted(x: Array, outputs: Array, y: Array, value: Any) -> tuple[int, float] | None:
+    """The padding and its share, if rows end in a token that fills them up in inputs and targets
+    alike, and the loss changes with the answers there.
+    """
+    if y.ndim != 2 or y.dtype.kind != "i" or x.dtype.kind != "i" or x.shape != y.shape or y.shape[1] < 3 or outputs.shape[:2] != y.shape:
+        return None
+    values, counts = np.unique(y[:, -1], return_counts=True)
+    fill = int(values[counts.argmax()])
+    # The last places of a row, from the end as far as all are the filling token.
+    tail: Array = np.flip(np.cumprod(np.flip(y == fill, 1), 1), 1).astype(bool)
+    inputs = np.unique(x[:, 1:][tail[:, :-1]], return_counts=True)[1]
+    share = float(tail.mean())
+    if not 0.1 < share < 0.9 or (tail.sum(1) >= 2).mean() < 0.3 or inputs.max(initial=0) < 0.95 * inputs.sum():
+        return None
+    moved = outputs.copy()
+    moved[tail] = 0.5 * moved[tail] + 1.0 if moved.ndim == 2 else np.flip(moved[tail], -1)
+    before, after = value(outputs), value(moved)
+    return (fill, share) if math.isfinite(before) and abs(after - before) > 1e-5 * abs(before) else None
 
 
 def _row(a: Array) -> int:
@@ -190,6 +212,11 @@ def _outputs(training: Training, facts: Facts) -> list[Suspect]:
         out.append(Suspect("loss_broadcast", 1.0, "loss", f"{shapes} are compared each with each", ("loss_form",)))
     if facts.sums:
         out.append(Suspect("loss_reduction", 0.6, "loss", "the loss of twice the rows is twice as large: it is a sum", ("loss_form", "output_pair")))
+    if facts.divides:
+        out.append(Suspect("loss_reduction", 0.9, "loss", "the loss of twice the rows is half as large: a mean is divided by the rows once more"))
+    if facts.pads:
+        told = f"{100 * facts.pads[1]:.0f} % of the targets are the filling token {facts.pads[0]} at the end of a row, and the loss counts the answers there"
+        out.append(Suspect("loss_reduction", 0.6, "loss", told))
     if end in ("Softmax", "LogSoftmax") and o.shape[-1] == 1:
         out.append(Suspect("output_activation", 1.0, where, f"a softmax over one unit is {o.flat[0]:g} for every input", SIGNS))
     elif "logits" in facts.takes and (end == "Softmax" or end == "Sigmoid" or sums):
@@ -306,6 +333,7 @@ def _weights(backend: Backend, model: Any, training: Training, facts: Facts) -> 
     equal = [name for name, v in values.items() if v.ndim >= 2 and v.shape[0] > 1 and (v == v[:1]).all()]
     if equal:
         out.append(Suspect("init_constant", 1.0, equal[0], f"all units of {equal[0]} begin with equal weights", ("init",)))
+    out += _moments(optimizer.param_groups[0])
     rows = min(len(training.x), 64)
     x, y = backend.tensor(training.x[:rows]), backend.tensor(training.y[:rows])
     model.train()
@@ -330,12 +358,54 @@ def _weights(backend: Backend, model: Any, training: Training, facts: Facts) -> 
     if training.clip is not None and whole > 10.0 * training.clip > 0.0:
         told = f"the first gradient has the norm {whole:.2g} and is shortened to {training.clip:.2g}"
         out.append(Suspect("clipping", min(0.5 + math.log10(whole / training.clip) / 10, 0.9), "clip", told, ("no_clip",)))
+    out += _first_step(optimizer, named, lr)
     big = [(n, float(v.std()) * math.sqrt(math.prod(v.shape[1:]))) for n, v in values.items() if v.ndim >= 2 and v.size > 8]
     for name, size in big:
         if "embed" not in name.lower() and not 0.02 < size < 20.0 and name not in equal:
             out.append(Suspect("init_scale", 0.7, name, f"{name} multiplies the size of its input by {size:.2g} at the start", ("init",)))
             break
     return out
+
+
+def _moments(group: Any) -> list[Suspect]:
+    """Shares that the optimizer keeps of its state, beyond what trains."""
+    out = []
+    momentum, betas = group.get("momentum") or 0.0, group.get("betas")
+    if not 0.0 <= momentum < 1.0:
+        out.append(Suspect("optimizer", 1.0, "optimizer", f"a momentum of {momentum:g} lets old steps grow or turn back", ("adam",)))
+    elif momentum > 0.98:
+        told = f"a momentum of {momentum:g} makes each step {1 / (1 - momentum):.0f} times as long"
+        out.append(Suspect("optimizer", 0.7, "optimizer", told, ("down_10", "adam")))
+    if betas and betas[0] > 0.98:
+        told = f"a first beta of {betas[0]:g} follows the gradients of the last {1 / (1 - betas[0]) if betas[0] < 1 else math.inf:.0f} steps"
+        out.append(Suspect("optimizer", 0.7, "optimizer", told, ("adam",)))
+    if betas and betas[1] < 0.9:
+        out.append(Suspect("optimizer", 0.6, "optimizer", f"a second beta of {betas[1]:g} forgets the size of gradients within a few steps", ("adam",)))
+    return out
+
+
+def _first_step(optimizer: Any, named: Any, lr: float) -> list[Suspect]:
+    """The first step of an optimizer with two moments is the rate itself, where the moments are
+    corrected for their start at 0.
+    """
+    group = optimizer.param_groups[0]
+    betas = group.get("betas")
+    if not betas or not 0 < lr < 1 or not 0 <= betas[0] < 1 or not 0 <= betas[1] < 1:
+        return []
+    known = {id(p) for p in group["params"]}
+    inside = [p for _, p in named if p.grad is not None and id(p) in known]
+    gradients, before = [array_of(p.grad) for p in inside], [array_of(p) for p in inside]
+    optimizer.step()
+    moves: list[Any] = [np.abs(array_of(p) - b)[np.abs(g) > 1e-3] / lr for p, b, g in zip(inside, before, gradients)]
+    sizes: Array = np.concatenate([m.ravel() for m in moves]) if moves else np.zeros(0)
+    uncorrected = (1 - betas[0]) / math.sqrt(1 - betas[1])
+    if sizes.size < 4 or abs(uncorrected - 1.0) < 0.2:
+        return []
+    size = float(np.median(sizes))
+    if abs(size - uncorrected) < 0.05 * uncorrected:
+        told = f"the first step is {size:.2f} times the rate, where it would be the rate itself: the moments are not corrected for their start at 0"
+        return [Suspect("optimizer", 0.8, "optimizer", told, ("adam",))]
+    return []
 
 
 __all__ = ["Suspect", "looked_at"]

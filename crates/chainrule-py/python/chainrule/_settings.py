@@ -163,6 +163,10 @@ class Facts:
     width: str | None
     classes: int
     found: list[Any] = field(default_factory=list)
+    divides: bool = False
+    """Whether the loss falls with the number of rows."""
+    pads: tuple[int, float] | None = None
+    """The filling token at the end of rows and its share, where the loss counts the answers there."""
 
 
 @dataclass

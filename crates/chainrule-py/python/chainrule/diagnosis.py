@@ -33,6 +33,10 @@ class Cause:
     skill_before: float
     """Skill with the other edits but not this one."""
     skill_after: float
+    end: str = ""
+    """End of the training if nothing is mended."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    """The evidence as numbers, by name."""
 
 
 @dataclass(frozen=True)
