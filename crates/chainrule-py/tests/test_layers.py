@@ -2,9 +2,14 @@
 parameters that modules know.
 """
 
+import ast
 import copy
+import importlib
+import inspect
 import pickle
+import pkgutil
 import warnings
+from pathlib import Path
 
 import chainrule as cr
 import numpy as np
@@ -201,3 +206,78 @@ def test_layers_of_volumes_are_their_functions():
     scores = cr.randn(5, 2, 4).log_softmax(2)
     targets = cr.tensor([[1, 2], [3, 3]])
     assert cr.equal(nn.CTCLoss(reduction="sum")(scores, targets, [5, 5], [2, 2]), f.ctc_loss(scores, targets, [5, 5], [2, 2], reduction="sum"))
+
+
+@pytest.mark.parametrize("name", sorted(n for _, n, _ in pkgutil.iter_modules(cr.nn.__path__) if n.endswith("_layers") or n in ("attention", "layers", "rnn", "transformer")))
+def test_a_module_exports_its_layers(name):
+    # A list that is computed is none to a type checker; one that is written out may lack a layer.
+    module = importlib.import_module(f"chainrule.nn.{name}")
+    own = {n for n, v in vars(module).items() if inspect.isclass(v) and issubclass(v, cr.nn.Module) and v.__module__ == module.__name__ and n[0] != "_"}
+    assert set(module.__all__) == own and len(module.__all__) == len(own) and own <= set(cr.nn.__all__)
+    tree = ast.parse(Path(module.__file__).read_text())
+    (value,) = [n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"]
+    assert all(isinstance(e, ast.Constant) for e in value.elts)
+
+
+OPTIONS = {
+    "Threshold": (0.1, 2.0), "MaxPool1d": (2,), "MaxPool2d": (2,), "MaxPool3d": (2,), "AvgPool1d": (2,), "AvgPool2d": (2,), "AvgPool3d": (2,), "LPPool1d": (2, 2), "LPPool2d": (2, 2),
+    "AdaptiveAvgPool1d": (1,), "AdaptiveAvgPool2d": (1,), "AdaptiveAvgPool3d": (1,), "AdaptiveMaxPool1d": (1,), "AdaptiveMaxPool2d": (1,), "AdaptiveMaxPool3d": (1,),
+    "Fold": (4, 2), "ChannelShuffle": (2,),
+}
+CALLED = [cr.nn.activation_layers, cr.nn.pooling_layers, cr.nn.loss_layers, cr.nn.pad_layers]
+
+
+@pytest.mark.parametrize("name", sorted(n for m in CALLED for n in m.__all__))
+def test_arguments_are_those_of_torch(name):
+    torch = torch_or_skip()
+    theirs, ours = (inspect.signature(getattr(m.nn, name).__init__).parameters for m in (torch, cr))
+    wanted = [p for p in theirs if p not in ("min_value", "max_value", "args", "kwargs")]
+    assert [p for p in ours if p != "value" or "value" in wanted] == wanted
+    for p in wanted:
+        assert ours[p].kind == theirs[p].kind and (ours[p].default == theirs[p].default or ours[p].default is inspect.Parameter.empty), p
+    args = OPTIONS.get(name, (1, 0.5) if name.startswith("ConstantPad") else (1,) if "Pad" in name else ())
+    theirs, ours = getattr(torch.nn, name)(*args), getattr(cr.nn, name)(*args)
+    for p in wanted:
+        if p not in ("size_average", "reduce", "padding", "weight", "pos_weight") and hasattr(theirs, p):
+            # PyTorch takes the kernel's size for a stride of None at once.
+            assert getattr(ours, p) == getattr(theirs, p) or (p == "stride" and ours.stride is None), p
+
+
+def test_options_of_layers_may_be_changed():
+    x = cr.tensor([-1.0, 2.0])
+    leaky, loss, pool = cr.nn.LeakyReLU(0.5), cr.nn.MSELoss(), cr.nn.MaxPool1d(2)
+    leaky.negative_slope, loss.reduction, pool.kernel_size = 0.25, "sum", 1
+    assert leaky(x).tolist() == [-0.25, 2.0] and loss(x, 0 * x).item() == 5.0 and pool(x.reshape(1, 1, 2)).shape == (1, 1, 2)
+    with pytest.raises(TypeError, match="reduction='sum'"):
+        cr.nn.MSELoss("sum")
+
+
+def test_weights_of_losses_are_part_of_the_state():
+    loss = cr.nn.CrossEntropyLoss(cr.tensor([1.0, 3.0]))
+    assert list(loss.state_dict()) == ["weight"] and loss.double().weight.dtype == cr.float64
+    found = cr.nn.Sequential(cr.nn.Linear(2, 2), loss)
+    assert "1.weight" in found.state_dict() and len(list(found.parameters())) == 2
+
+
+def test_containers():
+    items = [cr.nn.Linear(1, i + 1) for i in range(4)]
+    for kind in (cr.nn.Sequential(*items), cr.nn.ModuleList(items)):
+        new = cr.nn.Tanh()
+        kind.insert(1, new)
+        kind += [cr.nn.ReLU()]
+        assert kind[1] is new and len(kind) == 6 and kind.pop(1) is new and list(kind)[:4] == items
+        del kind[-1]
+        assert list(kind) == items and list(kind.state_dict())[2] == "1.weight" and list(kind[1:3]) == items[1:3]
+        kind[-1] = new
+        assert kind[3] is new
+        with pytest.raises(IndexError, match="no module 7"):
+            kind[7]
+    named = cr.nn.ModuleDict([("a", items[0]), ("b", items[1])])
+    named.update({"c": items[2]})
+    assert list(named) == ["a", "b", "c"] == list(named.keys()) and named.pop("b") is items[1] and list(named.values()) == [items[0], items[2]]
+    weights = cr.nn.ParameterDict({"a": cr.ones(2)})
+    weights["b"] = cr.zeros(3)
+    assert [n for n, _ in weights.named_parameters()] == ["a", "b"] and all(p.requires_grad for p in weights.values())
+    row = cr.nn.ParameterList([cr.ones(1)]).append(cr.ones(2)).extend([cr.ones(3)])
+    row[-1] = cr.ones(4)
+    assert [len(p) for p in row] == [1, 2, 4] and len(row[1:]) == 2

@@ -19,7 +19,7 @@ from looped import compiled_loops, with_locals
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 PAGES = [HERE.parents[2] / "docs" / "src" / "python.md", HERE.parent / "README.md"]
-STEPS = {"names_mlp": 8, "names_batch_norm": 8, "names_wavenet": 4}
+STEPS = {"names_mlp": 8, "names_batch_norm": 8, "names_wavenet": 4, "typed_training": 2}
 # Refused, with what the message says: functions that bind attributes of Python anew.
 REFUSED = {"names_wavenet": "changes", "layers": "keeps a tensor"}
 

@@ -6,7 +6,7 @@ functions do what the functions do. An effect that cannot be had is an error.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _chainrule
 from ._chainrule import (
@@ -28,6 +28,7 @@ from ._methods import set_methods as _set_methods
 from ._filling import attach as _attach_filling
 from ._random import attach as _attach_to_generators
 from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
+from ._repr import set_printoptions
 from ._size import Size
 
 _attach()
@@ -72,7 +73,9 @@ from . import accelerator, amp, backends, cuda, jit, random  # noqa: E402
 from ._devices import device  # noqa: E402
 from ._dtypes import finfo, iinfo  # noqa: E402
 from ._legacy import attach as _attach_older  # noqa: E402
-from ._legacy import typed as _typed  # noqa: E402
+from ._legacy import (  # noqa: E402
+    BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor,
+)
 from . import _switches  # noqa: E402
 from ._switches import *  # noqa: E402, F403
 from ._switches import attach as _attach_switches  # noqa: E402
@@ -84,17 +87,19 @@ _attach_older()
 for _part in (_elements, _products, _shapes):
     _set_methods(_part.METHODS, _part.IN_PLACE)
 _attach_switches()
-globals().update(_typed(False))
 
 _LAZY = ("array_api", "bench", "check", "display", "einops", "onnx", "plots", "progress", "torch", "train")
 
+if TYPE_CHECKING:
+    from . import array_api, bench, check, display, einops, onnx, plots, progress, torch, train  # noqa: F401
+else:
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        import importlib
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            import importlib
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def explain(loss: Tensor) -> str:
@@ -106,9 +111,12 @@ def explain(loss: Tensor) -> str:
 
 __all__ = [
     *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
-    "Finding", "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "checkpoint", "compile", "cuda",
-    "device", "diagnose", "distributions", "double", "dtype", "e", "enable_grad", "explain", "fft", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
-    "half", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_grad_enabled", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
-    "pi", "record_all", "save", "seed", "signal", "special", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "short",
-    "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
+    "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp", "autocast",
+    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributions", "double", "dtype", "e",
+    "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype",
+    "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
+    "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi",
+    "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal",
+    "special", "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
 ]

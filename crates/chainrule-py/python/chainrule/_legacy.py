@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
@@ -53,6 +53,32 @@ _KINDS = {
 def typed(on_gpu: bool) -> dict[str, Any]:
     """The constructors by name; those of graphics processors can be named, and not called."""
     return {name: _typed(name, _c._dtype(d), on_gpu) for name, d in _KINDS.items()}
+
+
+if TYPE_CHECKING:
+    # Annotations take classes by their names.
+    class FloatTensor(Tensor): ...  # type: ignore[misc]
+
+    class DoubleTensor(Tensor): ...  # type: ignore[misc]
+
+    class HalfTensor(Tensor): ...  # type: ignore[misc]
+
+    class BFloat16Tensor(Tensor): ...  # type: ignore[misc]
+
+    class LongTensor(Tensor): ...  # type: ignore[misc]
+
+    class IntTensor(Tensor): ...  # type: ignore[misc]
+
+    class ShortTensor(Tensor): ...  # type: ignore[misc]
+
+    class CharTensor(Tensor): ...  # type: ignore[misc]
+
+    class ByteTensor(Tensor): ...  # type: ignore[misc]
+
+    class BoolTensor(Tensor): ...  # type: ignore[misc]
+
+else:
+    globals().update(typed(False))
 
 
 def dtype_of_name(dtype: Any) -> Any:

@@ -15,7 +15,7 @@ from ._chainrule import Tensor
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
 from .autograd import no_grad
-from .nn import layers
+from .nn import activation_layers as activations
 from .nn.module import Module
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -59,7 +59,7 @@ class Monitor:
     """
 
     _tensor: Any = Tensor
-    _bounds: Mapping[Any, tuple[int, int]] = {layers.Tanh: (-1, 1), layers.Sigmoid: (0, 1)}
+    _bounds: Mapping[Any, tuple[int, int]] = {activations.Tanh: (-1, 1), activations.Sigmoid: (0, 1)}
 
     def __init__(self, model: Any, optimizer: Any = None, *, every: int = 100, _depth: int = 1) -> None:
         self._native = _c.Monitor(every)

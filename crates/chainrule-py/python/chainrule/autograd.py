@@ -194,6 +194,50 @@ from ._custom import Function as Function  # noqa: E402
 from ._custom import once_differentiable as once_differentiable  # noqa: E402
 
 
+class GradcheckError(RuntimeError):
+    """A gradient that differs from the slope of the function."""
+
+
+def gradcheck(
+    func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func` for the inputs that require one agree with its slopes; where
+    not an error, or False with `raise_exception=False`.
+
+    It is `check.gradcheck`, whose bounds are narrower than `atol` and `rtol` and come from rounding
+    in float64; the settings of PyTorch's function are taken and need not be given.
+    """
+    return _checked("gradcheck", func, inputs, 1, raise_exception)
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **settings: Any) -> bool:
+    """As `gradcheck`, for the gradients of gradients."""
+    return _checked("gradgradcheck", func, inputs, 2, raise_exception)
+
+
+def _checked(name: str, func: Callable[..., Any], inputs: Any, order: int, raises: bool) -> bool:
+    from . import check
+
+    given = _many(inputs)
+    at = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
+    if not at:
+        raise ValueError(f"{name}: no input requires a gradient")
+
+    def of_these(*xs: Tensor) -> Any:
+        args = list(given)
+        for i, x in zip(at, xs):
+            args[i] = x
+        return func(*args)
+
+    report = check.gradcheck(of_these, [given[i] for i in at], order=order)
+    if not report.passed and raises:
+        raise GradcheckError(str(report))
+    return report.passed
+
+
 def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
     """A block without effect: `loss.first_non_finite()` names the first op whose value, or
     gradient, is not finite.

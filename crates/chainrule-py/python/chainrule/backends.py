@@ -13,6 +13,12 @@ class Backend:
     def __init__(self, **switches: Any) -> None:
         self.__dict__.update(switches)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"backends: there is no switch '{name}'; set it before it is read")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
     def is_available(self) -> bool:
         """No."""
         return False

@@ -25,7 +25,7 @@ class _Pair:
 def text(z: Any) -> str:
     """The tensor as `repr` shows it."""
     a = as_array(z._data)
-    short = a.size > _repr.THRESHOLD
+    short = a.size > _repr.LOOK.threshold
     notes: list[str] = []
     if a.size == 0:
         body = "[]"

@@ -1,18 +1,31 @@
 """Modules, layers and losses."""
 
-from . import functional, init, utils
+from . import functional, init, parameter, utils
+from .activation_layers import *  # noqa: F403
+from .activation_layers import __all__ as _activations
 from .attention import *  # noqa: F403
 from .attention import __all__ as _attention
+from .container_layers import *  # noqa: F403
+from .container_layers import __all__ as _containers
 from .layers import *  # noqa: F403
 from .layers import __all__ as _layers
+from .loss_layers import *  # noqa: F403
+from .loss_layers import __all__ as _losses_
 from .module import Module, Parameter
 from .more_layers import *  # noqa: F403
 from .more_layers import __all__ as _more
+from .pad_layers import *  # noqa: F403
+from .pad_layers import __all__ as _pads
+from .pooling_layers import *  # noqa: F403
+from .pooling_layers import __all__ as _pools
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _recurrent
 from .transformer import *  # noqa: F403
 from .transformer import __all__ as _transformers
 from .volume_layers import *  # noqa: F403
-from .volume_layers import __all__ as _volumes
+from .volume_layers import __all__ as _volume
 
-__all__ = [*_layers, *_more, *_volumes, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]
+__all__ = [
+    *_activations, *_attention, *_containers, *_layers, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_transformers, *_volume,
+    "Module", "Parameter", "functional", "init", "parameter", "utils",
+]

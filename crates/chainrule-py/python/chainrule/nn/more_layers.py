@@ -1,6 +1,4 @@
-"""Further layers: sizes and pads of images, norms of samples, dropout of channels, similarities and
-losses.
-"""
+"""Further layers: sizes of images, norms of samples, dropout of channels."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from .. import _making as _m
 from .._chainrule import Tensor
 from . import _more_functional as M
 from . import functional as F
-from .layers import _BatchNorm, _of, _uniform
+from .layers import _BatchNorm, _uniform
 from .module import Module, Parameter
 
 
@@ -85,42 +83,6 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """The channels."""
         return M.pixel_unshuffle(input, self.downscale_factor)
-
-
-class _Pad(Module):
-    axes = 2
-    mode = "constant"
-
-    def __init__(self, padding: int | Sequence[int], value: float = 0.0) -> None:
-        super().__init__()
-        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
-        if len(self.padding) != 2 * self.axes:
-            raise ValueError(f"{type(self).__name__}: {2 * self.axes} numbers, or one, not {self.padding}")
-        self.value = value
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The input with elements around."""
-        if self.mode != "constant" and input.ndim == self.axes + 1:
-            return F.pad(input.unsqueeze(0), self.padding, self.mode).squeeze(0)
-        return F.pad(input, self.padding, self.mode, self.value)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}" if self.mode != "constant" or type(self).__name__[0] == "Z" else f"padding={self.padding}, value={self.value}"
-
-
-def _pads() -> dict[str, type[Module]]:
-    """Pads by name: of a constant, of zeros, of the edge, mirrored and round."""
-    out: dict[str, type[Module]] = {}
-    kinds = (("Constant", "constant"), ("Zero", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"), ("Circular", "circular"))
-    for kind, mode in kinds:
-        for axes in (1, 2):
-            doc = f"Elements around the last {axes} axes, mode '{mode}': `padding` before and after each, the last axis first."
-            name = f"{kind}Pad{axes}d"
-            out[name] = type(name, (_Pad,), {"axes": axes, "mode": mode, "__doc__": doc, "__module__": __name__})
-    return out
-
-
-globals().update(_pads())
 
 
 class Unfold(Module):
@@ -293,22 +255,7 @@ class DataParallel(Module):
         return self.module(*args, **kwargs)
 
 
-Softmin = _of("Softmin", F.softmin, dim=-1)
-Threshold = _of("Threshold", F.threshold, threshold=0.0, value=0.0)
-Hardshrink = _of("Hardshrink", M.hardshrink, lambd=0.5)
-Softshrink = _of("Softshrink", M.softshrink, lambd=0.5)
-Tanhshrink = _of("Tanhshrink", M.tanhshrink)
-CosineSimilarity = _of("CosineSimilarity", F.cosine_similarity, dim=1, eps=1e-8)
-PairwiseDistance = _of("PairwiseDistance", F.pairwise_distance, p=2.0, eps=1e-6, keepdim=False)
-MarginRankingLoss = _of("MarginRankingLoss", M.margin_ranking_loss, margin=0.0, reduction="mean")
-TripletMarginLoss = _of("TripletMarginLoss", M.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean")
-TripletMarginWithDistanceLoss = _of(
-    "TripletMarginWithDistanceLoss", M.triplet_margin_with_distance_loss, distance_function=None, margin=1.0, swap=False, reduction="mean"
-)
-SoftMarginLoss = _of("SoftMarginLoss", M.soft_margin_loss, reduction="mean")
-MultiLabelSoftMarginLoss = _of("MultiLabelSoftMarginLoss", M.multilabel_soft_margin_loss, weight=None, reduction="mean")
-GaussianNLLLoss = _of("GaussianNLLLoss", M.gaussian_nll_loss, full=False, eps=1e-6, reduction="mean")
-PoissonNLLLoss = _of("PoissonNLLLoss", M.poisson_nll_loss, log_input=True, full=False, eps=1e-8, reduction="mean")
-
-_HERE = list(globals().items())
-__all__ = [n for n, v in _HERE if isinstance(v, type) and issubclass(v, Module) and n[0] != "_" and n != "Module"]
+__all__ = [
+    "Bilinear", "DataParallel", "Dropout1d", "Dropout2d", "InstanceNorm1d", "InstanceNorm2d", "LocalResponseNorm", "PReLU", "PixelShuffle",
+    "PixelUnshuffle", "Softmax2d", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
+]

@@ -12,7 +12,8 @@ from .._chainrule import Tensor
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention
-from .layers import Dropout, LayerNorm, Linear, ModuleList
+from .container_layers import ModuleList
+from .layers import Dropout, LayerNorm, Linear
 from .module import Module
 
 Activation = str | Callable[[Tensor], Tensor]

@@ -1,4 +1,4 @@
-"""Layers over volumes, bags of embeddings, and layers of further functions."""
+"""Layers over volumes, bags of embeddings, and pooling undone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from .. import _making as _m
 from .._chainrule import Tensor
 from . import functional as F
-from .layers import _BatchNorm, _Conv, _ConvTranspose, _of
+from .layers import _BatchNorm, _Conv, _ConvTranspose
 from .module import Module, Parameter
 from .more_layers import _ChannelDropout
 
@@ -143,39 +143,7 @@ class EmbeddingBag(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
 
 
-class CTCLoss(Module):
-    """The negative logarithm of the probability that the steps spell the targets.
-
-    ```
-    steps = cr.randn(6, 1, 4).log_softmax(2)
-    assert cr.nn.CTCLoss()(steps, cr.tensor([[1, 2]]), [6], [2]).ndim == 0
-    ```
-    """
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__()
-        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
-
-    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        """The loss."""
-        lengths = input_lengths, target_lengths
-        return F.ctc_loss(log_probs, targets, *lengths, self.blank, self.reduction, self.zero_infinity)
-
-
-_POOL: dict[str, Any] = {"kernel_size": 2, "stride": None, "padding": 0}
-MaxPool3d = _of("MaxPool3d", F.max_pool3d, **_POOL, dilation=1, return_indices=False, ceil_mode=False)
-AvgPool3d = _of("AvgPool3d", F.avg_pool3d, **_POOL, ceil_mode=False, count_include_pad=True, divisor_override=None)
-AdaptiveAvgPool3d = _of("AdaptiveAvgPool3d", F.adaptive_avg_pool3d, output_size=1)
-AdaptiveMaxPool1d = _of("AdaptiveMaxPool1d", F.adaptive_max_pool1d, output_size=1, return_indices=False)
-AdaptiveMaxPool3d = _of("AdaptiveMaxPool3d", F.adaptive_max_pool3d, output_size=1, return_indices=False)
-LPPool1d = _of("LPPool1d", F.lp_pool1d, norm_type=2.0, kernel_size=2, stride=None, ceil_mode=False)
-LPPool2d = _of("LPPool2d", F.lp_pool2d, norm_type=2.0, kernel_size=2, stride=None, ceil_mode=False)
-Fold = _of("Fold", F.fold, output_size=None, kernel_size=None, dilation=1, padding=0, stride=1)
-ChannelShuffle = _of("ChannelShuffle", F.channel_shuffle, groups=1)
-MultiMarginLoss = _of("MultiMarginLoss", F.multi_margin_loss, p=1, margin=1.0, weight=None, reduction="mean")
-MultiLabelMarginLoss = _of("MultiLabelMarginLoss", F.multilabel_margin_loss, reduction="mean")
-
-_HERE = list(globals().items())
 __all__ = [
-    n for n, v in _HERE if isinstance(v, type) and issubclass(v, Module) and n[0] != "_" and n not in ("Module", "Parameter")
+    "AlphaDropout", "BatchNorm3d", "Conv3d", "ConvTranspose3d", "Dropout3d", "EmbeddingBag", "FeatureAlphaDropout", "MaxUnpool1d",
+    "MaxUnpool2d", "MaxUnpool3d", "RReLU",
 ]

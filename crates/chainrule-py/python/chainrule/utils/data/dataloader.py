@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from ..._chainrule import Generator
 from ..._random import random63
 from ._collate import default_collate, default_convert
 from ._workers import Crew, Ended, Failure, WorkerInfo, get_worker_info
-from .dataset import IterableDataset
+from .dataset import IterableDataset, Samples
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+T = TypeVar("T", covariant=True)
 
 
 class _Fetcher:
@@ -53,7 +55,7 @@ class _Forever:
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[T]):
     """Batches of the samples of a data set.
 
     - `shuffle=True` draws the order anew for each pass, number by number as PyTorch does: from
@@ -75,7 +77,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Samples[T],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -104,13 +106,14 @@ class DataLoader:
             raise ValueError("DataLoader: batch_sampler goes without batch_size, shuffle, sampler and drop_last")
         if batch_size is None and drop_last:
             raise ValueError("DataLoader: drop_last needs a batch_size")
-        self.dataset, self.num_workers, self.pin_memory, self.drop_last = dataset, num_workers, pin_memory, drop_last
+        self.dataset = cast(Any, dataset)
+        self.num_workers, self.pin_memory, self.drop_last = num_workers, pin_memory, drop_last
         self.timeout, self.worker_init_fn, self.multiprocessing_context = timeout, worker_init_fn, multiprocessing_context
         self.generator, self.persistent_workers, self.in_order = generator, persistent_workers, in_order
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
         order: Any = sampler
         if sampler is None:
-            order = _Forever() if self._is_stream else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            order = _Forever() if self._is_stream else RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
         if batch_sampler is not None:
             batch_size = None
         elif batch_size is not None:
@@ -173,7 +176,7 @@ class DataLoader:
 class _Ahead:
     """Batches of worker processes in the order of their indices."""
 
-    def __init__(self, loader: DataLoader, crew: Crew, closes: bool) -> None:
+    def __init__(self, loader: DataLoader[Any], crew: Crew, closes: bool) -> None:
         self._crew, self._closes, self._indices = crew, closes, loader.indices()
         self._sent = self._given = 0
         self._ready: dict[int, Any] = {}

@@ -7,12 +7,18 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..._chainrule import Generator, Tensor
 from ..._making import randperm
 
 T = TypeVar("T", covariant=True)
+
+
+class Samples(Protocol[T]):
+    """Samples by index: a data set, a list, an array."""
+
+    def __getitem__(self, index: Any, /) -> T: ...
 
 
 class Dataset(Generic[T]):
@@ -98,13 +104,13 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[T]):
     """Data sets one after the other."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
+    def __init__(self, datasets: Iterable[Samples[T]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise ValueError("ConcatDataset: at least one data set is needed")
@@ -115,13 +121,13 @@ class ConcatDataset(Dataset[Any]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> T:
         if not -len(self) <= index < len(self):
             raise ValueError(f"ConcatDataset: index {index} is outside of {len(self)} samples")
         index %= len(self)
         which = bisect.bisect_right(self.cumulative_sizes, index)
         before = self.cumulative_sizes[which - 1] if which else 0
-        return self.datasets[which][index - before]
+        return self.datasets[which][index - before]  # type: ignore[no-any-return]
 
 
 class ChainDataset(IterableDataset[Any]):
@@ -146,7 +152,7 @@ class Subset(Dataset[T]):
     dataset: Any
     indices: Sequence[int]
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Samples[T], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: Any) -> T:
@@ -165,7 +171,7 @@ class Subset(Dataset[T]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
+def random_split(dataset: Samples[T], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[T]]:
     """Parts of a data set, without overlap, in random order; those of PyTorch for the same seed.
 
     `lengths` are sizes that add up to that of the data set, or fractions that add up to 1: each
@@ -177,7 +183,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
     assert (len(a), len(b)) == (7, 3)
     ```
     """
-    n = len(dataset)
+    n = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         if any(not 0 <= f <= 1 for f in lengths):
             raise ValueError(f"random_split: fractions are between 0 and 1, got {list(lengths)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ... import _chainrule as _c
-from ..._chainrule import Generator
+from ..._chainrule import Generator, Tensor
 from ..._making import randint, randperm
 from ..._random import random63
 
@@ -98,7 +98,7 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities in proportion to `weights`."""
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None) -> None:
+    def __init__(self, weights: Sequence[float] | Tensor, num_samples: int, replacement: bool = True, generator: Generator | None = None) -> None:
         if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1:
             raise ValueError(f"WeightedRandomSampler: num_samples is a positive number, got {num_samples!r}")
         self.weights = _c.tensor(weights.tolist() if hasattr(weights, "tolist") else list(weights), "float64")

@@ -1,0 +1,240 @@
+"""Layers that look at windows: pooling, and windows added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._chainrule import Tensor
+from . import functional as F
+from .activation_layers import _Options
+
+Sizes = int | Sequence[int]
+
+
+def _window(layer: Any) -> tuple[Sizes, Sizes | None, Sizes]:
+    return layer.kernel_size, layer.stride, layer.padding
+
+
+class MaxPool1d(_Options):
+    """The largest of each window of a signal; with `return_indices` also where it stands."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.max_pool1d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+
+
+class AvgPool1d(_Options):
+    """The mean of each window of a signal."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad = kernel_size, stride, padding, ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.avg_pool1d(input, *_window(self), self.ceil_mode, self.count_include_pad)
+
+
+class AdaptiveAvgPool1d(_Options):
+    """The means of as many windows of a signal as wanted."""
+
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveMaxPool1d(_Options):
+    """The largest of as many windows of a signal as wanted; with `return_indices` also where
+    they stand.
+    """
+
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class MaxPool2d(_Options):
+    """The largest of each window of an image; with `return_indices` also where it stands."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.max_pool2d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+
+
+class AvgPool2d(_Options):
+    """The mean of each window of an image, or its sum over `divisor_override`."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.avg_pool2d(input, *_window(self), self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+
+class AdaptiveAvgPool2d(_Options):
+    """The means of as many windows of an image as wanted; None keeps a size."""
+
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveMaxPool2d(_Options):
+    """The largest of as many windows of an image as wanted; with `return_indices` also where
+    they stand.
+    """
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class MaxPool3d(_Options):
+    """The largest of each window of a volume; with `return_indices` also where it stands."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.max_pool3d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+
+
+class AvgPool3d(_Options):
+    """The mean of each window of a volume, or its sum over `divisor_override`."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.avg_pool3d(input, *_window(self), self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+
+class AdaptiveAvgPool3d(_Options):
+    """The means of as many windows of a volume as wanted; None keeps a size."""
+
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class AdaptiveMaxPool3d(_Options):
+    """The largest of as many windows of a volume as wanted; with `return_indices` also where
+    they stand.
+    """
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest."""
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class LPPool1d(_Options):
+    """The p-norm of each window of a signal."""
+
+    def __init__(self, norm_type: float, kernel_size: int, stride: Sizes | None = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norms."""
+        return F.lp_pool1d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_Options):
+    """The p-norm of each window of an image."""
+
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norms."""
+        return F.lp_pool2d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class Fold(_Options):
+    """Columns of windows, `[batch, channels * window, windows]`, added up at their places in
+    images.
+    """
+
+    def __init__(self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
+        super().__init__()
+        self.output_size, self.kernel_size, self.dilation, self.padding, self.stride = output_size, kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The images."""
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class ChannelShuffle(_Options):
+    """The channels `[groups, n]` in the order of `[n, groups]`."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The channels in another order."""
+        return F.channel_shuffle(input, self.groups)
+
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "ChannelShuffle", "Fold", "LPPool1d", "LPPool2d",
+    "MaxPool1d", "MaxPool2d", "MaxPool3d",
+]
