@@ -22,6 +22,7 @@ class Context:
         self.saved_tensors: tuple[Any, ...] = ()
         self.needs_input_grad: tuple[bool, ...] = ()
         self._apart: list[Tensor] = []
+        self._dirty: list[Tensor] = []
         self._fills = True
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -31,6 +32,12 @@ class Context:
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Says that these outputs have no gradient."""
         self._apart = list(tensors)
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Says that these arguments were written in `forward`: the one that is given back becomes
+        the result.
+        """
+        self._dirty = list(tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros for outputs that nobody used (the default); there are
@@ -89,9 +96,12 @@ class Function:
         ctx = Context()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         parts = _Parts(cls.__name__, ctx)
+        written: list[tuple[int, Tensor]] = []
+        returned: list[int] = []
 
         def run(*inputs: Tensor) -> Tensor:
             all_args = list(args)
+            before = [t._writes for t in inputs]
             for i, t in zip(places, inputs):
                 all_args[i] = t
             with no_grad():
@@ -100,6 +110,8 @@ class Function:
                 else:
                     out = cls.forward(*all_args)
                     cls.setup_context(ctx, tuple(all_args), out)
+            written[:] = [(i, t.detach().clone()) for i, t, n in zip(places, inputs, before) if t._writes != n]
+            returned[:] = [i for i, t in zip(places, inputs) if t is out and any(t is d for d in ctx._dirty)]
             return parts.joined(out)
 
         def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
@@ -109,7 +121,14 @@ class Function:
                 raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
             return [grads[i] for i in places]
 
-        return parts.taken(_c._apply_custom(cls.__name__, run, reverse, [args[i] for i in places]))
+        made = parts.taken(_c._apply_custom(cls.__name__, run, reverse, [args[i] for i in places]))
+        # The caller sees writes of `forward` to its arguments.
+        for i, value in written:
+            if i in returned:
+                return args[i]._assign(made)
+            with no_grad():
+                args[i].copy_(value)
+        return made
 
 
 class _Parts:

@@ -201,6 +201,15 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return self._assign(drawn._to_dtype(self.dtype))
 
 
+def detach_(self: Tensor) -> Tensor:
+    """Cuts the tensor itself off the tape: it needs no gradient from here on."""
+    if self._shown()[1] is not None:
+        raise _c.GradientError("detach_: a view cannot be cut off in place: its base would not be; use detach()")
+    if self.requires_grad or not self.is_leaf:
+        self._as_leaf(False)
+    return self
+
+
 def new(self: Tensor, *args: Any) -> Any:
     """A tensor of the same dtype: of sizes, or of data."""
     return _typed("new", self.dtype, False)(*args)
@@ -249,7 +258,7 @@ def attach() -> None:
     """Gives the native class the methods of this module."""
     methods: dict[str, Any] = {
         "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "log_normal_": log_normal_, "cauchy_": cauchy_,
-        "geometric_": geometric_, "new": new,
+        "geometric_": geometric_, "detach_": detach_, "new": new,
         "apply_": apply_, "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
         "is_quantized": _false("quantized"), "is_mps": _false("MPS"), "get_device": get_device, "pin_memory": pin_memory,
         "is_pinned": is_pinned, "share_memory_": share_memory_, "is_shared": is_shared,

@@ -202,9 +202,21 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     return out if dtype is None else out._to_dtype(dtype)
 
 
-def normal(mean: Any, std: Any = 1.0, size: Shape | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Normal numbers of this mean and standard deviation. Without a gradient."""
+def normal(
+    mean: Any, std: Any = 1.0, size: Shape | None = None, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:
+    """Normal numbers of this mean and standard deviation. Without a gradient; with `out` they are
+    written there.
+    """
     _on(device)
+    drawn = _drawn_normal(mean, std, size, generator, dtype)
+    if out is not None:
+        return out.copy_(drawn)
+    return drawn.requires_grad_() if requires_grad else drawn
+
+
+def _drawn_normal(mean: Any, std: Any, size: Shape | None, generator: Generator | None, dtype: Any) -> Tensor:
     if size is None:
         m, s = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
         out = _t(m + s)

@@ -100,7 +100,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
-    """Zeros with probability `p`, the rest scaled up."""
+    """Zeros with probability `p`, the rest scaled up. It is the input itself where nothing is
+    dropped.
+    """
+    if p == 0.0 or (not training and 0.0 <= p <= 1.0):
+        return input
     return _settled(input, _c._dropout(input, p, training, generator), inplace)
 
 

@@ -79,7 +79,7 @@ class ZeroPad3d(_Pad):
 
 
 class ReflectionPad1d(_Pad):
-    """What lies inside the edge, mirrored around the last axis: `padding` before and after
+    """The inside of the edge, mirrored around the last axis: `padding` before and after
     each, the last axis first.
     """
 
@@ -88,7 +88,7 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """What lies inside the edge, mirrored around the last 2 axes: `padding` before and after
+    """The inside of the edge, mirrored around the last 2 axes: `padding` before and after
     each, the last axis first.
     """
 
@@ -97,7 +97,7 @@ class ReflectionPad2d(_Pad):
 
 
 class ReflectionPad3d(_Pad):
-    """What lies inside the edge, mirrored around the last 3 axes: `padding` before and after
+    """The inside of the edge, mirrored around the last 3 axes: `padding` before and after
     each, the last axis first.
     """
 
