@@ -11,6 +11,7 @@ from typing import Any
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._places import without_places
+from ._workflow import Finding, Workflow, WorkflowReport
 
 
 class Report:
@@ -219,7 +220,7 @@ def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:
     return Report(*_c._verdict(loss, [(x, _tensor(g)) for x, g in given]))
 
 
-__all__ = ["Report", "backward", "compare", "explain", "gradcheck", "verdict"]
+__all__ = ["Finding", "Report", "Workflow", "WorkflowReport", "backward", "compare", "explain", "gradcheck", "verdict"]
 
 if __name__ == "__main__":
     from chainrule._follow.command import main
