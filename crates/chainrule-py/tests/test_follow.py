@@ -73,6 +73,21 @@ def test_the_example_of_the_book(tmp_path):
     assert picture.read_text() == report.pictures[0]
 
 
+PICTURES = {"follow-two.svg": "two on one path", "follow-loop.svg": "a step of time off"}
+
+
+@pytest.mark.parametrize("file", PICTURES)
+def test_the_pictures_of_the_book(file, tmp_path):
+    code, lines = SPOILED[PICTURES[file]]
+    function, inputs = function_of(loaded(tmp_path / "net.py", "chainrule", spoiled(code, lines)))
+    (drawn,) = cr.check.backward(function, inputs).pictures
+    assert drawn.count("<line") >= 3
+    picture = BOOK / "images" / file
+    if os.environ.get("CHAINRULE_UPDATE_DOCS"):
+        picture.write_text(drawn)
+    assert picture.read_text() == drawn
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_right_but_unusual_ones_are_left_alone(library, tmp_path):
     code = spoiled(MLP, [("dz = (1 - h * h) * dh", "dz = dh / torch.cosh(z) ** 2"), ("db1 = dz.sum(0)", "db1 = torch.ones(len(dz), dtype=dz.dtype) @ dz")])

@@ -300,7 +300,11 @@ class Recording:
         if not all(named.values()) or len(step.results) % len(targets):
             return None
         pairs = zip(step.results, targets * (len(step.results) // len(targets)))
-        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named[t]) for m, t in pairs)
+        named_right = all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named[t]) for m, t in pairs)
+        if not named_right and step.right and all(t.startswith("g") and not t.startswith("grad") for t in targets):
+            # `gw` may be `g` times `w`.
+            return None
+        return named_right
 
     def _results(self, s: Statement, after: list[Any], chosen: list[int], count: int) -> list[Match | None]:
         if isinstance(s.node, ast.AugAssign) and count > 1:
