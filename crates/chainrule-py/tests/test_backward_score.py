@@ -8,6 +8,7 @@ import pytest
 from backward_cases import CASES, RIGHT
 from backward_score import all_cases, judged
 from follow_cases import LIBRARIES
+from more_backward_cases import MORE
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")
@@ -22,9 +23,9 @@ def test_all(library, tmp_path):
     assert wrong.count("located only") + wrong.count("unidentified") <= 0.1 * len(wrong)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES | MORE)
 def test_the_first_mistake_of_each_kind(name, tmp_path):
-    kind, code, mistakes = CASES[name]
+    kind, code, mistakes = (CASES | MORE)[name]
     lines = next(iter(mistakes.values()))
     said, report, _ = judged(tmp_path, "chainrule", code, lines)
     assert said in ("corrected", "other line"), f"{said}: {report}"

@@ -436,6 +436,12 @@ class Edits(Kin):
                 inner = self.text(node)[len(self.text(function.value)) :]
                 if not isinstance(function.value, ast.Name) or function.value.id not in ("torch", "np"):
                     yield self._edit(node, f"{receiver}.flip({d}){inner}.flip({d})", 1.6, "the sum is to run from the other end")
+        if name in ("cat", "concatenate") and shape is not None and len(positional) == 2 and isinstance(positional[0], (ast.List, ast.Tuple)):
+            like = next((n for n, its in self.scope.tensors() if its == shape and n.isidentifier()), "")
+            stack = replaced(self.unit, node, [(tail_of(function), "stack")]) if isinstance(function, ast.Attribute) and like else None
+            for axis in range(len(shape) + 1) if stack else ():
+                outer = f"{stack[: stack.rindex(self.text(positional[1]))]}{axis})" if stack else ""
+                yield self._edit(node, f"{outer}.reshape({like}.shape)", 1.9, "the parts are interleaved, not one after the other")
         if name == "reversed" and len(positional) == 1:
             yield self._edit(node, self.text(positional[0]), 1.2, "the order is the other way round")
         if name == "range":

@@ -170,6 +170,9 @@ def _meaning(found: Found, hit: Hit, factor: float) -> str:
     """` = (n - 1) / n`, where the factor is made of what is at hand."""
     texts = found.numbers_of(hit.step).texts(factor)
     shown = ratio(factor)
+    if shown.lstrip("-") in ("1/2", "2"):
+        # As many are made of any sizes.
+        return ""
     words = next((t for cost, t in texts if cost < 5 and not _plain(t)), None)
     return f" = {words}" if words and words.replace(" ", "") != shown.replace(" ", "") and not shown.lstrip("-").isdigit() or words and shown.lstrip("-") not in ("1", "2") else ""
 

@@ -87,10 +87,13 @@ def _fitted(x: Array, shape: tuple[int, ...]) -> tuple[str, Array, float] | None
     """
     if stretches(x.shape, shape):
         return "", x, 0.0
-    if x.ndim + 1 == len(shape):
+    if x.ndim + 1 == len(shape) and stretches((*x.shape, 1), shape):
         # One axis less: a value for each row.
-        rows = x[..., None]
-        return (".unsqueeze(-1)", rows, 0.3) if stretches(rows.shape, shape) else None
+        return ".unsqueeze(-1)", x[..., None], 0.3
+    if 0 < x.ndim < len(shape):
+        # A value of the first axes, for all of the last ones.
+        wide = x.reshape(*x.shape, *[1] * (len(shape) - x.ndim))
+        return (f"[..., {', '.join(['None'] * (len(shape) - x.ndim))}]", wide, 0.3) if stretches(wide.shape, shape) else None
     if x.ndim == 2 and len(shape) == 2 and stretches(x.T.shape, shape):
         return "T", x.T, 0.3
     return None
@@ -127,7 +130,21 @@ def _gates(text: str, x: Array, constants: list[float]) -> Iterator[tuple[str, A
             yield f"({text} < {bound!r})", (x < bound) * 1.0, 0.8
 
 
-def _reductions(search: Search, scope: Scope, solved: Due) -> Iterator[Atom]:
+WIDE = 12
+"""The most values of which three are multiplied and summed."""
+
+
+def _sums_of_three(wide: list[tuple[str, Array]], shape: tuple[int, ...]) -> Iterator[Atom]:
+    """Sums over an axis of products of three values."""
+    for (a, x), (b, y), (c, z) in itertools.combinations(wide, 3):
+        if x.shape != y.shape or y.shape != z.shape:
+            continue
+        for axis in range(x.ndim):
+            if (*x.shape[:axis], *x.shape[axis + 1 :]) == shape:
+                yield Atom(f"({a} * {b} * {c}).sum({axis})", (x * y * z).sum(axis), 1.0)
+
+
+def _reductions(search: Search, step: Step, scope: Scope, solved: Due) -> Iterator[Atom]:
     """Products of matrices and sums over an axis of this shape, of two variables; in the first run,
     then in the others.
     """
@@ -135,7 +152,12 @@ def _reductions(search: Search, scope: Scope, solved: Due) -> Iterator[Atom]:
     runs = [[(n, search.engine.array(at.get(n, scope.names[n]))) for n in names if search.engine.is_float(at.get(n, scope.names[n]))] for at in solved.runs]
     if len(runs) != len(solved.shapes) or any(len(r) != len(runs[0]) for r in runs):
         return
-    found = [{a.text: a for a in _reductions_of(scope, named, shape)} for named, shape in zip(runs, solved.shapes)]
+    at_hand = [(text, values) for text, values, _ in _at_hand(search, step, scope, solved) if len(values) == len(runs)]
+    wide = [(text, values) for text, values in at_hand if any((*values[0].shape[:i], *values[0].shape[i + 1 :]) == solved.shapes[0] for i in range(values[0].ndim))][:WIDE]
+    found = []
+    for run, (named, shape) in enumerate(zip(runs, solved.shapes)):
+        each = {a.text: a for a in _reductions_of(scope, named, shape)}
+        found.append(each | {a.text: a for a in _sums_of_three([(text, values[run]) for text, values in wide], shape)})
     for text, atom in found[0].items():
         if all(text in each for each in found):
             yield Atom(text, np.concatenate([each[text].value.reshape(-1) for each in found]), atom.cost)
@@ -283,7 +305,7 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
         out.append(Edit(unit, statement, [(node, new)], cost, what, node))
 
     missing = wanted - value
-    sums = list(_reductions(search, scope, solved))
+    sums = list(_reductions(search, step, scope, solved))
     shares = [Atom(f"1 / {a.text}", 1 / a.value, a.cost + 0.2) for a in sums if (a.value != 0).all()] + sums
     named = [a for a in atoms if a.cost <= 0.1][:24]
     projections = ((0.3 + a.cost + cost, c, [a, *parts]) for a in named for cost, c, parts in Fit(solved, missing, a.value, sums).products(1))
