@@ -53,3 +53,22 @@ def test_no_code_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(OSError, match="not called here"):
         cr.load("x.pt")
     assert not Path("harmed").exists()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int64", "uint8", "bool"])
+def test_states_go_there_and_back_in_their_dtype(dtype: str) -> None:
+    theirs = torch.tensor([[1.5, -2.25, 0.0], [3e4, 1.0, 7.0]]).abs().clamp(max=200).to(getattr(torch, dtype)).t()
+    (ours,) = cr.io.from_torch({"x": theirs}).values()
+    assert ours.dtype.name == dtype and ours.shape == tuple(theirs.shape)
+    assert ours.double().tolist() == theirs.double().tolist()
+    (back,) = cr.io.to_torch({"x": ours}).values()
+    assert back.dtype == theirs.dtype and torch.equal(back, theirs)
+    back.zero_()
+    assert ours.double().sum().item() == theirs.double().sum().item(), "memory of its own"
+
+
+def test_a_module_takes_bfloat16_weights() -> None:
+    theirs, ours = torch.nn.Linear(3, 2).bfloat16(), cr.nn.Linear(3, 2)
+    ours.load_state_dict(theirs.state_dict())
+    assert ours.weight.dtype == cr.float32
+    assert ours.weight.tolist() == theirs.weight.float().tolist()

@@ -3,7 +3,7 @@ safetensors and gguf. Run it with these installed; the files are kept, and tests
 
 import numpy as np, torch, gguf, json, io, os
 from safetensors.torch import save_file
-d=os.path.join(os.path.dirname(os.path.abspath(__file__)),'data'); os.makedirs(d,exist_ok=True)
+d=os.path.dirname(os.path.abspath(__file__))
 torch.manual_seed(1); rng=np.random.default_rng(1)
 base=torch.randn(6,4)
 from collections import OrderedDict

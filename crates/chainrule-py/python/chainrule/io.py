@@ -169,11 +169,25 @@ def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
 
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
     """PyTorch's `state_dict` as ours."""
-    return {name: _c.tensor(t.detach().cpu().numpy(), None, False) for name, t in state_dict.items()}
+    return {name: of_torch(t) for name, t in state_dict.items()}
+
+
+def of_torch(t: Any) -> Tensor:
+    """A tensor of PyTorch's elements, in its dtype."""
+    t = t.detach().cpu()
+    # PyTorch gives NumPy no bfloat16, of which NumPy has none of its own.
+    if str(t.dtype) == "torch.bfloat16":
+        return _c._from_dlpack(t, None).clone()
+    return _c.tensor(t.numpy(), None, False)
 
 
 def to_torch(state_dict: Mapping[str, Tensor]) -> dict[str, Any]:
     """Our `state_dict` as PyTorch's."""
     import torch
 
-    return {name: torch.from_numpy(t.detach().numpy().copy()) for name, t in state_dict.items()}
+    def theirs(t: Tensor) -> Any:
+        if t.dtype.name == "bfloat16":
+            return torch.from_dlpack(t.detach()).clone()  # type: ignore[attr-defined, unused-ignore]
+        return torch.from_numpy(t.detach().numpy().copy())
+
+    return {name: theirs(t) for name, t in state_dict.items()}

@@ -10,6 +10,7 @@ from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._devices import dtype_of
 from ..autograd import no_grad
+from ..io import of_torch
 
 M = TypeVar("M", bound="Module")
 
@@ -265,7 +266,7 @@ class Module:
             if key in state_dict:
                 value = state_dict[key]
                 if not isinstance(value, Tensor):
-                    value = _c.tensor(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+                    value = of_torch(value) if hasattr(value, "detach") else _c.tensor(value)
                 if tuple(value.shape) != tuple(t.shape):
                     raise ValueError(f"load_state_dict: '{key}': shapes {tuple(t.shape)} here and {tuple(value.shape)} in the state")
                 new[key] = value
