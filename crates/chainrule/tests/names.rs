@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// The layers whose public types users see.
-const LAYERS: [&str; 5] = ["core", "nn", "program", "check", "train"];
+const LAYERS: [&str; 9] =
+    ["core", "nn", "program", "check", "train", "monitor", "diagnose", "formats", "onnx"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -14,11 +14,12 @@ const LIST: &str = "docs/public-api.txt";
 const PAGE: &str = "docs/src/public-names.md";
 
 /// The crates of the facade, and their paths for users.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
     ("chainrule", "chainrule"),
     ("chainrule_program", "chainrule::program"),
     ("chainrule_check", "chainrule::check"),
     ("chainrule_train", "chainrule::train"),
+    ("chainrule_monitor", "chainrule::monitor"),
     ("chainrule_formats", "chainrule::formats"),
     ("chainrule_onnx", "chainrule::onnx"),
 ];
@@ -266,13 +267,28 @@ fn first_cells(page: &str, head: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_table_of_features_is_that_of_the_manifest() {
-    let page = read(&root().join("docs/src/public-surface.md"));
     let manifest = read(&root().join("crates/chainrule/Cargo.toml"));
     let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
     let lines = lines.take_while(|line| !line.starts_with('['));
     let features = lines.filter_map(|line| Some(line.split_once(" = ")?.0.to_owned()));
     let wanted: BTreeSet<String> = features.filter(|name| name != "default").collect();
-    assert_eq!(first_cells(&page, "| feature |"), wanted);
+    for page in ["public-surface.md", "getting-started.md"] {
+        let rows = first_cells(&read(&root().join("docs/src").join(page)), "| feature |");
+        assert_eq!(rows, wanted, "{page}");
+    }
+}
+
+/// A crate that the facade shows whole, as `pub use chainrule_x as x`, has its own pages.
+#[test]
+fn every_crate_of_the_facade_is_listed() {
+    let facade = read(&root().join("crates/chainrule/src/lib.rs"));
+    let shown = facade.lines().filter_map(|line| line.strip_prefix("pub use chainrule_"));
+    let shown: BTreeSet<&str> = shown
+        .filter_map(|line| Some(line.split_once(" as ")?.0))
+        .filter(|name| !name.contains(':'))
+        .collect();
+    let listed = CRATES.iter().filter_map(|(folder, _)| folder.strip_prefix("chainrule_"));
+    assert_eq!(shown, listed.collect());
 }
 
 #[test]
