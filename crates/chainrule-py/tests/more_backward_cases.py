@@ -364,6 +364,31 @@ def net_backward(g, x, w, v):
 inputs = [[0.4, -0.9], [0.3, 0.8, -0.5, 1.2], [0.7, -1.1]]
 """
 
+ACTIVATION = """
+def mish(x, w):
+    z = x @ w
+    return z * torch.tanh(torch.nn.functional.softplus(z))
+
+def mish_backward(g, x, w):
+    z = x @ w
+    t = torch.tanh(torch.nn.functional.softplus(z))
+    dz = g * (t + z * (1 - t * t) * torch.sigmoid(z))
+    return dz @ w.T, x.T @ dz
+
+inputs = [torch.randn(4, 3), torch.randn(3, 3)]
+"""
+SNAKE = """
+def snake(x, a):
+    return x + torch.sin(a * x) ** 2 / a
+
+def snake_backward(g, x, a):
+    dx = g * (1 + 2 * torch.sin(a * x) * torch.cos(a * x))
+    da = (g * (2 * x * torch.sin(a * x) * torch.cos(a * x) / a - torch.sin(a * x) ** 2 / a ** 2)).sum(0)
+    return dx, da
+
+inputs = [torch.randn(4, 3), torch.rand(3) + 0.5]
+"""
+
 NUMPY = "numpy"
 EITHER = "tensors"
 MORE = {
@@ -446,6 +471,16 @@ MORE = {
         "mean for sum": [("ds = (g * x).sum((2, 3))", "ds = (g * x).mean((2, 3))")],
         "slope of a tanh": [("dlogit = ds * s * (1 - s)", "dlogit = ds * (1 - s ** 2)")],
         "one side counted": [("/ (a * b)", "/ a")],
+    }),
+    "mish": (EITHER, ACTIVATION, {
+        "slope of a silu": [("dz = g * (t + z * (1 - t * t) * torch.sigmoid(z))", "dz = g * (torch.sigmoid(z) * (1 + z * (1 - torch.sigmoid(z))))")],
+        "inner slope forgotten": [("(t + z * (1 - t * t) * torch.sigmoid(z))", "(t + z * (1 - t * t))")],
+        "slope of the tanh alone": [("(t + z * (1 - t * t) * torch.sigmoid(z))", "(1 - t * t)")],
+    }),
+    "snake": (EITHER, SNAKE, {
+        "inner factor": [("dx = g * (1 + 2 * torch.sin(a * x) * torch.cos(a * x))", "dx = g * (1 + torch.sin(2 * x))")],
+        "square forgotten": [("dx = g * (1 + 2 * torch.sin(a * x) * torch.cos(a * x))", "dx = g * (1 + torch.cos(a * x))")],
+        "quotient's second term": [(" - torch.sin(a * x) ** 2 / a ** 2)", ")")],
     }),
     "adapter of arrays": (NUMPY, NUMPY_ADAPTER, {
         "scale forgotten": [("db = scale * low.T @ dz", "db = low.T @ dz")],

@@ -140,7 +140,7 @@ class Ratio(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x.cos() / (2 + x.sin()) + x.exp() * x.tanh()
+        return torch.softmax(x.cumsum(1), 1).cumsum(0) / x.exp().sum()
 
     @staticmethod
     def backward(ctx, g):

@@ -69,6 +69,8 @@ class Scope:
     """Variables that are gradients, and values of the forward pass; others are neither."""
     donors: list[tuple[str, Any]] = field(default_factory=list)
     """Expressions of both passes that could stand here, with their values."""
+    slopes: list[tuple[str, Any]] = field(default_factory=list)
+    """Slopes of what the forward pass computes, with their values."""
 
     def value(self, node: Any) -> Any:
         seen = self.values.get(getattr(node, "number", -1))

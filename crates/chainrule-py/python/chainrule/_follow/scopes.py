@@ -8,6 +8,7 @@ from typing import Any
 
 from .edit import Scope
 from .scalars import numbers_at_hand
+from .slopes import slopes
 from .steps import Recording, Step
 
 
@@ -35,7 +36,7 @@ class Scopes(Recording):
         masks = [n for n, v in names.items() if engine.is_bool(v)]
         transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
         numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names))
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names), self._slopes(step, names))
 
     def _fixed(self) -> list[tuple[str, Any]]:
         """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand
@@ -60,6 +61,33 @@ class Scopes(Recording):
             self._given = self._all_donors()
         at_hand = set(names) | set(step.unit.functions[0].__globals__) | set(dir(builtins))
         return [(text, v) for text, v, free in self._given if free <= at_hand]
+
+    def _slopes(self, step: Step, names: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Slopes of what the forward pass computes whose variables are at hand here."""
+        if self._steep is None:
+            self._steep = self._all_slopes()
+        at_hand = set(names) | set(step.unit.functions[0].__globals__)
+        return [(text, v) for text, v, free in self._steep if free <= at_hand]
+
+    def _all_slopes(self) -> list[tuple[str, Any, set[str]]]:
+        out: dict[str, tuple[Any, set[str]]] = {}
+        with self.engine.quiet(1):
+            for unit in self.forwards:
+                at = {m.statement: m.names for m in self.forward_moments if not m.after}
+                for s in unit.statements:
+                    root = s.node if s.head else getattr(s.node, "value", None)
+                    if s.number not in at or not isinstance(root, (ast.BinOp, ast.Call)):
+                        continue
+                    space = {**unit.functions[0].__globals__, **at[s.number]}
+                    for text, free in slopes(root):
+                        try:
+                            # A formula of values that are there; what it cannot take is left out.
+                            value = eval(text, space)
+                        except Exception:
+                            continue
+                        if text not in out and self.engine.is_float(value):
+                            out[text] = value, free
+        return [(text, v, free) for text, (v, free) in out.items()]
 
     def _all_donors(self) -> list[tuple[str, Any, set[str]]]:
         out: dict[str, tuple[Any, set[str]]] = {}

@@ -97,6 +97,7 @@ class Recording:
         self._scopes: dict[int, Scope] = {}
         self._mentioned: set[str] | None = None
         self._given: list[tuple[str, Any, set[str]]] | None = None
+        self._steep: list[tuple[str, Any, set[str]]] | None = None
         self._tried: dict[int, list[Edit]] = {}
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}

@@ -59,6 +59,8 @@ def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tupl
     have = {text for text, _, _ in plain}
     if len(step.runs) > 1:
         return plain + [(text, seen, 0.2) for text, seen in _indexed(search, solved, scope) if text not in have]
+    for text, v in scope.slopes:
+        plain.append((f"({text})", [search.engine.array(v)], 0.7))
     for text, v in scope.donors:
         if search.engine.is_float(v) and text not in have and len(text) < 60 and tuple(v.shape) and len(plain) < 60:
             plain.append((text if text.endswith((")", "]")) and "(" in text and not text.startswith("-") and " " not in text.split("(")[0] else f"({text})", [search.engine.array(v)], 0.6))
