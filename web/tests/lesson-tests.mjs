@@ -61,14 +61,14 @@ export async function hunt(page) {
   await page.locator('.hunt tr.wrong, .hunt tr.shape').first().waitFor();
   await page.getByRole('button', { name: 'Tell me' }).click();
   const place = (await page.locator('.hunt .note').innerText()).split(/[:,]/)[0].trim();
-  const options = await page.locator('.hunt option').allInnerTexts();
+  const options = await page.locator('.hunt form option').allInnerTexts();
   const right = options.findIndex((option) => option.startsWith(`${place} =`));
   assert.ok(right > 0, `${place} is not among ${options}`);
   const check = page.locator('.hunt form').getByRole('button', { name: 'Check' });
-  await page.locator('.hunt select').selectOption({ index: right === 1 ? 2 : 1 });
+  await page.locator('.hunt form select').selectOption({ index: right === 1 ? 2 : 1 });
   await check.click();
   await page.getByText('Not there.').waitFor();
-  await page.locator('.hunt select').selectOption({ index: right });
+  await page.locator('.hunt form select').selectOption({ index: right });
   await check.click();
   await page.getByText('Found.').waitFor();
 }

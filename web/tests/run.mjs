@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { launch, live, open, pictures, serve } from './browser.mjs';
 import { everyLesson, hunt } from './lesson-tests.mjs';
+import { followedAndResumed, heldAndKilled, isThere, namesFromTheProgram, program } from './live.mjs';
 import './graph.mjs';
 import './questions.mjs';
 
@@ -19,8 +21,25 @@ test('the first load is small', async ({ page, url, sent }) => {
   await live(page);
   let total = 0;
   for (const [path, bytes] of sent) if (!path.endsWith('.wasm')) total += bytes;
-  console.log(`  ${total} bytes gzipped without the engine, ${sent.get('/engine.wasm') ?? 0} of the engine`);
-  assert.ok(total < 250_000);
+  const engine = sent.get('/engine.wasm') ?? 0;
+  console.log(`  ${total} bytes gzipped without the engine, ${engine} of the engine`);
+  assert.ok(engine > 0 && total < 250_000 && total + engine < 2_000_000);
+});
+
+test('the page is ready in under a second', async ({ browser, url }) => {
+  // The best of five: other work on the machine can only delay it. On one that is busy it tells nothing.
+  const times = [];
+  for (let i = 0; i < 5; i++) {
+    const { page, close } = await open(browser);
+    await page.goto(`${url}#/lessons`);
+    await live(page);
+    times.push(await page.evaluate(() => performance.now()));
+    await close();
+  }
+  console.log(`  ready after ${times.map((t) => t.toFixed(0)).join(', ')} ms`);
+  const load = loadavg()[0] / availableParallelism();
+  if (load > 0.75) console.log(`  not judged: a load of ${load.toFixed(1)} for each core`);
+  else assert.ok(Math.min(...times) < 1000);
 });
 
 test('stepping to the end and back gives the same picture', async ({ page, url }) => {
@@ -64,15 +83,26 @@ test('names has 26 intermediates and its backward pass is checked', async ({ pag
   await page.goto(`${url}#/truth`);
   await page.locator('select').first().selectOption('names');
   await page.getByRole('button', { name: 'Start over' }).click();
-  await page.getByText(/26 not written yet|2[0-9] not written yet|3[0-9] not written yet/).waitFor();
+  await page.getByText('0 exact, 0 approximate, 0 wrong, 26 not written yet').waitFor();
   await page.getByRole('button', { name: 'Show a solution' }).click();
   await page.getByText('All of it is right.').waitFor({ timeout: 20_000 });
+  assert.equal(await page.locator('tbody tr').filter({ has: page.locator('td.verdict') }).count(), 26);
 });
 
 test('a planted mistake is found', async ({ page, url }) => {
   await page.goto(`${url}#/truth`);
   await page.getByRole('button', { name: 'Find a planted mistake' }).click();
   await hunt(page);
+  // One of choice: a gradient that is cut off.
+  const kinds = page.getByRole('combobox', { name: 'Kind' });
+  const names = await kinds.locator('option').allInnerTexts();
+  const clip = names.findIndex((name) => /clip/i.test(name));
+  assert.ok(clip > 0, `no clipping among ${names.join('; ')}`);
+  await kinds.selectOption({ index: clip });
+  await page.getByRole('button', { name: 'Plant another mistake' }).click();
+  await page.locator('.hunt tr.wrong').first().waitFor();
+  await page.getByRole('button', { name: 'Tell me' }).click();
+  await page.locator('.hunt .note').filter({ hasText: names[clip].split(': ').slice(1).join(': ') }).waitFor();
 });
 
 test('a derivation runs to its end', async ({ page, url }) => {
@@ -80,6 +110,27 @@ test('a derivation runs to its end', async ({ page, url }) => {
   await page.locator('.film').waitFor();
   await page.keyboard.press('End');
   await page.getByText(/Rewrite (\d+) of \1/).waitFor();
+});
+
+test('cross-entropy ends at p - y, and batch norm at one line', async ({ page, url }) => {
+  await page.goto(`${url}#/algebra`);
+  await live(page);
+  const lines = async (name) => {
+    await page.locator('select').first().selectOption(name);
+    await page.getByText(new RegExp(`^${name}: `)).first().waitFor();
+    await page.keyboard.press('End');
+    await page.getByText(/Rewrite (\d+) of \1/).waitFor();
+    await page.locator('.side .line .katex-html').last().waitFor();
+    const found = await page.locator('.side .line .katex-html').allInnerTexts();
+    return found.map((text) => text.replace(/\s+/g, '').replaceAll('\u2212', '-').replaceAll('\u200b', ''));
+  };
+  const entropy = await lines('softmax-ce');
+  assert.equal(entropy.length, 3, entropy.join('; '));
+  assert.match(entropy[1], /=probs-/, 'p - y');
+  assert.match(entropy[2], /^d_?logits=/, entropy[2]);
+  const norm = await lines('batch-norm');
+  assert.equal(norm.filter((line) => line.includes('sum')).length, 2, `two sums are left: ${norm.join('; ')}`);
+  assert.match(norm.at(-1), /^d_?x=/);
 });
 
 test('a program shows its arena', async ({ page, url }) => {
@@ -141,6 +192,42 @@ test('a lost connection is said, and the page goes on', async ({ page, url }) =>
   await page.getByRole('alert').waitFor({ state: 'detached' });
 });
 
+test('typed code stays in the page', async ({ page, url }) => {
+  // A program that serves the page gets calls about its own computation, and no text of the page.
+  const heard = [];
+  await page.routeWebSocket('**/socket', (ws) => {
+    ws.onMessage((text) => {
+      const message = JSON.parse(text);
+      if (message.token) return ws.send(JSON.stringify({ event: 'hello', version: '0', given: [{ given: 0, title: 'mine', source: 'x = leaf(3.0)\ny = x * x\n', seed: 1 }], export: false }));
+      heard.push(text);
+      ws.send(JSON.stringify({ id: message.id, error: { message: 'not here' } }));
+    });
+  });
+  await page.goto(`${url}#token=abc&/truth`);
+  await live(page);
+  await page.getByRole('combobox', { name: 'Computation' }).selectOption('given 0');
+  const area = page.locator('textarea').first();
+  await area.fill('dx = 2 * x  # secret-hand\n');
+  await page.getByText('All of it is right.').waitFor();
+  await page.getByRole('combobox', { name: 'Computation' }).selectOption('own');
+  await page.goto(`${url}#/backward`);
+  await page.getByRole('combobox', { name: 'Computation' }).selectOption('own');
+  await page.locator('textarea').fill('z = leaf(2.0)  # secret-own\nw = z * 3\n');
+  await page.getByRole('button', { name: 'Trace it' }).click();
+  await page.getByText('1 steps back').or(page.getByText('2 steps back')).first().waitFor();
+  await page.goto(`${url}#/training`);
+  await page.locator('textarea').fill('w = leaf(2.0)  # secret-run\nloss = (w - 1) ** 2\n');
+  await page.getByRole('button', { name: 'Start a run' }).click();
+  await page.waitForFunction(() => Number(document.querySelector('[aria-label=Run] [role=status] b')?.textContent) > 3);
+  for (const text of heard) {
+    const { call, args } = JSON.parse(text);
+    assert.ok(!text.includes('secret') && !text.includes('leaf'), text);
+    assert.ok(['open', 'backward', 'tensor', 'hints', 'solution', 'program', 'algebra', 'live.history'].includes(call), call);
+    assert.ok(Object.values(args).every((value) => typeof value === 'number' || ['value', 'gradient', 'part'].includes(value)), text);
+  }
+  assert.ok(heard.length > 0);
+});
+
 test("a user's run is watched live to its end, and paused", async ({ page, url }) => {
   const controls = [];
   let socket = null;
@@ -151,7 +238,7 @@ test("a user's run is watched live to its end, and paused", async ({ page, url }
       if (message.token) ws.send(JSON.stringify({ event: 'hello', version: '0', given: [], export: false }));
       else {
         if (message.call === 'live.control') controls.push(message.args.action);
-        ws.send(JSON.stringify({ id: message.id, ok: message.call === 'examples' ? { examples: [], functions: [], mistakes: [] } : message.call === 'live.history' ? { events: [] } : {} }));
+        ws.send(JSON.stringify({ id: message.id, ok: message.call === 'examples' ? { examples: [], functions: [], mistakes: [] } : message.call === 'live.history' ? { events: [] } : message.call === 'live.control' ? { held: message.args.action === 'pause' } : {} }));
       }
     });
   });
@@ -165,11 +252,17 @@ test("a user's run is watched live to its end, and paused", async ({ page, url }
   await page.getByText('The loss rose.').waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   socket.send(JSON.stringify({ event: 'train', run: 'live-0', events: [{ ...reading(41), loss: 'nan' }] }));
-  await page.getByRole('cell', { name: 'NaN' }).waitFor();
-  socket.send(JSON.stringify({ event: 'end', run: 'live-0' }));
-  await page.getByText('The run has ended.').waitFor();
+  await page.getByRole('status').filter({ hasText: 'loss NaN' }).waitFor();
+  socket.send(JSON.stringify({ event: 'end', run: 'live-0', why: 'all steps are done' }));
+  await page.getByText('The run has ended: all steps are done.').waitFor();
   assert.deepEqual(controls, ['pause']);
 });
+
+if (isThere) {
+  test('the names example comes from the program', namesFromTheProgram);
+  test('a training is held, stepped, steered and killed', heldAndKilled);
+  test('a run is followed, killed and gone on with', followedAndResumed);
+} else console.log(`skipped: the tests with a server, for there is no ${program}`);
 
 test('the keyboard reaches everything', async ({ page, url }) => {
   await page.goto(`${url}#/backward?example=neuron`);
@@ -226,7 +319,7 @@ for (const { name, run } of chosen) {
   const { page, errors, close } = await open(browser);
   page.setDefaultTimeout(15_000);
   try {
-    await run({ page, browser, url: server.url, sent: server.sent });
+    await run({ page, browser, errors, url: server.url, sent: server.sent });
     assert.deepEqual(errors, [], 'errors in the console');
     console.log(`ok    ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
   } catch (error) {

@@ -1,7 +1,8 @@
 //! The studio of `chainrule`: a page on which one sees a backward pass, and what answers it.
 //!
 //! [`Engine`] answers requests, JSON to JSON, and does no input or output, so that it runs in a
-//! process as well as in a page. [`Studio`] serves the page to a browser of the same machine.
+//! process as well as in a page. [`Studio`] serves the page to a browser of the same machine, and a
+//! [`Hub`] shows it trainings while they run.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -11,8 +12,12 @@ mod engine;
 mod language;
 
 #[cfg(feature = "server")]
+mod live;
+#[cfg(feature = "server")]
 mod server;
 
-pub use engine::{Engine, Given};
+pub use engine::{Captured, Engine, Given};
+#[cfg(feature = "server")]
+pub use live::{Hub, LiveRun, RunFiles, SteeredSchedule};
 #[cfg(feature = "server")]
 pub use server::{Studio, export};

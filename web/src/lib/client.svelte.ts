@@ -1,4 +1,5 @@
-// The engine behind the page: the same calls over a WebSocket or to WebAssembly in a worker.
+// The engines behind the page. WebAssembly in a worker runs all that is typed here; a local program,
+// where there is one, answers over a WebSocket for its own computations and runs.
 
 import EngineWorker from './worker?worker';
 
@@ -19,16 +20,32 @@ export interface PushedEvent {
   [key: string]: unknown;
 }
 
-interface Given {
+export interface Given {
   given: number;
   title: string;
+  /** The program; none if it is not one of the small language. */
+  source?: string | null;
+  seed: number;
+  /** The user's own backward pass by hand, from a file. */
+  hand?: string | null;
 }
+
+type Answer = { id?: number; ok?: unknown; error?: { message: string; line?: number | null } | string; event?: string };
 
 interface Waiting {
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
   message: string;
+  remote: boolean;
 }
+
+/** Arguments that are code: the program that serves the page gets none of them. */
+const CODE = ['source', 'backward', 'attempt', 'setup', 'reference', 'want'];
+/** Calls that run a program again and again. */
+const HERE = /^(train\.|gradcheck$|eval$|compare$|judge$)/;
+/** Numbers of the local program's engine; below 0 here, so that those of the two are never mixed up. */
+const NUMBERED = ['session', 'plant'];
+const across = (number: number) => -1 - number;
 
 /** `starting` before the first answer, `live`, or `lost` while the page tries again. */
 export type Connection = 'starting' | 'live' | 'lost';
@@ -52,19 +69,33 @@ class Client {
   #socket: WebSocket | null = null;
   #worker: Worker | null = null;
   #retry = RETRY_FIRST_MS;
+  #loading = RETRY_FIRST_MS;
 
   start() {
+    this.#load();
     if (this.remote) this.#connect();
-    else this.#load();
   }
 
-  /** Asks the engine; over a lost connection the question waits for the next one. */
+  /** Asks an engine; over a lost connection the question waits for the next one. */
   call<T>(call: string, args: object = {}): Promise<T> {
     const id = this.#next++;
-    const message = JSON.stringify({ id, call, args });
+    const asked = { ...args } as Record<string, unknown>;
+    const isCode = HERE.test(call) || CODE.some((name) => name in asked);
+    const numbered = NUMBERED.filter((name) => typeof asked[name] === 'number' && (asked[name] as number) < 0);
+    const remote = this.remote && (call.startsWith('live.') || (!isCode && ('given' in asked || numbered.length > 0)));
+    if (remote) {
+      for (const name of numbered) asked[name] = across(asked[name] as number);
+    } else if (typeof asked.given === 'number') {
+      // Code that belongs to the program of the user is run beside a copy of it in the page.
+      const given = this.given.find((one) => one.given === asked.given);
+      if (typeof given?.source !== 'string') return Promise.reject(new EngineError('This computation was made by another program: it can be looked at, but nothing can be run beside it.'));
+      delete asked.given;
+      Object.assign(asked, { source: given.source, seed: asked.seed ?? given.seed });
+    }
+    const message = JSON.stringify({ id, call, args: asked });
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, message });
-      this.#send(id, message);
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, message, remote });
+      this.#send(message, remote);
     });
   }
 
@@ -73,18 +104,13 @@ class Client {
     return () => this.#listeners.delete(listener);
   }
 
-  #send(id: number, message: string) {
-    if (this.#worker) this.#worker.postMessage({ id, message });
+  #send(message: string, remote: boolean) {
+    if (!remote) this.#worker?.postMessage({ message });
     else if (this.#socket?.readyState === WebSocket.OPEN && this.state === 'live') this.#socket.send(message);
   }
 
   #receive(text: string) {
-    const answer = JSON.parse(text) as {
-      id?: number;
-      ok?: unknown;
-      error?: { message: string; line?: number | null } | string;
-      event?: string;
-    };
+    const answer = JSON.parse(text) as Answer;
     if (answer.event === 'hello') {
       this.given = (answer as unknown as { given: Given[] }).given;
       this.#retry = RETRY_FIRST_MS;
@@ -96,8 +122,11 @@ class Client {
     const waiting = answer.id === undefined ? undefined : this.#waiting.get(answer.id);
     if (!waiting || answer.id === undefined) return;
     this.#waiting.delete(answer.id);
-    if (answer.error === undefined) waiting.resolve(answer.ok);
-    else if (typeof answer.error === 'string') waiting.reject(new EngineError(answer.error));
+    if (answer.error === undefined) {
+      const found = answer.ok as Record<string, unknown> | null;
+      if (waiting.remote && found) for (const name of NUMBERED) if (typeof found[name] === 'number') found[name] = across(found[name]);
+      waiting.resolve(found);
+    } else if (typeof answer.error === 'string') waiting.reject(new EngineError(answer.error));
     else waiting.reject(new EngineError(answer.error.message, answer.error.line ?? null));
   }
 
@@ -105,7 +134,11 @@ class Client {
     this.state = 'live';
     this.reason = '';
     this.session += 1;
-    for (const [id, waiting] of this.#waiting) this.#send(id, waiting.message);
+    this.#resend(true);
+  }
+
+  #resend(remote: boolean) {
+    for (const waiting of this.#waiting.values()) if (waiting.remote === remote) this.#send(waiting.message, remote);
   }
 
   #connect() {
@@ -130,7 +163,9 @@ class Client {
       const { ready, failed, answer } = event.data;
       if (ready) {
         this.#worker = worker;
-        this.#retry = RETRY_FIRST_MS;
+        this.#loading = RETRY_FIRST_MS;
+        this.#resend(false);
+        if (this.remote) return;
         this.#ready();
       } else if (answer !== undefined) {
         this.#receive(answer);
@@ -139,14 +174,19 @@ class Client {
         worker.terminate();
         const running = this.#worker !== null;
         this.#worker = null;
-        this.state = 'lost';
-        this.reason = failed;
-        if (running) {
-          for (const waiting of this.#waiting.values()) waiting.reject(new EngineError(failed));
-          this.#waiting.clear();
+        if (!this.remote) {
+          this.state = 'lost';
+          this.reason = failed;
         }
-        setTimeout(() => this.#load(), this.#retry);
-        this.#retry = Math.min(this.#retry * 1.6, RETRY_LAST_MS);
+        if (running || this.remote) {
+          for (const [id, waiting] of this.#waiting) {
+            if (waiting.remote) continue;
+            waiting.reject(new EngineError(failed));
+            this.#waiting.delete(id);
+          }
+        }
+        setTimeout(() => this.#load(), this.#loading);
+        this.#loading = Math.min(this.#loading * 1.6, RETRY_LAST_MS);
       }
     };
     worker.postMessage({ load: new URL('engine.wasm', document.baseURI).href });

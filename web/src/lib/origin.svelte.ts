@@ -34,7 +34,7 @@ class Chosen {
     if (this.choice === '') return null;
     const seed = this.seed === null ? {} : { seed: this.seed };
     if (this.choice === 'own') return { source: this.own, ...seed };
-    if (this.choice.startsWith('given ')) return { given: Number(this.choice.slice(6)) };
+    if (this.choice.startsWith('given ')) return { given: Number(this.choice.slice(6)), ...seed };
     return { example: this.choice, ...seed };
   }
 

@@ -20,7 +20,7 @@ export type Origin =
   | { example: string; seed?: number }
   | { source: string; seed?: number }
   | { session: number }
-  | { given: number };
+  | { given: number; seed?: number };
 
 export interface Example {
   name: string;
@@ -182,12 +182,23 @@ export interface Program {
   arena: { bytes: number; lower_bound: number; blocks?: Block[] };
 }
 
+/** Statistics of a tensor, as the table of `train names` has them. */
+export interface Spread {
+  mean: Numeral;
+  std: Numeral;
+  norm: Numeral;
+  zeros: number;
+}
+
 export interface LayerReading {
   name: string;
   grad_norm: Numeral;
   grad_std: Numeral;
   value_std: Numeral;
   update_ratio: Numeral;
+  shape?: number[];
+  value?: Spread;
+  gradient?: Spread | null;
   grad_histogram?: { edges: number[]; counts: number[] };
 }
 
@@ -199,6 +210,9 @@ export interface ActivationReading {
   /** None where the values are not bounded. */
   saturated: number | null;
   dead: number;
+  shape?: number[];
+  value?: Spread;
+  gradient?: Spread | null;
   histogram?: { edges: number[]; counts: number[] };
 }
 

@@ -8,6 +8,8 @@ export interface Task {
   /** The expression whose sign is the class, where the task has two inputs. */
   boundary: string | null;
   range: number;
+  /** The scores of the next letter, where the model makes up names. */
+  letters?: string;
 }
 
 const net = (data: string, hidden: number, activation: string) => `X, y = ${data}
@@ -44,5 +46,5 @@ export const tasks: Task[] = [
   { name: 'moons', title: 'Two moons', source: net('moons(100)', 16, 'tanh'), rate: 0.5, boundary: BOUNDARY, range: 2.5 },
   { name: 'spiral', title: 'Two spirals', source: net('spiral(200)', 24, 'tanh'), rate: 0.5, boundary: BOUNDARY, range: 1.5 },
   { name: 'circles', title: 'Circle in a circle', source: net('circles(100)', 12, 'relu'), rate: 0.3, boundary: BOUNDARY, range: 1.6 },
-  { name: 'names', title: 'Names, letter by letter', source: NAMES, rate: 0.1, boundary: null, range: 1 },
+  { name: 'names', title: 'Names, letter by letter', source: NAMES, rate: 0.1, boundary: null, range: 1, letters: 'logits' },
 ];

@@ -19,8 +19,12 @@ export class Run {
   /** Histograms of some steps, oldest first. */
   kept = $state.raw<TrainEvent[]>([]);
   going = $state(false);
-  /** The program of a live run has ended. */
+  /** The program of a live run has ended, and why. */
   ended = $state(false);
+  why = $state('');
+  /** Texts of the run, such as its report, and measures over its steps. */
+  texts = $state.raw<{ step: number; title: string; text: string }[]>([]);
+  measures = $state.raw<{ step: number; name: string; value: number | string }[]>([]);
   problem = $state('');
   rate = $state(0);
   checkpoints = $state<{ checkpoint: number; step: number }[]>([]);
@@ -31,6 +35,8 @@ export class Run {
     readonly start: Start | null,
     rate: number,
     events: TrainEvent[] = [],
+    /** Whether it can be paused and stepped from here. */
+    readonly control = true,
   ) {
     this.rate = rate;
     this.events = events;
@@ -48,8 +54,49 @@ export class Run {
     if (events.length === 0) return;
     const all = [...this.events, ...events];
     this.events = all.length > MOST ? all.filter((_, i) => i % 2 === 0 || i > all.length - 200) : all;
-    const last = events[events.length - 1];
-    if (last.activations.some((a) => a.histogram)) this.kept = [...this.kept, last].slice(-160);
+    const looked = events.filter((e) => e.activations.some((a) => a.histogram));
+    if (looked.length > 0) this.kept = [...this.kept, ...looked].slice(-160);
+  }
+
+  /** Readings that may be there already, or before those that are there. */
+  merge(events: TrainEvent[]) {
+    if (events.length === 0) return;
+    const last = this.events.at(-1)?.step ?? -1;
+    if (events[0].step > last) {
+      this.add(events);
+    } else {
+      const all = new Map([...this.events, ...events].map((e) => [e.step, e]));
+      this.events = [];
+      this.kept = [];
+      this.add([...all.values()].sort((a, b) => a.step - b.step));
+    }
+    const rate = this.events.at(-1)?.rate;
+    if (typeof rate === 'number') this.rate = rate;
+  }
+
+  tell(texts: { step: number; title: string; text: string }[], measures: { step: number; name: string; value: number | string }[]) {
+    this.texts = texts;
+    this.measures = measures;
+  }
+
+  end(why: string) {
+    this.going = false;
+    this.ended = true;
+    this.why = why;
+  }
+
+  again() {
+    this.going = true;
+    this.ended = false;
+    this.why = '';
+  }
+
+  anew() {
+    this.again();
+    this.events = [];
+    this.kept = [];
+    this.texts = [];
+    this.measures = [];
   }
 
   async ask(count: number) {
@@ -65,8 +112,7 @@ export class Run {
 
   async play() {
     if (this.live) {
-      this.going = true;
-      await this.control('go');
+      await this.order('go');
       return;
     }
     if (this.going) return;
@@ -83,19 +129,25 @@ export class Run {
   }
 
   async pause() {
+    if (this.live) {
+      if (this.control && !this.ended) await this.order('pause');
+      return;
+    }
     this.going = false;
-    if (this.live) await this.control('pause');
   }
 
   async one() {
+    if (this.live) {
+      await this.order('step');
+      return;
+    }
     await this.pause();
-    if (this.live) await this.control('step');
-    else await this.ask(1);
+    await this.ask(1);
   }
 
   async setRate(rate: number) {
     this.rate = rate;
-    if (this.live) await this.control('go', rate);
+    if (this.live) await this.order('rate', rate);
     else await engine.call('train.rate', { run: this.id, rate });
   }
 
@@ -108,8 +160,20 @@ export class Run {
     return new Run(run, title, this.start, rate, this.events.filter((e) => e.step <= from.step));
   }
 
-  async control(action: string, rate?: number) {
-    await engine.call('live.control', rate === undefined ? { run: this.id, action } : { run: this.id, action, rate });
+  async order(action: string, rate?: number) {
+    try {
+      const { held } = await engine.call<{ held?: boolean }>('live.control', rate === undefined ? { run: this.id, action } : { run: this.id, action, rate });
+      if (held !== undefined) this.going = !held;
+      this.problem = '';
+    } catch (error) {
+      this.problem = (error as Error).message;
+    }
+  }
+
+  /** Names that the model makes up; `logits` is the variable with their scores. */
+  async sample(want: string) {
+    const { names } = await engine.call<{ names: string[] }>('train.sample', { run: this.id, want });
+    this.texts = [{ step: this.step, title: 'names that the model made up', text: names.join(', ') }];
   }
 }
 

@@ -10,18 +10,26 @@ use clap::Args;
   chainrule studio
   chainrule studio --example names
   chainrule studio forward.py
+  chainrule studio forward.py --backward backward.py
+  chainrule studio runs/names-0001 runs/names-0002
   chainrule studio --export site")]
 pub struct Studio {
-    /// A program in the studio's part of Python: NumPy's names, and leaf(...) for parameters
-    #[arg(value_name = "FILE", conflicts_with = "example")]
-    pub file: Option<PathBuf>,
+    /// Folders of trainings, also of ones that go on; or a program in the studio's part of Python:
+    /// NumPy's names, and leaf(...) for parameters
+    #[arg(value_name = "RUN | FILE", conflicts_with = "example")]
+    pub paths: Vec<PathBuf>,
+
+    /// The program's backward pass by hand, to be laid beside the right one: dx for the gradient of
+    /// x
+    #[arg(long, value_name = "FILE", requires = "paths")]
+    pub backward: Option<PathBuf>,
 
     /// An example: names, neuron, batch_norm, attention, gpt, ...
     #[arg(long, value_name = "NAME")]
     pub example: Option<String>,
 
     /// Write the page to this folder instead, for any server of files
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "example", "port"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "example", "port"])]
     pub export: Option<PathBuf>,
 
     /// Port on 127.0.0.1; 0 takes a free one

@@ -82,6 +82,11 @@ pub struct Common {
     #[arg(long)]
     pub no_monitor: bool,
 
+    /// Show the training on a page while it runs, to be paused, stepped and given other rates; the
+    /// address is printed
+    #[arg(long)]
+    pub studio: bool,
+
     /// Steps between looks at weights and gradients [default: 100 or more, in 2 % of the time]
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     #[arg(conflicts_with = "no_monitor")]

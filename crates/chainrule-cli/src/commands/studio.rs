@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
-use chainrule_studio::{Given, Studio, export};
+use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, export};
 
 use crate::args;
 use crate::output;
@@ -22,34 +23,67 @@ pub fn run(args: &args::Studio) -> Result<()> {
             "{count} files in {shown}; serve the folder with any server of files"
         ));
     }
-    let given = match (&args.file, &args.example) {
-        (Some(file), _) => vec![program(file)?],
-        (None, Some(name)) => vec![Given::example(name).map_err(|why| anyhow!(why))?],
-        (None, None) => Vec::new(),
+    let (runs, files): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.is_dir());
+    let given = match (&files[..], &args.example) {
+        ([file], _) => vec![program(file, args.backward.as_deref())?],
+        ([_, second, ..], _) => {
+            bail!(
+                "{}: a second program; the page opens one, and any number of runs",
+                second.display()
+            )
+        }
+        ([], Some(name)) => vec![Given::example(name).map_err(|why| anyhow!(why))?],
+        ([], None) if args.backward.is_some() => {
+            bail!("--backward belongs to a program; give the file of the forward pass, too")
+        }
+        ([], None) => Vec::new(),
     };
+    let shows_runs = given.is_empty() && !runs.is_empty();
     let studio = Studio::bind(args.port, given)
         .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
-    output::line(&format!("the studio is at {}", studio.url()))?;
+    for folder in runs {
+        let run = RunFiles::open(studio.hub(), folder).with_context(|| {
+            format!("{}: no run of chainrule train: its metrics cannot be read", folder.display())
+        })?;
+        thread::Builder::new().name("run".into()).spawn(move || run.follow())?;
+    }
+    let url = if shows_runs { studio.url_of("training") } else { studio.url() };
+    output::line(&format!("the studio is at {url}"))?;
     if !args.no_open {
-        open(&studio.url());
+        open(&url);
     }
     studio.serve().context("the server ended")
 }
 
-/// The program of a file.
-fn program(file: &Path) -> Result<Given> {
+/// A page beside a training that is about to begin: its run, and its address. The server ends with
+/// the process.
+pub fn beside(title: &str) -> Result<(Hub, LiveRun, String)> {
+    let studio = Studio::bind(0, Vec::new()).context("cannot listen on 127.0.0.1")?;
+    let (hub, url) = (studio.hub().clone(), studio.url_of("training"));
+    let run = hub.begin(title);
+    thread::Builder::new().name("studio".into()).spawn(move || studio.serve())?;
+    Ok((hub, run, url))
+}
+
+/// The program of a file, and its backward pass by hand.
+fn program(file: &Path, backward: Option<&Path>) -> Result<Given> {
+    let text = read(file)?;
+    let hand = backward.map(read).transpose()?;
+    let title =
+        file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    Ok(Given { title, text, seed: 1, hand, ..Given::default() })
+}
+
+fn read(file: &Path) -> Result<String> {
     let shown = file.display();
     let about = fs::metadata(file).with_context(|| format!("cannot read {shown}"))?;
     if !about.is_file() {
-        bail!("{shown} is no file; give a program, or an example with --example");
+        bail!("{shown} is no file; give a program, a run, or an example with --example");
     }
     if about.len() > LONGEST {
         bail!("{shown} is longer than {LONGEST} bytes; give the part that makes the loss");
     }
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
-    let title =
-        file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    Ok(Given { title, text, seed: 1 })
+    fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))
 }
 
 /// Opens the address in the user's browser, where there is one; the address is printed in any case.

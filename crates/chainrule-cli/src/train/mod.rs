@@ -3,6 +3,7 @@
 
 mod data_sums;
 mod listen;
+mod page;
 mod session;
 mod settings;
 mod watching;

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::DataSums;
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
+use super::page::Page;
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
 use super::watching;
 use crate::args::train::{Common, KeptKind};
@@ -171,8 +172,12 @@ impl<'a> Session<'a> {
         self.settings.count_steps(per_epoch);
         let options = self.options(per_epoch);
         let optimizer = self.settings.optimizer(task.module().parameters())?;
-        let schedule = self.settings.schedule();
         let trainer = Trainer::builder(task, optimizer, batches);
+        let page = match self.args.studio && !self.args.dry_run && !self.args.find_lr {
+            true => Some(Page::open(self.ways.label)?),
+            false => None,
+        };
+        let schedule = Page::steered(page.as_ref(), self.settings.schedule());
         let mut trainer = trainer.schedule(schedule).options(options).build()?;
         if self.args.dry_run {
             return self.dry_run(task, trainer);
@@ -193,7 +198,15 @@ impl<'a> Session<'a> {
         let ran = {
             let all = Listeners::new().with(&mut metrics).with(&mut losses);
             let mut all = all.with(&mut bar).with(&mut replace);
-            trainer.run(&mut all, &|| self.interrupt.asked())
+            let mut shown = page.as_ref().map(Page::run);
+            if let Some(shown) = &mut shown {
+                all = all.with(shown);
+            }
+            let asked = || self.interrupt.asked();
+            trainer.run(&mut all, &|| {
+                page.iter().for_each(|page| page.pass(&asked));
+                asked()
+            })
         };
         let seconds = began.elapsed().as_secs_f64();
         bar.finish();
@@ -237,6 +250,7 @@ impl<'a> Session<'a> {
             parameters,
             json,
             lr,
+            page,
         };
         Ok(Outcome::Ran(Box::new(ran)))
     }
@@ -499,6 +513,7 @@ pub struct Ran {
     json: bool,
     pub lr: f64,
     complaint: Option<String>,
+    page: Option<Page>,
 }
 
 impl Ran {
@@ -549,8 +564,19 @@ impl Ran {
         let mut last = Map::from_iter([("final".to_owned(), json!(true))]);
         last.extend(summary.clone());
         let Ran {
-            kind, findings, metrics, steps, seconds, numbers, end, overfit_floor, json, ..
+            kind,
+            findings,
+            metrics,
+            steps,
+            seconds,
+            numbers,
+            end,
+            overfit_floor,
+            json,
+            page,
+            ..
         } = self;
+        page.iter().for_each(|page| page.report(steps, lines));
         metrics.finish(&last)?;
         if json {
             output::json(&summary)?;

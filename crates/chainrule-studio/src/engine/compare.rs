@@ -11,6 +11,9 @@ use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
 use crate::language::value::Data;
 
+/// The most elements of a difference that is shown as a map.
+const MAPPED: usize = 16_384;
+
 /// The answer to `compare`: rows for all variables with a gradient, the last computed first. The
 /// gradient of `logits` is expected as `dlogits`.
 pub fn compare(session: &mut Session, code: &str) -> Outcome<Value> {
@@ -71,8 +74,11 @@ fn one_row(row: &ComparisonRow, t: &Tensor, found: &Tensor, right: Option<&Tenso
         (Ok(of), Standing::Right | Standing::Rounding) => ("approximate", Some(of.largest)),
         (Ok(of), _) => ("wrong", Some(of.largest)),
     };
-    let apart = right.filter(|_| largest.is_some()).and_then(|right| {
-        no_grad(|| found.detach().try_sub(right.detach())).ok().map(|apart| values::tensor(&apart))
+    // A difference of 0 has no map.
+    let apart = right.filter(|_| largest.is_some_and(|largest| largest != 0.0));
+    let apart = apart.and_then(|right| {
+        let apart = no_grad(|| found.detach().try_sub(right.detach())).ok()?;
+        Some(values::tensor_up_to(&apart, MAPPED))
     });
     let consequence = match &row.standing {
         Standing::Consequence(of) => json!(of),

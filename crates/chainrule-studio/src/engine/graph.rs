@@ -129,14 +129,12 @@ fn inputs_of(rule: &str) -> Vec<&str> {
 fn named(session: &Session, step: &Step, rule: &str, name: &str) -> Option<String> {
     let place = &session.places[step.place];
     let upright = |at: usize| match &session.places[at].name {
-        Some(name) => format!("\\mathrm{{{}}}", name.replace('_', "\\_")),
+        Some(name) => tex::given(name),
         None => match &session.places[at].value {
             Some(value) if value.numel() == 1 && session.places[at].inputs.is_empty() => {
                 tex::number(value.to_f64_vec()[0])
             }
-            _ => {
-                format!("\\mathrm{{{}}}", session.label(at).replace('#', "\\#").replace('_', "\\_"))
-            }
+            _ => tex::given(&session.label(at)),
         },
     };
     let inputs = inputs_of(rule);
@@ -256,7 +254,7 @@ fn wanted(session: &mut Session, wish: &str) -> Outcome<Value> {
         ))
     })?;
     match rest {
-        "" => Ok(values::tensor(gradient)),
+        "" => Ok(values::tensor_up_to(gradient, values::ASKED)),
         _ => Ok(values::sizes(&gradient.shape())),
     }
 }
@@ -267,6 +265,6 @@ fn value_of(data: &Data) -> Outcome<Value> {
             let sizes = items.iter().filter_map(Data::whole).map(|n| n as usize);
             Ok(values::sizes(&sizes.collect::<Vec<_>>()))
         }
-        other => Ok(values::tensor(&other.tensor()?)),
+        other => Ok(values::tensor_up_to(&other.tensor()?, values::ASKED)),
     }
 }

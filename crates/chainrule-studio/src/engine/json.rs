@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 /// Tensors of up to this many elements are sent with them.
 pub const INLINE: usize = 4096;
 
+/// The most elements of a tensor that was asked for by name.
+pub const ASKED: usize = 65_536;
+
 /// Bars of a histogram.
 const BARS: usize = 30;
 
@@ -25,7 +28,12 @@ pub fn numbers(of: &[f64]) -> Value {
 
 /// Shape, dtype and, of a small tensor, the elements.
 pub fn tensor(t: &Tensor) -> Value {
-    let data = (t.numel() <= INLINE).then(|| numbers(&t.to_f64_vec()));
+    tensor_up_to(t, INLINE)
+}
+
+/// The same with the elements of a tensor of up to `most`.
+pub fn tensor_up_to(t: &Tensor, most: usize) -> Value {
+    let data = (t.numel() <= most).then(|| numbers(&t.to_f64_vec()));
     json!({"shape": t.shape().to_vec(), "dtype": t.dtype().name(), "data": data})
 }
 
@@ -56,6 +64,20 @@ fn statistics(of: &[f64]) -> Value {
         "zeros": of.iter().filter(|&&x| x == 0.0).count(),
         "nonfinite": of.len() - finite.len(),
         "count": of.len(),
+    })
+}
+
+/// Mean, standard deviation of the sample, norm and share of zeros, as the table of `train names`
+/// has them.
+pub fn spread(of: &[f64]) -> Value {
+    let n = of.len() as f64;
+    let mean = of.iter().sum::<f64>() / n;
+    let squares: f64 = of.iter().map(|x| (x - mean).powi(2)).sum();
+    json!({
+        "mean": number(mean),
+        "std": number((squares / (n - 1.0)).sqrt()),
+        "norm": number(of.iter().map(|x| x * x).sum::<f64>().sqrt()),
+        "zeros": of.iter().filter(|&&x| x == 0.0).count() as f64 / n,
     })
 }
 

@@ -16,7 +16,11 @@ mod training;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use chainrule::Tensor;
 use serde_json::{Map, Value, json};
+
+#[cfg(feature = "server")]
+pub(crate) use json::number;
 
 use crate::language::fault::{Fault, Outcome};
 use algebra::Traced;
@@ -28,7 +32,7 @@ use training::Training;
 const KEPT: u64 = 12;
 
 /// A program that the user's own process opened the studio with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub struct Given {
     /// The name of its file, or another title.
     pub title: String,
@@ -36,15 +40,58 @@ pub struct Given {
     pub text: String,
     /// The seed of its draws.
     pub seed: u64,
+    /// A right backward pass by hand, to be shown when it is asked for.
+    pub backward: Option<String>,
+    /// The user's own backward pass by hand, which is to be checked.
+    pub hand: Option<String>,
+    /// The computation itself, where it was made by another program and has no text.
+    pub captured: Option<Captured>,
+}
+
+/// A computation of the user's own tensors: it can be looked at and walked back.
+#[derive(Clone)]
+pub struct Captured {
+    /// The result, from whose sum the backward pass begins.
+    pub root: Tensor,
+    /// Tensors with the user's names, and the lines that made them, from 1; 0 for an unknown one.
+    /// Others belong to the line of the tensor that was made of them.
+    pub named: Vec<(Tensor, String, usize)>,
+    /// The lines of the file that made them.
+    pub lines: Vec<String>,
 }
 
 impl Given {
     /// The example of this name. The error lists all names.
     pub fn example(name: &str) -> Result<Given, String> {
         let example = examples::example(name).map_err(|fault| fault.message)?;
-        Ok(Given { title: name.to_owned(), text: example.text.to_owned(), seed: example.seed })
+        Ok(Given {
+            title: name.to_owned(),
+            text: example.text.to_owned(),
+            seed: example.seed,
+            backward: example.backward.map(str::to_owned),
+            ..Given::default()
+        })
     }
 }
+
+/// Calls that a closed engine answers, and the arguments that they may have: numbers, and words of
+/// a fixed list.
+const CLOSED: [(&str, &[&str]); 11] = [
+    ("open", &["given", "seed"]),
+    ("backward", &["session"]),
+    ("tensor", &["session", "node", "of", "step", "part", "max"]),
+    ("hints", &["given", "session", "seed"]),
+    ("solution", &["given"]),
+    ("algebra", &["given", "session", "seed"]),
+    ("program", &["given", "session", "seed"]),
+    ("plant", &["given", "session", "seed", "draw", "mistake"]),
+    ("mistakes", &["given", "session", "seed"]),
+    ("reveal", &["plant"]),
+    ("guess", &["plant", "node"]),
+];
+
+/// The refusal to run anew what has no text.
+const NO_TEXT: &str = "this computation was made by another program; its graph and its backward pass can be looked at";
 
 /// The engine that answers a page. Each page has its own.
 ///
@@ -59,6 +106,8 @@ impl Given {
 /// ```
 pub struct Engine {
     given: Vec<Given>,
+    /// Whether it refuses all text of a page.
+    is_closed: bool,
     sessions: Kept<Session>,
     planted: Kept<Hidden>,
     runs: Kept<Training>,
@@ -135,10 +184,24 @@ impl Engine {
     pub fn with(given: Vec<Given>) -> Engine {
         Engine {
             given,
+            is_closed: false,
             sessions: Kept::new("session"),
             planted: Kept::new("mistake"),
             runs: Kept::new("run"),
         }
+    }
+
+    /// An engine that answers for the user's own programs alone and runs nothing that a page sends:
+    /// calls with a program, an expression or a backward pass are refused.
+    ///
+    /// ```
+    /// use chainrule_studio::Engine;
+    /// let mut engine = Engine::closed(Vec::new());
+    /// let answer = engine.request(r#"{"id": 1, "call": "open", "args": {"source": "x = 1"}}"#);
+    /// assert!(answer.contains("is run in the page"), "{answer}");
+    /// ```
+    pub fn closed(given: Vec<Given>) -> Engine {
+        Engine { is_closed: true, ..Engine::with(given) }
     }
 
     /// The answer to a request `{"id", "call", "args"}`: `{"id", "ok"}` or `{"id", "error"}`.
@@ -167,7 +230,27 @@ impl Engine {
         })
     }
 
+    /// Refuses what a closed engine does not answer.
+    fn admit(call: &str, args: &Args<'_>) -> Outcome<()> {
+        let Some((_, known)) = CLOSED.iter().find(|(name, _)| *name == call) else {
+            let why = format!("`{call}` is run in the page, not by the program that serves it");
+            return Err(Fault::request(why));
+        };
+        match args.0.iter().find(|(name, value)| {
+            let is_word = matches!(name.as_str(), "of" | "mistake") && value.is_string();
+            !known.contains(&name.as_str()) || !(value.is_u64() || is_word)
+        }) {
+            None => Ok(()),
+            Some((name, _)) => Err(Fault::request(format!(
+                "the argument `{name}` of `{call}` is run in the page, not by the program that serves it"
+            ))),
+        }
+    }
+
     fn call(&mut self, call: &str, args: &Args<'_>) -> Outcome<Value> {
+        if self.is_closed {
+            Engine::admit(call, args)?;
+        }
         match call {
             "examples" => Ok(examples::list()),
             "open" => self.open(args),
@@ -186,10 +269,13 @@ impl Engine {
                 self.with_source(args, |session| compare::compare(session, &code))
             }
             "hints" => self.with_source(args, |session| Ok(compare::hints(session))),
-            "solution" => {
-                let name = args.text("example")?;
-                Ok(json!({"backward": examples::example(name)?.backward}))
-            }
+            "solution" => match args.integer("given") {
+                Ok(given) => Ok(json!({"backward": self.given(given)?.backward})),
+                Err(_) => {
+                    let name = args.text("example")?;
+                    Ok(json!({"backward": examples::example(name)?.backward}))
+                }
+            },
             "judge" => compare::judge(
                 args.maybe_text("setup").unwrap_or_default(),
                 args.text("reference")?,
@@ -211,10 +297,12 @@ impl Engine {
             "program" => self.traced(args)?.listings(),
             "plant" => {
                 let draw = args.integer("draw").or_else(|_| args.integer("seed")).unwrap_or(1);
+                let kind = args.maybe_text("mistake").filter(|kind| !kind.is_empty());
                 let (hidden, rows) =
-                    self.with_source(args, |session| plant::plant(session, draw))?;
+                    self.with_source(args, |session| plant::plant(session, draw, kind))?;
                 Ok(json!({"plant": self.planted.keep(hidden), "rows": rows}))
             }
+            "mistakes" => self.with_source(args, |session| Ok(plant::kinds(session))),
             "reveal" => Ok(self.planted.get(args.integer("plant")?)?.reveal()),
             "guess" => {
                 let node = args.integer("node")? as usize;
@@ -232,7 +320,7 @@ impl Engine {
             let parameters = training.parameters();
             return Ok(json!({"run": self.runs.keep(training), "parameters": parameters}));
         }
-        let known = ["step", "rate", "checkpoint", "fork", "predict", "stop"];
+        let known = ["step", "rate", "checkpoint", "fork", "predict", "sample", "stop"];
         let Some(what) = call.strip_prefix("train.").filter(|what| known.contains(what)) else {
             return Err(Fault::request(format!("there is no call `{call}`")));
         };
@@ -245,8 +333,9 @@ impl Engine {
                 Ok(json!({ "events": events }))
             }
             "rate" => run.set_rate(args),
-            "checkpoint" => Ok(run.checkpoint()),
+            "checkpoint" => run.checkpoint(),
             "predict" => run.predict(args),
+            "sample" => run.sample(args),
             "fork" => {
                 let fork = run.fork(args)?;
                 Ok(json!({"run": self.runs.keep(fork)}))
@@ -280,20 +369,29 @@ impl Engine {
             return Ok((example.text.to_string(), args.integer("seed").unwrap_or(example.seed)));
         }
         if let Ok(given) = args.integer("given") {
-            let given = self.given.get(given as usize);
-            let given = given.ok_or_else(|| Fault::request("there is no such program"))?;
+            let given = self.given(given)?;
+            if given.captured.is_some() {
+                return Err(Fault::request(NO_TEXT));
+            }
             return Ok((given.text.clone(), args.integer("seed").unwrap_or(given.seed)));
         }
         let session = self.sessions.get(session(args)?)?;
-        Ok((session.text.clone(), session.seed))
+        match session.is_captured {
+            false => Ok((session.text.clone(), session.seed)),
+            true => Err(Fault::request(NO_TEXT)),
+        }
+    }
+
+    fn given(&self, number: u64) -> Outcome<&Given> {
+        let found = usize::try_from(number).ok().and_then(|number| self.given.get(number));
+        found.ok_or_else(|| Fault::request("there is no such program"))
     }
 
     fn open(&mut self, args: &Args<'_>) -> Outcome<Value> {
-        let (text, seed) = self.source(args)?;
-        let session = Session::of(&text, seed)?;
+        let session = self.session_of(args)?;
         let title = match (args.maybe_text("example"), args.integer("given")) {
             (Some(name), _) => name.to_string(),
-            (None, Ok(given)) => self.given[given as usize].title.clone(),
+            (None, Ok(given)) => self.given(given)?.title.clone(),
             _ => "program".to_string(),
         };
         let mut opened = graph::open(&session, &title);
@@ -318,11 +416,20 @@ impl Engine {
         let anew = ["source", "example", "given"].iter().any(|name| args.0.contains_key(*name));
         match anew {
             false => self.with_session(args, f),
-            true => {
-                let (text, seed) = self.source(args)?;
-                f(&mut Session::of(&text, seed)?)
-            }
+            true => f(&mut self.session_of(args)?),
         }
+    }
+
+    /// A new session of what the arguments name.
+    fn session_of(&mut self, args: &Args<'_>) -> Outcome<Session> {
+        if let Ok(number) = args.integer("given")
+            && !["source", "example"].iter().any(|name| args.0.contains_key(*name))
+            && let Some(captured) = &self.given(number)?.captured
+        {
+            return Session::captured(captured);
+        }
+        let (text, seed) = self.source(args)?;
+        Session::of(&text, seed)
     }
 }
 

@@ -8,7 +8,7 @@ use chainrule_lab::mistakes::Planting;
 use serde_json::{Value, json};
 
 use super::json as values;
-use super::session::{Session, Step};
+use super::session::{Place, Session, Step};
 use crate::language::fault::{Fault, Outcome};
 
 /// Wrong parts must differ by more than this from right ones, relative to the largest.
@@ -41,9 +41,26 @@ impl Hidden {
     }
 }
 
-/// Plants a mistake that can be seen in some gradient; the rows of all variables as they come out.
-pub fn plant(session: &Session, seed: u64) -> Outcome<(Hidden, Value)> {
+/// The answer to `mistakes`: those of the catalogue that can be made in this program.
+pub fn kinds(session: &Session) -> Value {
+    let mut known: Vec<(&'static str, String)> = Vec::new();
+    for planting in candidates(session) {
+        let name = planting.fault.name();
+        if !known.iter().any(|(known, _)| *known == name) {
+            known.push((name, words(&planting)));
+        }
+    }
+    known.sort();
+    let rows: Vec<Value> =
+        known.iter().map(|(id, words)| json!({"id": id, "words": words})).collect();
+    json!({ "mistakes": rows })
+}
+
+/// Plants a mistake that can be seen in some gradient, of this kind if one is given; the rows of
+/// all variables as they come out.
+pub fn plant(session: &Session, seed: u64, kind: Option<&str>) -> Outcome<(Hidden, Value)> {
     let mut all = candidates(session);
+    all.retain(|planting| kind.is_none_or(|kind| planting.fault.name() == kind));
     let order = Generator::manual_seed(seed).randperm(all.len());
     let mut drawn: Vec<Planting> = Vec::new();
     let mut by_place: Vec<Option<Planting>> = all.drain(..).map(Some).collect();
@@ -57,7 +74,10 @@ pub fn plant(session: &Session, seed: u64) -> Outcome<(Hidden, Value)> {
             return Ok((hidden(session, &planting), rows));
         }
     }
-    Err(Fault::request("no mistake of the catalogue shows in this program"))
+    Err(Fault::request(match kind {
+        Some(kind) => format!("the mistake `{kind}` shows nowhere in this program"),
+        None => "no mistake of the catalogue shows in this program".into(),
+    }))
 }
 
 fn candidates(session: &Session) -> Vec<Planting> {
@@ -81,6 +101,9 @@ fn candidates(session: &Session) -> Vec<Planting> {
                     add(Mistake::Unbroadcast { input, how });
                 }
             }
+            if let Some(bound) = bound(session, place, input) {
+                add(Mistake::Clip { input, bound });
+            }
         }
     }
     for step in &session.steps {
@@ -90,6 +113,17 @@ fn candidates(session: &Session) -> Vec<Planting> {
         }
     }
     out
+}
+
+/// A bound that cuts off the larger half of the gradient at a place, so that clipping shows there.
+fn bound(session: &Session, place: &Place, input: usize) -> Option<f64> {
+    let number = place.source.number();
+    let step =
+        session.steps.iter().find(|step| session.places[step.place].source.number() == number)?;
+    let sent = step.sent.iter().find(|sent| sent.position == input)?;
+    let part = sent.gradient.to_f64_vec();
+    let largest = part.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    (largest > 0.0 && largest.is_finite()).then_some(largest / 2.0)
 }
 
 /// The rows of the variables; `None` if all are right to the eye.
@@ -126,10 +160,15 @@ fn hidden(session: &Session, planting: &Planting) -> Hidden {
         Source::Node(node) => node.op.entry().map_or("", |entry| entry.gradient),
         _ => "",
     };
-    let (words, correction) = match (&planting.fault, general) {
-        (Mistake::Rule(mistake), _) => (mistake.what.to_string(), rule.to_string()),
-        (_, Some(general)) => (general.what.to_string(), general.fix.to_string()),
-        _ => (planting.fault.name().to_string(), rule.to_string()),
-    };
-    Hidden { node, id: planting.fault.name(), words, correction, line: place.line }
+    let correction = general.map_or(rule, |general| general.fix).to_string();
+    Hidden { node, id: planting.fault.name(), words: words(planting), correction, line: place.line }
+}
+
+/// The mistake in words.
+fn words(planting: &Planting) -> String {
+    match (&planting.fault, planting.fault.general()) {
+        (Mistake::Rule(mistake), _) => mistake.what.to_string(),
+        (_, Some(general)) => general.what.to_string(),
+        _ => planting.fault.name().to_string(),
+    }
 }

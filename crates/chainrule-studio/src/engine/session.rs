@@ -7,6 +7,7 @@ use chainrule::Tensor;
 use chainrule_core::autograd::walk::{Observer, Planted, Walk, reachable};
 use chainrule_core::tensor::node::{Node, Source, lock};
 
+use super::Captured;
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
 use crate::language::value::Data;
@@ -47,6 +48,8 @@ pub struct Session {
     /// In the order of computation.
     pub places: Vec<Place>,
     pub steps: Vec<Step>,
+    /// Whether it was made by another program and cannot be run anew.
+    pub is_captured: bool,
     by_number: HashMap<u64, usize>,
 }
 
@@ -63,11 +66,55 @@ impl Session {
             root,
             places: Vec::new(),
             steps: Vec::new(),
+            is_captured: false,
             by_number: HashMap::new(),
         };
         session.chart();
         session.steps = session.walk(None)?;
         Ok(session)
+    }
+
+    /// The backward pass of tensors that another program made.
+    pub fn captured(of: &Captured) -> Outcome<Session> {
+        let mut run = Interpreter::new(0);
+        for (t, name, _) in &of.named {
+            run.set_variable(name, Data::Tensor(t.clone()));
+        }
+        let mut session = Session {
+            text: of.lines.join("\n"),
+            seed: 0,
+            run,
+            root: of_one_element(&of.root)?,
+            places: Vec::new(),
+            steps: Vec::new(),
+            is_captured: true,
+            by_number: HashMap::new(),
+        };
+        session.chart();
+        session.name(&of.named);
+        session.steps = session.walk(None)?;
+        Ok(session)
+    }
+
+    /// Gives places the user's names, and the lines of what was made of them.
+    fn name(&mut self, named: &[(Tensor, String, usize)]) {
+        for (t, name, line) in named {
+            // A value that the tape did not keep is that of the variable.
+            if let Some(place) = self.find(t) {
+                let place = &mut self.places[place];
+                place.name.get_or_insert_with(|| name.clone());
+                place.line = Some(*line).filter(|line| *line > 0);
+                place.value.get_or_insert_with(|| t.detach());
+            }
+        }
+        for place in (0..self.places.len()).rev() {
+            if let Some(line) = self.places[place].line {
+                for input in self.places[place].inputs.clone() {
+                    let is_op = matches!(self.places[input].source, Source::Node(_));
+                    self.places[input].line = self.places[input].line.or(is_op.then_some(line));
+                }
+            }
+        }
     }
 
     /// The place of a tensor with a gradient.
@@ -220,8 +267,16 @@ fn root(run: &Interpreter) -> Outcome<Tensor> {
             "the result depends on no leaf: make a tensor with a gradient by `x = leaf(2.0)`",
         );
     }
+    of_one_element(&result)
+}
+
+/// A tensor of one element, or its sum.
+fn of_one_element(result: &Tensor) -> Outcome<Tensor> {
+    if !result.requires_grad() {
+        return Err(Fault::request("the result depends on nothing that has a gradient"));
+    }
     match result.numel() {
-        1 => Ok(result),
+        1 => Ok(result.clone()),
         _ => Ok(chainrule::record_all(|| result.try_sum(.., false))?),
     }
 }

@@ -1,10 +1,11 @@
 use chainrule::data::text::{NameDataset, NameList};
 use chainrule::rng::PythonRandom;
 use chainrule::{DType, Generator, Tensor};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 use chainrule_lab::names::{Batch, Parameters, forward};
 use serde_json::{Value, json};
 
-use super::{Engine, examples};
+use super::{Captured, Engine, Given, examples};
 
 fn ask(engine: &mut Engine, call: &str, args: Value) -> Value {
     let request = json!({"id": 5, "call": call, "args": args}).to_string();
@@ -66,7 +67,8 @@ fn every_example_opens_and_steps_back() {
 fn the_names_example_is_the_exercise() {
     let engine = &mut Engine::default();
     let generator = &mut Generator::manual_seed(7);
-    let parameters = Parameters::new(DType::F64, generator).unwrap();
+    let model = NamesMlp::new(NamesMlpConfig::default(), generator);
+    let parameters = Parameters::of(&model, DType::F64).unwrap();
     let list = NameList::embedded();
     let split = list.split(|names| PythonRandom::seed(42).shuffle(names)).unwrap();
     let pairs = NameDataset::build(&split.train, 3).unwrap();
@@ -331,4 +333,179 @@ fn training_goes_down_forks_and_repeats() {
     assert!(fails(engine, "train.rate", json!({"run": run, "rate": -1.0}))["message"].is_string());
     ask(engine, "train.stop", json!({"run": run}));
     fails(engine, "train.step", json!({"run": run}));
+}
+
+/// Tensors of another program, with names and a line for what their user named.
+#[test]
+fn captured_tensors_are_walked_back() {
+    let w = Tensor::from([2.0, -1.0]).parameter();
+    let x = Tensor::from([3.0, 5.0]);
+    let y = &w * &x;
+    let loss = (y.tanh() * 2.0).sum_all();
+    let named = vec![
+        (w.clone(), "w".to_string(), 1),
+        (y.clone(), "y".to_string(), 3),
+        (loss.clone(), "loss".to_string(), 4),
+    ];
+    let lines = ["w = ...", "x = ...", "y = w * x", "loss = (y.tanh() * 2).sum()"];
+    let lines = lines.map(str::to_string).to_vec();
+    let captured = Some(Captured { root: loss, named, lines });
+    let given = Given { title: "model.py".into(), captured, ..Given::default() };
+    let engine = &mut Engine::closed(vec![given]);
+    let opened = ask(engine, "open", json!({"given": 0}));
+    assert_eq!(opened["sources"][0]["lines"][2], "y = w * x");
+    let nodes = opened["nodes"].as_array().unwrap();
+    let node = |name: &str| nodes.iter().find(|n| n["name"] == name).unwrap();
+    assert_eq!(node("y")["source"]["line"], 3);
+    let tanh = nodes.iter().find(|n| n["op"] == "tanh").unwrap();
+    assert_eq!(tanh["source"]["line"], 4, "what has no name belongs to the line that uses it");
+    let steps = ask(engine, "backward", json!({"session": opened["session"]}));
+    let step = &steps["steps"][node("w")["backward"].as_u64().unwrap() as usize];
+    // d/dw 2 tanh(w x) = 2 x (1 - tanh(w x)^2).
+    for (found, (w, x)) in
+        floats(&step["incoming"]["data"]).iter().zip([(2.0f64, 3.0), (-1.0, 5.0)])
+    {
+        let right = 2.0 * x * (1.0 - (w * x).tanh().powi(2));
+        assert!((found - right).abs() <= 1e-12, "{found} {right}");
+    }
+    // The gradients of the user's tensors stay as they were, and nothing is run anew.
+    assert!(w.grad().is_none());
+    fails(engine, "program", json!({"given": 0}));
+    fails(engine, "algebra", json!({"session": opened["session"]}));
+}
+
+#[test]
+fn films_end_at_the_known_formulas() {
+    let engine = &mut Engine::default();
+    let mut film = |name: &str| {
+        let film = ask(engine, "algebra", json!({"name": name}));
+        let lines = |of: &str| -> Vec<String> {
+            let lines = film[of].as_array().unwrap().iter();
+            lines.map(|line| line.as_str().unwrap().to_string()).collect()
+        };
+        assert!(film["difference"].as_f64().unwrap() < 1e-5, "{name}");
+        (lines("traced"), lines("result"))
+    };
+    // (p - y) / n, where the traced one walks back through all eleven steps.
+    let (traced, result) = film("softmax-ce");
+    assert!(traced.len() > 10, "{traced:?}");
+    assert_eq!(result.len(), 3, "{result:?}");
+    assert_eq!(result[1], "sub = probs - gather_grad");
+    assert_eq!(result[2], "d_logits = sub * 0.03125");
+    // Batch norm: the two sums of its formula are left of the three paths.
+    let (traced, result) = film("batch-norm");
+    let sums = |of: &[String]| of.iter().filter(|line| line.contains("= sum(")).count();
+    assert!(sums(&traced) > 3, "{traced:?}");
+    assert_eq!(sums(&result), 2, "{result:?}");
+    assert!(result.last().unwrap().starts_with("d_x = "), "{result:?}");
+}
+
+/// Names of the user are text in a formula: none of them is a command of TeX.
+#[test]
+fn names_are_escaped_in_formulas() {
+    let w = Tensor::from([2.0]).parameter();
+    let y = (&w * 3.0).named("\\href{javascript:x}{y}");
+    let captured = Some(Captured { root: (&y * &y).sum_all(), named: vec![], lines: vec![] });
+    let engine = &mut Engine::closed(vec![Given { captured, ..Given::default() }]);
+    let opened = ask(engine, "open", json!({"given": 0}));
+    let steps = ask(engine, "backward", json!({"session": opened["session"]})).to_string();
+    assert!(steps.contains("textbackslash{}href"), "{steps}");
+    let value: Value = serde_json::from_str(&steps).unwrap();
+    for step in value["steps"].as_array().unwrap() {
+        for of in ["rule_tex", "named_tex", "numbers_tex"] {
+            assert!(!step[of].as_str().unwrap_or_default().contains("\\href"), "{step}");
+        }
+    }
+}
+
+/// Each kind of mistake that the page offers can be planted, and is the one that was asked for.
+#[test]
+fn a_mistake_of_choice_is_planted() {
+    let engine = &mut Engine::default();
+    let kinds = ask(engine, "mistakes", json!({"example": "linear"}));
+    let kinds = kinds["mistakes"].as_array().unwrap().iter();
+    let kinds: Vec<String> = kinds.map(|m| m["id"].as_str().unwrap().to_string()).collect();
+    assert!(kinds.len() > 5, "{kinds:?}");
+    let mut shown = Vec::new();
+    for kind in &kinds {
+        let args = json!({"example": "linear", "mistake": kind, "draw": 3});
+        let request = json!({"id": 5, "call": "plant", "args": args}).to_string();
+        let answer: Value = serde_json::from_str(&engine.request(&request)).unwrap();
+        // One that changes nothing in this program is refused by its name.
+        let Some(planted) = answer.get("ok") else {
+            let why = answer["error"]["message"].as_str().unwrap();
+            assert!(why.contains(kind.as_str()), "{why}");
+            continue;
+        };
+        let told = ask(engine, "reveal", json!({"plant": planted["plant"]}));
+        assert_eq!(told["id"], kind.as_str());
+        let rows = planted["rows"].as_array().unwrap();
+        assert!(rows.iter().any(|row| row["verdict"] == "wrong"), "{kind}");
+        shown.push(kind.as_str());
+    }
+    assert!(
+        shown.contains(&"clipped") || shown.iter().any(|kind| kind.contains("clip")),
+        "{shown:?}"
+    );
+    fails(engine, "plant", json!({"example": "linear", "mistake": "none such"}));
+}
+
+/// A fork goes on as the run itself did, with the optimizer's own state: momentum and Adam have
+/// more than the leaves.
+#[test]
+fn a_fork_keeps_the_state_of_the_optimizer() {
+    let engine = &mut Engine::default();
+    for optimizer in ["momentum", "adam", "adamw"] {
+        let args = json!({"example": "moons", "optimizer": optimizer, "rate": 0.05});
+        let run = ask(engine, "train.start", args)["run"].clone();
+        losses(engine, &run, 7);
+        let kept = ask(engine, "train.checkpoint", json!({"run": run}))["checkpoint"].clone();
+        let right = losses(engine, &run, 9);
+        let fork = json!({"run": run, "checkpoint": kept});
+        let fork = ask(engine, "train.fork", fork)["run"].clone();
+        assert_eq!(losses(engine, &fork, 9), right, "{optimizer}");
+    }
+}
+
+fn losses(engine: &mut Engine, run: &Value, count: u64) -> Vec<f64> {
+    let answer = ask(engine, "train.step", json!({"run": run, "count": count}));
+    let events = answer["events"].as_array().unwrap().iter();
+    events.map(|event| event["loss"].as_f64().unwrap()).collect()
+}
+
+/// The findings of a run are those of the monitor: a rate that is far too high is told, a good one
+/// is not.
+#[test]
+fn the_monitor_finds_a_rate_that_is_too_high() {
+    let engine = &mut Engine::default();
+    let text = "X, y = moons(100)\nW = leaf(randn(2, 8))\nV = leaf(randn(8, 2))\n\
+                loss = cross_entropy(tanh(X @ W) @ V, y)\n";
+    for (rate, is_wrong) in [(0.1, false), (300.0, true)] {
+        let args = json!({"source": text, "optimizer": "sgd", "rate": rate});
+        let run = ask(engine, "train.start", args)["run"].clone();
+        let answer = ask(engine, "train.step", json!({"run": run, "count": 150}));
+        let events = answer["events"].as_array().unwrap().iter();
+        let found: Vec<String> = events
+            .flat_map(|event| event["findings"].as_array().unwrap())
+            .map(|finding| finding["kind"].as_str().unwrap().to_string())
+            .collect();
+        assert_eq!(!found.is_empty(), is_wrong, "rate {rate}: {found:?}");
+    }
+}
+
+#[test]
+fn names_are_made_up_letter_by_letter() {
+    let engine = &mut Engine::default();
+    let text = "X, Y = names_batch(32)\nC = leaf(randn(27, 4))\nW = leaf(randn(12, 27) * 0.1)\n\
+                logits = C[X].reshape(32, 12) @ W\nloss = cross_entropy(logits, Y)\n";
+    let run = ask(engine, "train.start", json!({"source": text, "rate": 0.5}))["run"].clone();
+    ask(engine, "train.step", json!({"run": run, "count": 30}));
+    let names = ask(engine, "train.sample", json!({"run": run, "want": "logits"}));
+    let names = names["names"].as_array().unwrap();
+    assert_eq!(names.len(), 32);
+    let is_name = |name: &Value| name.as_str().unwrap().chars().all(|c| c.is_ascii_lowercase());
+    assert!(names.iter().all(is_name) && names.iter().any(|name| name != ""), "{names:?}");
+    fails(engine, "train.sample", json!({"run": run, "want": "C"}));
+    let none = ask(engine, "train.start", json!({"example": "linear"}))["run"].clone();
+    fails(engine, "train.sample", json!({"run": none, "want": "loss"}));
 }

@@ -50,6 +50,15 @@ pub fn words(text: &str) -> String {
     out
 }
 
+/// A name that the user gave: upright, and as text if it is more than letters and digits, so that
+/// nothing in it is a command.
+pub fn given(name: &str) -> String {
+    match name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        true => format!("\\mathrm{{{}}}", name.replace('_', "\\_")),
+        false => words(name),
+    }
+}
+
 /// A number with up to five digits.
 pub fn number(x: f64) -> String {
     let shown = match x {
@@ -200,6 +209,22 @@ mod tests {
         assert_eq!(equation("expanded over axes", &none), "\\text{expanded over axes}");
         let numbers = |name: &str| (name == "g").then(|| number(-2.5));
         assert_eq!(equation("da = b * g", &numbers), "\\mathrm{d}a = b \\cdot \\left(-2.5\\right)");
+    }
+
+    /// No name is a command, a group, a script or a comment.
+    #[test]
+    fn names_of_the_user_are_escaped() {
+        for (name, tex) in [
+            ("h_1", "\\mathrm{h\\_1}"),
+            ("embcat", "\\mathrm{embcat}"),
+            ("\\href{x}{y}", "\\text{\\textbackslash{}href\\{x\\}\\{y\\}}"),
+            ("x^2", "\\text{x\\textasciicircum{}2}"),
+            ("100%", "\\text{100\\%}"),
+            ("$a$ & b", "\\text{\\$a\\$ \\& b}"),
+            ("tanh#3", "\\text{tanh\\#3}"),
+        ] {
+            assert_eq!(given(name), tex);
+        }
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! Training of a program's leaves, step by step, as the page asks for steps.
 
+use std::collections::HashMap;
+
+use chainrule::data::text::Vocabulary;
+use chainrule::monitor::{Monitor, OutputKind, Symptom, SymptomKind};
+use chainrule::nn::StateDict;
 use chainrule::optim::{Adam, AdamW, Optimizer, Sgd, SgdOptions};
-use chainrule::{Tensor, no_grad};
+use chainrule::{Generator, Tensor, no_grad};
 use serde_json::{Value, json};
 
 use super::Args;
@@ -15,6 +20,18 @@ const STEPS: u64 = 1000;
 
 /// An activation beyond this is saturated.
 const SATURATED: f64 = 0.97;
+
+/// Steps between two looks of the monitor.
+const LOOKS: u64 = 5;
+
+/// Looks in a row that must find a symptom before it is told, so that none is told that passes; and
+/// the steps before which nothing is told but what is not finite.
+const SEEN_BEFORE_TOLD: u32 = 3;
+const FIRST_TOLD: u64 = 20;
+
+/// Names that are made up at once, and their greatest length.
+const NAMES: usize = 32;
+const LONGEST_NAME: usize = 20;
 
 /// The rule by which leaves change.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,7 +55,18 @@ pub struct Training {
     names: Vec<String>,
     draws: Vec<Tensor>,
     optimizer: Box<dyn Optimizer>,
-    checkpoints: Vec<(u64, Vec<Tensor>)>,
+    checkpoints: Vec<Checkpoint>,
+    monitor: Monitor,
+    /// Looks in a row at which a symptom was there, and whether it was told.
+    seen: HashMap<(SymptomKind, String), (u32, bool)>,
+}
+
+/// A state of a run: leaves and optimizer, after that many steps.
+#[derive(Clone)]
+struct Checkpoint {
+    step: u64,
+    leaves: Vec<Tensor>,
+    optimizer: StateDict,
 }
 
 fn optimizer(rule: Descending, leaves: &[Tensor], rate: f64) -> Outcome<Box<dyn Optimizer>> {
@@ -91,6 +119,8 @@ impl Training {
             names,
             draws,
             checkpoints: Vec::new(),
+            monitor: Monitor::new().every(LOOKS),
+            seen: HashMap::new(),
         })
     }
 
@@ -126,6 +156,10 @@ impl Training {
         self.leaves.iter().for_each(Tensor::zero_grad);
         loss.try_backward()?;
         let norm = self.clipped()?;
+        let is_due = self.monitor.is_due();
+        if is_due {
+            self.watch(&run);
+        }
         let before: Vec<Vec<f64>> = self.leaves.iter().map(Tensor::to_f64_vec).collect();
         let gradients: Vec<Option<Tensor>> = self.leaves.iter().map(Tensor::grad).collect();
         self.optimizer.step()?;
@@ -136,10 +170,13 @@ impl Training {
                 let moved = after.iter().zip(&before[i]).map(|(a, b)| a - b).collect::<Vec<f64>>();
                 let mut layer = json!({
                     "name": self.names[i],
+                    "shape": self.leaves[i].shape().to_vec(),
                     "grad_norm": values::number(norm_of(&gradient)),
                     "grad_std": values::number(spread(&gradient)),
                     "value_std": values::number(spread(&before[i])),
                     "update_ratio": values::number(spread(&moved) / spread(&before[i])),
+                    "value": values::spread(&before[i]),
+                    "gradient": gradients[i].as_ref().map(|_| values::spread(&gradient)),
                 });
                 if histograms {
                     layer["grad_histogram"] = values::histogram(&gradient);
@@ -149,16 +186,68 @@ impl Training {
             .collect();
         self.step += 1;
         let loss = loss.try_item()?;
-        let activations = activations(&run, &self.leaves, histograms);
+        if is_due {
+            for (name, leaf) in self.names.iter().zip(&self.leaves) {
+                self.monitor.updated(name, leaf);
+            }
+        }
+        self.monitor.step(Some(loss), Some(self.rate));
         Ok(json!({
             "step": self.step,
             "loss": values::number(loss),
             "rate": self.rate,
             "grad_norm": values::number(norm),
-            "findings": findings(loss, norm, &activations),
+            "findings": self.findings(is_due, loss),
             "layers": layers,
-            "activations": activations,
+            "activations": activations(&run, &self.leaves, histograms),
         }))
+    }
+
+    /// Shows the monitor the tensors of a step before its update.
+    fn watch(&mut self, run: &Interpreter) {
+        for (name, leaf) in self.names.iter().zip(&self.leaves) {
+            self.monitor.parameter(name, leaf, leaf.grad().as_ref());
+        }
+        for (name, value) in run.variables() {
+            let Data::Tensor(t) = value else { continue };
+            let kind = match t.op_name() {
+                Some("tanh") => OutputKind::Bounded { low: -1, high: 1 },
+                Some("sigmoid") => OutputKind::Bounded { low: 0, high: 1 },
+                Some("relu") => OutputKind::Any,
+                _ => continue,
+            };
+            self.monitor.output(name, kind, t);
+        }
+    }
+
+    /// Symptoms that are told now for the first time.
+    fn findings(&mut self, has_looked: bool, loss: f64) -> Vec<Value> {
+        if !has_looked && loss.is_finite() {
+            return Vec::new();
+        }
+        let found: Vec<Symptom> =
+            self.monitor.findings().into_iter().filter(|s| s.confidence > 0.5).collect();
+        let key = |s: &Symptom| (s.kind, s.place.clone());
+        let there: Vec<(SymptomKind, String)> = found.iter().map(key).collect();
+        // One that went away is counted anew, and told once.
+        self.seen.iter_mut().filter(|(key, _)| !there.contains(key)).for_each(|(_, n)| n.0 = 0);
+        let mut news = Vec::new();
+        for symptom in found {
+            let (times, told) = self.seen.entry(key(&symptom)).or_insert((0, false));
+            *times += 1;
+            let is_sure = symptom.kind == SymptomKind::NotFinite
+                || *times >= SEEN_BEFORE_TOLD && self.step >= FIRST_TOLD;
+            if is_sure && !*told {
+                *told = true;
+                news.push(json!({
+                    "kind": symptom.kind.name().replace('_', " "),
+                    "words": symptom.to_string(),
+                    "place": symptom.place,
+                    "fix": symptom.kind.fix(),
+                }));
+            }
+        }
+        news
     }
 
     /// The norm of all gradients, which are shortened to the bound if there is one.
@@ -184,14 +273,20 @@ impl Training {
         Ok(json!({"rate": rate}))
     }
 
-    /// Keeps the leaves as they are.
-    pub fn checkpoint(&mut self) -> Value {
-        let copies = self.leaves.iter().map(Tensor::detach).collect();
-        self.checkpoints.push((self.step, copies));
-        json!({"checkpoint": self.checkpoints.len() - 1, "step": self.step})
+    /// Keeps the leaves and the optimizer as they are.
+    pub fn checkpoint(&mut self) -> Outcome<Value> {
+        let copy = |t: &Tensor| t.detach().try_copied();
+        let leaves = self.leaves.iter().map(copy).collect::<chainrule::Result<_>>()?;
+        let state = self.optimizer.state_dict();
+        let optimizer = state
+            .iter()
+            .map(|(name, t)| Ok((name.clone(), copy(t)?)))
+            .collect::<chainrule::Result<_>>()?;
+        self.checkpoints.push(Checkpoint { step: self.step, leaves, optimizer });
+        Ok(json!({"checkpoint": self.checkpoints.len() - 1, "step": self.step}))
     }
 
-    /// Another run from a checkpoint on; the optimizer begins anew.
+    /// Another run from a checkpoint on, with the optimizer as it was then.
     pub fn fork(&self, args: &Args<'_>) -> Outcome<Training> {
         let at = args.integer("checkpoint")? as usize;
         let found = self
@@ -202,8 +297,12 @@ impl Training {
             Ok::<_, Fault>(value.try_copied()?.try_parameter()?.named(name))
         };
         let leaves: Vec<Tensor> =
-            found.1.iter().zip(&self.names).map(copy).collect::<Outcome<_>>()?;
+            found.leaves.iter().zip(&self.names).map(copy).collect::<Outcome<_>>()?;
         let rate = rate(args)?.unwrap_or(self.rate);
+        let mut optimizer = optimizer(self.rule, &leaves, rate)?;
+        optimizer.load_state_dict(&found.optimizer)?;
+        // The state has the rate that it was made with.
+        optimizer.set_lr(rate)?;
         Ok(Training {
             text: self.text.clone(),
             seed: self.seed,
@@ -211,13 +310,67 @@ impl Training {
             rule: self.rule,
             rate,
             clip: self.clip,
-            step: found.0,
-            optimizer: optimizer(self.rule, &leaves, rate)?,
+            step: found.step,
+            optimizer,
             leaves,
             names: self.names.clone(),
             draws: self.draws.clone(),
             checkpoints: vec![found.clone()],
+            monitor: Monitor::new().every(LOOKS).from_step(found.step),
+            seen: HashMap::new(),
         })
+    }
+
+    /// Names that the model makes up, letter by letter: `want` is the expression of the scores of
+    /// the next letter, and contexts of letters take the place of `X`.
+    ///
+    /// All names go through the model together, so that a batch norm has its batch.
+    pub fn sample(&self, args: &Args<'_>) -> Outcome<Value> {
+        let want = args.text("want")?;
+        let context = match self.run(None)?.variable("X") {
+            Some(Data::Tensor(x)) if x.rank() == 2 => x.shape()[1],
+            _ => return Err(Fault::request("the program has no contexts `X` of letters")),
+        };
+        let g = &mut Generator::manual_seed(self.seed.wrapping_add(self.step));
+        let mut names = vec![Vec::<i64>::new(); NAMES];
+        for _ in 0..LONGEST_NAME {
+            let window = |name: &Vec<i64>| {
+                let end = [vec![Vocabulary::END; context], name.clone()].concat();
+                end[end.len() - context..].to_vec()
+            };
+            let x: Vec<i64> = names.iter().flat_map(window).collect();
+            let x = Tensor::try_from_slice(&x, [NAMES, context])?;
+            let mut run = self.run(Some(("X", Data::Tensor(x))))?;
+            let scores = no_grad(|| run.evaluate(want))?.floats()?;
+            if scores.shape() != [NAMES, Vocabulary::SIZE] {
+                let why = format!(
+                    "`{want}` has the shape {}, not a score for each of {} letters",
+                    scores.shape(),
+                    Vocabulary::SIZE
+                );
+                return Err(Fault::request(why));
+            }
+            let chances = scores.try_softmax(1)?.to_f64_vec();
+            for (name, row) in names.iter_mut().zip(chances.chunks(Vocabulary::SIZE)) {
+                if name.last() == Some(&Vocabulary::END) {
+                    continue;
+                }
+                let row: Vec<f32> = row.iter().map(|&p| p as f32).collect();
+                if row.iter().any(|p| !p.is_finite()) {
+                    return Err(Fault::request("the scores are not finite"));
+                }
+                let next = g.multinomial(&row, 1, true);
+                name.push(next.map_err(|e| Fault::request(e.to_string()))?[0]);
+            }
+            if names.iter().all(|name| name.last() == Some(&Vocabulary::END)) {
+                break;
+            }
+        }
+        let letters = |name: &Vec<i64>| {
+            let letters = name.iter().filter(|&&n| n != Vocabulary::END);
+            letters.filter_map(|&n| Vocabulary.decode(n)).collect::<String>()
+        };
+        Ok(json!({"names": names.iter().map(letters).collect::<Vec<_>>()}))
     }
 
     /// The value of an expression at the points of a grid, which take the place of `X`.
@@ -293,9 +446,13 @@ fn activations(run: &Interpreter, leaves: &[Tensor], histograms: bool) -> Value 
             elements.iter().filter(|&&x| of(x)).count() as f64 / elements.len() as f64
         };
         let bounded = matches!(t.op_name(), Some("tanh" | "sigmoid"));
+        let gradient = t.grad().map(|gradient| values::spread(&gradient.to_f64_vec()));
         let mut out = json!({
             "name": name,
             "op": t.op_name(),
+            "shape": t.shape().to_vec(),
+            "value": values::spread(&elements),
+            "gradient": gradient,
             "mean": values::number(elements.iter().sum::<f64>() / elements.len() as f64),
             "std": values::number(spread(&elements)),
             "saturated": bounded.then(|| share(&|x| x.abs() > SATURATED)),
@@ -307,37 +464,6 @@ fn activations(run: &Interpreter, leaves: &[Tensor], histograms: bool) -> Value 
         Some(out)
     };
     run.variables().filter_map(shown).collect()
-}
-
-/// Findings that one step shows.
-fn findings(loss: f64, norm: f64, activations: &Value) -> Value {
-    let mut out = Vec::new();
-    let mut add = |kind: &str, words: String| out.push(json!({"kind": kind, "words": words}));
-    if !loss.is_finite() {
-        add(
-            "not finite",
-            "the loss is not finite; go back to a checkpoint with a smaller rate".into(),
-        );
-    } else if !norm.is_finite() {
-        add("not finite", "a gradient is not finite".into());
-    } else if norm == 0.0 {
-        add("no gradient", "all gradients are 0: nothing is learned".into());
-    }
-    for activation in activations.as_array().into_iter().flatten() {
-        let name = activation["name"].as_str().unwrap_or_default();
-        if activation["saturated"].as_f64().is_some_and(|share| share > 0.5) {
-            add(
-                "saturated",
-                format!("more than half of {name} is saturated, where the slope is near 0"),
-            );
-        }
-        if activation["op"] == "relu"
-            && activation["dead"].as_f64().is_some_and(|share| share > 0.9)
-        {
-            add("dead", format!("more than nine tenths of {name} are 0"));
-        }
-    }
-    json!(out)
 }
 
 fn norm_of(x: &[f64]) -> f64 {

@@ -5,6 +5,7 @@ use std::f64::consts::PI;
 use chainrule::data::text::{NameDataset, NameList};
 use chainrule::rng::PythonRandom;
 use chainrule::{DType, Tensor};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 use chainrule_lab::names::Parameters;
 
 use super::fault::{Fault, Outcome};
@@ -17,6 +18,9 @@ const CONTEXT: usize = 3;
 /// The seed of the shuffle before the list of names is split, as in training.
 const SPLIT_SEED: i64 = 42;
 
+/// Hidden units of the names model that is trained, and the most that are drawn.
+const HIDDEN: i64 = 200;
+
 /// The most points or examples.
 const MOST: i64 = 20_000;
 
@@ -27,7 +31,7 @@ pub fn call(run: &mut Interpreter, name: &str, count: Option<&Data>) -> Outcome<
         "circles" => circle,
         "spiral" => spiral,
         "names_batch" => return names_batch(run, size(count, 32)?).map(Some),
-        "names_parameters" => return names_parameters(run).map(Some),
+        "names_parameters" => return names_parameters(run, count).map(Some),
         _ => return Ok(None),
     };
     let n = size(count, 100)?;
@@ -89,9 +93,16 @@ fn names_batch(run: &mut Interpreter, n: usize) -> Outcome<Data> {
     Ok(Data::List(vec![Data::Tensor(contexts), Data::Tensor(targets)]))
 }
 
-/// The seven parameters of the names model as leaves, drawn as for training, with 64 hidden units.
-fn names_parameters(run: &mut Interpreter) -> Outcome<Data> {
-    let drawn = Parameters::new(DType::F64, &mut run.generator)?;
+/// The seven parameters of the names model as leaves, drawn as for training. The draws are f32 and
+/// the computation is f64, so that a backward pass by hand can be told from a nearly right one.
+fn names_parameters(run: &mut Interpreter, hidden: Option<&Data>) -> Outcome<Data> {
+    let hidden = hidden.map_or(Some(HIDDEN), Data::whole).filter(|n| (1..=HIDDEN).contains(n));
+    let hidden = hidden.ok_or_else(|| {
+        Fault::request(format!("the number of hidden units lies in 1 to {HIDDEN}"))
+    })?;
+    let sizes = NamesMlpConfig { hidden: hidden as usize, ..NamesMlpConfig::default() };
+    let drawn = NamesMlp::try_new(sizes, &mut run.generator)?;
+    let drawn = Parameters::of(&drawn, DType::F64)?;
     let mut leaves = Vec::new();
     for (_, parameter) in drawn.list() {
         leaves.push(Data::Tensor(run.leaf(parameter)?));

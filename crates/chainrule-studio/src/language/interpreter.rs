@@ -136,6 +136,13 @@ impl Interpreter {
         self.globals.insert(name.to_string(), value);
     }
 
+    /// A variable that is given from outside, as if it had been assigned.
+    pub fn set_variable(&mut self, name: &str, value: Data) {
+        if self.globals.insert(name.to_string(), value).is_none() {
+            self.order.push(name.to_string());
+        }
+    }
+
     /// The line of a variable's last assignment.
     pub fn line_of(&self, name: &str) -> Option<usize> {
         self.lines.get(name).copied()

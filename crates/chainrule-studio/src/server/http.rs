@@ -9,9 +9,6 @@ use super::{Shared, page};
 /// The longest head of a request.
 const HEAD: usize = 16 << 10;
 
-/// The time that a client has to take a part of the answer.
-const WRITING: Duration = Duration::from_secs(10);
-
 /// The head of a request.
 struct Request {
     method: String,
@@ -38,7 +35,7 @@ struct Refusal(&'static str, &'static str);
 
 /// Answers the request of a connection; the key of the handshake if it becomes a socket.
 pub fn answer(stream: &TcpStream, shared: &Shared) -> io::Result<Option<String>> {
-    stream.set_write_timeout(Some(WRITING))?;
+    stream.set_write_timeout(Some(2 * shared.patience))?;
     stream.set_nodelay(true)?;
     let request = match read(stream, shared.patience)? {
         Ok(request) => request,
@@ -148,18 +145,12 @@ fn respond(
     head_only: bool,
 ) -> io::Result<()> {
     let policy = format!(
-        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; \
-         img-src 'self' data:; font-src 'self' data:; connect-src 'self' ws://{}; worker-src 'self'; \
+        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; \
+         img-src 'self' data:; font-src 'self'; connect-src 'self' ws://{}; worker-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         shared.host()
     );
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
-         Cache-Control: no-store\r\nContent-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
-         Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
-         Cross-Origin-Opener-Policy: same-origin\r\nX-Frame-Options: DENY\r\n\r\n",
-        body.len()
-    );
+    let head = head(status, kind, body.len(), &policy);
     stream.write_all(head.as_bytes())?;
     if !head_only {
         stream.write_all(body)?;
@@ -167,12 +158,24 @@ fn respond(
     stream.flush()
 }
 
+/// The head of any answer, also of one that refuses.
+fn head(status: &str, kind: &str, length: usize, policy: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nContent-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
+         Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\nX-Frame-Options: DENY\r\n\r\n"
+    )
+}
+
+/// A refusal loads nothing.
+const NOTHING: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 fn refuse(mut stream: &TcpStream, refusal: &Refusal) -> io::Result<Option<String>> {
     let Refusal(status, why) = refusal;
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{why}\n",
-        why.len() + 1
-    );
+    let head = head(status, "text/plain; charset=utf-8", why.len() + 1, NOTHING);
+    let answer = format!("{head}{why}\n");
     stream.write_all(answer.as_bytes())?;
     Ok(None)
 }

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::engine::Given;
+use crate::live::Hub;
 
 /// The most connections at a time.
 const CONNECTIONS: usize = 200;
@@ -34,6 +35,7 @@ struct Shared {
     address: SocketAddr,
     token: String,
     given: Vec<Given>,
+    hub: Hub,
     patience: Duration,
     open: AtomicUsize,
 }
@@ -54,7 +56,7 @@ impl Shared {
 /// ```
 /// use chainrule_studio::{Given, Studio};
 /// let text = "x = leaf(3.0)\ny = x * x".into();
-/// let program = Given { title: "square".into(), text, seed: 1 };
+/// let program = Given { title: "square".into(), text, ..Given::default() };
 /// let studio = Studio::bind(0, vec![program])?;
 /// assert!(studio.url().starts_with("http://127.0.0.1:"));
 /// # Ok::<(), std::io::Error>(())
@@ -75,8 +77,19 @@ impl Studio {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
         let open = AtomicUsize::new(0);
-        let shared = Shared { address, token: token()?, given, patience, open };
+        let hub = Hub::new();
+        let shared = Shared { address, token: token()?, given, hub, patience, open };
         Ok(Studio { listener, shared: Arc::new(shared) })
+    }
+
+    /// The runs that the page shows.
+    pub fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    /// The address of one part of the page, such as `training`.
+    pub fn url_of(&self, part: &str) -> String {
+        format!("{}&/{part}", self.url())
     }
 
     /// The address of the page, with the token that a browser does not send on.

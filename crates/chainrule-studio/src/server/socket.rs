@@ -1,7 +1,8 @@
 //! A page's talk with its engine, over a WebSocket.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tungstenite::handshake::derive_accept_key;
@@ -10,9 +11,14 @@ use tungstenite::{Error, Message, WebSocket};
 
 use super::Shared;
 use crate::engine::Engine;
+use crate::live::Watcher;
 
 /// The longest message of a client, in bytes.
 const MESSAGE: usize = 1 << 20;
+
+/// The wait for a request after which the page is told what is new: the rate at which runs are
+/// shown, 20 times a second.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Answers requests until the page leaves. The first message must be the token.
 pub fn talk(mut stream: TcpStream, key: &str, shared: &Shared) -> Result<(), Error> {
@@ -31,21 +37,61 @@ pub fn talk(mut stream: TcpStream, key: &str, shared: &Shared) -> Result<(), Err
         socket.close(None)?;
         return socket.flush();
     }
-    socket.get_ref().set_read_timeout(None)?;
     let given = shared.given.iter().enumerate();
-    let given: Vec<Value> =
-        given.map(|(i, given)| json!({"given": i, "title": given.title})).collect();
+    // The text goes along: the page runs what is typed beside it in an engine of its own.
+    let given: Vec<Value> = given
+        .map(|(i, given)| {
+            json!({
+                "given": i,
+                "title": given.title,
+                "source": given.captured.is_none().then_some(&given.text),
+                "seed": given.seed,
+                "hand": given.hand,
+            })
+        })
+        .collect();
     let version = env!("CARGO_PKG_VERSION");
     let hello = json!({"event": "hello", "version": version, "given": given, "export": false});
     socket.send(Message::text(hello.to_string()))?;
-    let mut engine = Engine::with(shared.given.clone());
+    socket.get_ref().set_read_timeout(Some(LOOK))?;
+    let mut engine = Engine::closed(shared.given.clone());
+    let mut watcher = shared.hub.watch();
     loop {
-        match socket.read()? {
-            Message::Text(request) => socket.send(Message::text(engine.request(&request)))?,
-            Message::Close(_) => return socket.flush(),
-            _ => {}
+        match socket.read() {
+            Ok(Message::Text(request)) => {
+                let answer = match live(&watcher, &request) {
+                    Some(answer) => answer,
+                    None => engine.request(&request),
+                };
+                socket.send(Message::text(answer))?;
+            }
+            Ok(Message::Close(_)) => return socket.flush(),
+            Ok(_) => {}
+            Err(Error::Io(e)) if is_pause(&e) => {}
+            Err(e) => return Err(e),
+        }
+        // A page that takes nothing for too long is dropped; the runs never wait for one.
+        for event in watcher.news() {
+            socket.send(Message::text(event.to_string()))?;
         }
     }
+}
+
+/// Whether a read ended because nothing came.
+fn is_pause(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// The answer to a request about a run of training; `None` for one to the engine.
+fn live(watcher: &Watcher, request: &str) -> Option<String> {
+    let request: Value = serde_json::from_str(request).ok()?;
+    let call = request["call"].as_str().filter(|call| call.starts_with("live."))?;
+    let id = &request["id"];
+    let answer = match watcher.answer(call, &request["args"]) {
+        Ok(ok) => json!({"id": id, "ok": ok}),
+        Err(why) => json!({"id": id, "error": {"message": why, "line": null, "column": null}}),
+    };
+    Some(answer.to_string())
 }
 
 /// Whether a message is the token. The time that this takes does not tell how much of it is right.

@@ -16,7 +16,7 @@ fn start() -> (SocketAddr, String) {
 /// The same, which waits this long for the head of a request.
 fn start_with(patience: Duration) -> (SocketAddr, String) {
     let text = "x = leaf(3.0)\ny = x * x".to_string();
-    let given = vec![Given { title: "square".into(), text, seed: 1 }];
+    let given = vec![Given { title: "square".into(), text, ..Given::default() }];
     let studio = Studio::with_patience(0, given, patience).unwrap();
     let url = studio.url();
     let address = studio.shared.address;
@@ -74,10 +74,66 @@ fn a_page_talks_with_its_engine() {
     socket.send(Message::text(json!({ "token": token }).to_string())).unwrap();
     let hello: Value = serde_json::from_str(&socket.read().unwrap().into_text().unwrap()).unwrap();
     assert_eq!((&hello["event"], &hello["given"][0]["title"]), (&json!("hello"), &json!("square")));
-    let request = json!({"id": 3, "call": "eval", "args": {"given": 0, "want": ["x.grad"]}});
+    let opened = ask_engine(&mut socket, "open", json!({"given": 0}));
+    let session = opened["ok"]["session"].clone();
+    let film = ask_engine(&mut socket, "backward", json!({"session": session}));
+    let steps = film["ok"]["steps"].as_array().unwrap();
+    assert_eq!(steps.last().unwrap()["incoming"]["data"], json!([6.0]));
+}
+
+fn ask_engine(socket: &mut WebSocket<TcpStream>, call: &str, args: Value) -> Value {
+    let request = json!({"id": 3, "call": call, "args": args});
     socket.send(Message::text(request.to_string())).unwrap();
-    let answer: Value = serde_json::from_str(&socket.read().unwrap().into_text().unwrap()).unwrap();
-    assert_eq!(answer["ok"]["values"]["x.grad"]["data"], json!([6.0]));
+    loop {
+        let text = socket.read().unwrap().into_text().unwrap();
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        if answer.get("event").is_none() {
+            return answer;
+        }
+    }
+}
+
+fn admitted(address: SocketAddr, token: &str) -> WebSocket<TcpStream> {
+    let mut socket = connect(address);
+    socket.send(Message::text(json!({ "token": token }).to_string())).unwrap();
+    socket.read().unwrap();
+    socket
+}
+
+/// Programs, expressions and backward passes that a page sends are for the engine in the page.
+#[test]
+fn typed_code_is_refused() {
+    let (address, token) = start();
+    let mut socket = admitted(address, &token);
+    for (call, args) in [
+        ("open", json!({"source": "x = leaf(2.0)"})),
+        ("open", json!({"given": 0, "source": "x = leaf(2.0)"})),
+        ("open", json!({"example": "neuron"})),
+        ("eval", json!({"given": 0, "want": ["x"]})),
+        ("compare", json!({"given": 0, "backward": "dx = 6"})),
+        ("judge", json!({"reference": "x = 1", "attempt": "x = 1", "want": ["x"]})),
+        ("gradcheck", json!({"given": 0})),
+        ("gradcheck", json!({"source": "x = leaf(2.0)"})),
+        ("train.start", json!({"source": "loss = leaf(2.0)"})),
+        ("train.start", json!({"given": 0})),
+        ("train.step", json!({"run": 0})),
+        ("train.predict", json!({"run": 0, "want": "x"})),
+        ("algebra", json!({"source": "x = leaf(2.0)"})),
+        ("algebra", json!({"name": "softmax"})),
+        ("program", json!({"source": "x = leaf(2.0)"})),
+        ("hints", json!({"source": "x = leaf(2.0)"})),
+        ("plant", json!({"source": "x = leaf(2.0)"})),
+        ("tensor", json!({"session": 0, "node": 0, "want": "x"})),
+        ("open", json!({"given": "x = leaf(2.0)"})),
+        ("open", json!({"given": ["x = leaf(2.0)"]})),
+    ] {
+        let answer = ask_engine(&mut socket, call, args.clone());
+        let why = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(why.contains("is run in the page"), "{call} {args}: {answer}");
+    }
+    // The user's own program is answered for all the same.
+    assert!(ask_engine(&mut socket, "open", json!({"given": 0})).get("ok").is_some());
+    assert!(ask_engine(&mut socket, "program", json!({"given": 0})).get("ok").is_some());
 }
 
 #[test]
@@ -92,6 +148,17 @@ fn the_page_comes_with_a_strict_policy() {
     );
     assert!(head.contains("nosniff") && !head.contains("Access-Control"), "{head}");
     assert!(!answer.contains(&token));
+    // Refusals have one, too; nothing allows inline styles or scripts.
+    let host = address.to_string();
+    for (path, host) in [("/", host.as_str()), ("/none", &host), ("/", "evil.example")] {
+        let (_, answer) = get(address, path, host, "");
+        let head = answer.split("\r\n\r\n").next().unwrap();
+        let policy = head.lines().find(|line| line.starts_with("Content-Security-Policy: "));
+        let policy = policy.unwrap_or_else(|| panic!("{path} {host}: {head}"));
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("'unsafe-inline'") && !policy.contains("'unsafe-eval'"));
+        assert!(head.contains("nosniff") && head.contains("no-store"), "{head}");
+    }
 }
 
 #[test]
@@ -180,6 +247,33 @@ fn other_requests_are_refused() {
     // A head without end: 16 kB and a little, so that the refusal is read before the rest is sent.
     let long = format!("GET / HTTP/1.1\r\nHost: {address}\r\nX: {}", "x".repeat(16 << 10));
     assert_eq!(ask(address, &long).0, 431);
+}
+
+/// A page that takes nothing is dropped, and a training that it watches never waits for it.
+#[test]
+fn a_slow_reader_is_dropped() {
+    let studio = Studio::with_patience(0, Vec::new(), Duration::from_millis(300)).unwrap();
+    let (address, hub) = (studio.shared.address, studio.hub().clone());
+    let token = studio.url().split_once("#token=").unwrap().1.to_string();
+    std::thread::spawn(move || studio.serve());
+    let run = hub.begin("model");
+    let _deaf = admitted(address, &token);
+    let start = Instant::now();
+    while !run.is_watched() {
+        assert!(start.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (mut slowest, mut step) = (Duration::ZERO, 0);
+    while run.is_watched() && start.elapsed() < Duration::from_secs(30) {
+        step += 1;
+        let began = Instant::now();
+        run.text(step, "sample", &"x".repeat(20_000));
+        run.step(step, 1.0, 0.1, None);
+        slowest = slowest.max(began.elapsed());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!run.is_watched(), "{:?}", start.elapsed());
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
 }
 
 #[test]

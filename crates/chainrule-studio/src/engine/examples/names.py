@@ -1,5 +1,5 @@
-# The names model in small steps: its loss on one batch of 32.
-C, W1, b1, W2, b2, bngain, bnbias = names_parameters()
+# The names model in small steps: the loss of the first step of `train names`.
+C, W1, b1, W2, b2, bngain, bnbias = names_parameters(200)
 X, Y = names_batch(32)
 n = 32
 # A vector for each letter of the context, side by side, and the hidden layer.

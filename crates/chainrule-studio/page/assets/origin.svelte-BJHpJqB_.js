@@ -1,8 +1,0 @@
-import{J as e,R as t,Y as n,a as r,i,q as a}from"./index-CT8w7xZf.js";var o=class{#e=n(a([]));get examples(){return t(this.#e)}set examples(t){e(this.#e,t,!0)}#t=n(a([]));get functions(){return t(this.#t)}set functions(t){e(this.#t,t,!0)}#n=n(a([]));get mistakes(){return t(this.#n)}set mistakes(t){e(this.#n,t,!0)}#r=n(``);get choice(){return t(this.#r)}set choice(t){e(this.#r,t,!0)}#i=n(a(localStorage.getItem(`chainrule-own`)??s));get own(){return t(this.#i)}set own(t){e(this.#i,t,!0)}#a=n(null);get seed(){return t(this.#a)}set seed(t){e(this.#a,t,!0)}#o=-1;async load(){if(this.#o===r.session||r.session===0)return;this.#o=r.session;let e=await r.call(`examples`);if(this.examples=e.examples,this.functions=e.functions,this.mistakes=e.mistakes,this.choice!==``)return;let t=i.query.example;this.choice=t!==void 0&&e.examples.some(e=>e.name===t)?t:r.given.length>0?`given 0`:r.remote?`names`:`neuron`}get origin(){if(this.choice===``)return null;let e=this.seed===null?{}:{seed:this.seed};return this.choice===`own`?{source:this.own,...e}:this.choice.startsWith(`given `)?{given:Number(this.choice.slice(6))}:{example:this.choice,...e}}keepOwn(e){this.own=e,localStorage.setItem(`chainrule-own`,e)}},s=`# Any computation; leaf(..) makes a parameter.
-x = randn(8, 3)
-y = randint(0, 4, [8])
-W = leaf(randn(3, 4) * 0.5)
-b = leaf(zeros(4))
-logits = x @ W + b
-loss = cross_entropy(logits, y)
-`,c=new o;export{c as t};
