@@ -56,10 +56,16 @@ class Differs(Exception):
     """Something else than PyTorch's came out."""
 
 
+def numbers(x: Any) -> Any:
+    """A tensor of either library as an array; NumPy has no bfloat16."""
+    x = x.float() if str(x.dtype).endswith("bfloat16") else x
+    return x.numpy(force=True) if isinstance(x, torch.Tensor) else x.numpy()
+
+
 def ours_of(x: Any, leaves: list[Any]) -> Any:
     """An argument of PyTorch as ours; tensors that need a gradient are added to the leaves."""
     if isinstance(x, torch.Tensor):
-        t = cr.tensor(x.detach().contiguous().numpy(), dtype=getattr(cr, str(x.dtype)[6:]))
+        t = cr.tensor(numbers(x.detach().contiguous()), dtype=getattr(cr, str(x.dtype)[6:]))
         if x.requires_grad:
             t.requires_grad_()
             leaves.append((x, t))
@@ -139,7 +145,7 @@ def compare(what: str, theirs: Any, ours: Any, tolerance: tuple[float, float], o
         raise Differs(f"{what}: {theirs.dtype} in PyTorch, {ours.dtype} here")
     if only_form:
         return
-    a, b = theirs.detach().resolve_conj().clone().numpy(force=True), ours.detach().numpy()
+    a, b = numbers(theirs.detach().resolve_conj().clone()), numbers(ours.detach())
     relative, absolute = max(tolerance, DTYPES.get(theirs.dtype, tolerance))
     size = float(np.max(np.abs(a), where=np.isfinite(a), initial=1.0)) if a.dtype.kind == "f" else 1.0
     if not np.allclose(a, b, relative, absolute * size, equal_nan=True):
@@ -154,7 +160,7 @@ def compare_gradients(outs: Any, leaves: list[Any], tolerance: tuple[float, floa
     cotangents = [torch.randn_like(t) for t, _ in pairs]
     theirs_in, ours_in = [t for t, _ in leaves], [o for _, o in leaves]
     wanted = torch.autograd.grad([t for t, _ in pairs], theirs_in, cotangents, allow_unused=True)
-    live = [(o, cr.tensor(c.numpy(), dtype=o.dtype)) for c, (_, o) in zip(cotangents, pairs) if o.requires_grad]
+    live = [(o, cr.tensor(numbers(c), dtype=o.dtype)) for c, (_, o) in zip(cotangents, pairs) if o.requires_grad]
     given = cr.autograd.grad([o for o, _ in live], ours_in, [c for _, c in live], allow_unused=True) if live else [None] * len(ours_in)
     for i, (t, o) in enumerate(zip(wanted, given)):
         # A gradient that is not there and one of zeros say the same.

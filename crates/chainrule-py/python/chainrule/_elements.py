@@ -175,8 +175,18 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
 
 
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """The next number that the dtype has towards another. Without a gradient."""
-    return _c.tensor(np.asarray(np.nextafter(input.detach().numpy(), other.detach().numpy())))
+    """The next number that the dtype has towards another. Its slope is 1 in the first, and 0 where
+    both are equal.
+    """
+    value = _c.tensor(np.asarray(np.nextafter(input.detach().numpy(), other.detach().numpy())))
+    if not (input.requires_grad or other.requires_grad):
+        return value
+
+    def reverse(g: Tensor, *_: Tensor) -> list[Any]:
+        return [g * (input.detach() != other.detach())._to_dtype(g.dtype), g * 0.0]
+
+    made: Tensor = _c._apply_custom("nextafter", lambda *_: value, reverse, _c._broadcast_tensors([input, other]))
+    return made
 
 
 def rsub(input: Tensor, other: TensorLike, *, alpha: float = 1) -> Tensor:

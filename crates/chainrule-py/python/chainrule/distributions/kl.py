@@ -11,7 +11,9 @@ from .._chainrule import Tensor
 from ..nn import functional as F
 from .bernoulli import Bernoulli
 from .categorical import Categorical, OneHotCategorical
+from .counts import Poisson
 from .distribution import Distribution
+from .gamma import Beta, Dirichlet, Gamma, digamma, lgamma
 from .independent import Independent
 from .normal import LogNormal, MultivariateNormal, Normal
 from .uniform import Exponential, Laplace, Uniform
@@ -93,6 +95,30 @@ def _exponential(p: Exponential, q: Exponential) -> Tensor:
 def _laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio, apart = p.scale / q.scale, (p.loc - q.loc).abs()
     return -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> Tensor:
+    a, b = p.concentration, q.concentration
+    return b * (p.rate / q.rate).log() + lgamma(b) - lgamma(a) + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    whole = a.sum(-1)
+    sizes = lgamma(whole) - lgamma(b.sum(-1)) - (lgamma(a) - lgamma(b)).sum(-1)
+    return sizes + ((a - b) * (digamma(a) - digamma(whole).unsqueeze(-1))).sum(-1)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Tensor:
+    return kl_divergence(p._dirichlet, q._dirichlet)
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Poisson, q: Poisson) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

@@ -312,6 +312,10 @@ def _fractional(axes: int, input: Tensor, kernel: Sizes, output_size: Any, ratio
         sizes = _each(output_size, axes)
     if any(m + size - 1 > n for n, m, size in zip(have, sizes, k)):
         raise ValueError(f"{op}: shape {tuple(input.shape)}: {tuple(sizes)} windows of {tuple(k)} do not fit")
+    if not x.shape[0] and x.shape[1]:
+        # The sum has no elements either, and a gradient that is empty.
+        none = x.sum(tuple(range(2, axes + 2)), keepdim=True).expand(0, x.shape[1], *sizes)
+        return (none, _c._full((0, x.shape[1], *sizes), 0, "int64")) if indices else none
     if not x.shape[0] * x.shape[1]:
         raise ValueError(f"{op}: shape {tuple(input.shape)}: no axis may be empty")
     samples = _m.rand(x.shape[0], x.shape[1], axes, dtype=x.dtype) if samples is None else samples

@@ -7,9 +7,9 @@ from .optimizer import LIVE as LIVE
 from .optimizer import Optimizer
 from .optimizer import forget_gradient as forget_gradient
 
-from . import lr_scheduler, optimizer  # isort: skip
+from . import lr_scheduler, optimizer, swa_utils  # isort: skip
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop",
-    "Rprop", "lr_scheduler", "optimizer",
+    "Rprop", "lr_scheduler", "optimizer", "swa_utils",
 ]
