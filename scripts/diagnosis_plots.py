@@ -1,13 +1,17 @@
 """Pictures and figures of the page on diagnosis: trainings with one planted cause each.
 
-    python scripts/diagnosis_plots.py [FOLDER]
+    python scripts/diagnosis_plots.py [FOLDER [REPORTS]]
 
 Runs `cr.diagnose` on each, checks that the first cause is the planted one, and writes into the folder (docs/src/images) the
 loss as it is beside the loss with the edits, as `cause-KIND.svg`. Prints a line of figures for each.
+
+With REPORTS, a file of last lines of `chainrule diagnose PROGRAM.json --json`, the pictures are those of described programs
+(`PROGRAMS` below, of crates/chainrule-diagnose/programs), and nothing else is run.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -74,6 +78,17 @@ PLANTED: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
 }
 
 
+# Causes that a described program shows better.
+PROGRAMS = {
+    "init_scale": "wave-huge-init",
+    "lr_decay": "rings-decay",
+    "lr_sign": "rings-uphill",
+    "optimizer": "wave-betas",
+    "regularisation": "bits-l2",
+    "epochs_few": "bars-once",
+}
+
+
 def smooth(losses: list[float]) -> list[float]:
     """Means of at most 120 parts."""
     parts = np.array_split(np.asarray(losses), min(120, len(losses)))
@@ -100,8 +115,27 @@ def drawn(curves: list[tuple[str, list[float], str]], title: str) -> str:
     return "\n".join([*out, "</svg>\n"])
 
 
+def of_programs(folder: Path, reports: Path) -> None:
+    """The pictures of described programs, from their reports."""
+    known = {r["id"]: r for r in map(json.loads, reports.read_text(encoding="utf-8").splitlines())}
+    for kind, name in PROGRAMS.items():
+        report = known[name]
+        first = report["causes"][0]
+        print(f"{kind}: {name}: skill {report['skill']:.2f}, after {report['after']:.2f}; {first['kind']}: {first['evidence']}")
+        if first["kind"] != kind:
+            raise SystemExit(f"{name}: the report names {first['kind']} first, not {kind}")
+        chosen = report["curves"][:2]
+        lines = [(c["text"] or "as it is", c["losses"], "#1f77b4" if c["changes"] else "#d62728") for c in chosen]
+        losses = [[np.nan if v is None else v for v in c[1]] for c in lines]
+        lines = [(c[0], v, c[2]) for c, v in zip(lines, losses, strict=True)]
+        (folder / f"cause-{kind}.svg").write_text(drawn(lines, f"loss by step: {kind}"), encoding="utf-8")
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/src/images")
+    if len(sys.argv) > 2:
+        of_programs(folder, Path(sys.argv[2]))
+        return
     for kind, (make, data, loss, optimizer, more) in PLANTED.items():
         report = cr.diagnose(make, data, loss, optimizer, seconds=300, **more)
         first = report.causes[0] if report.causes else None

@@ -31,9 +31,11 @@ words! {
         LrHigh = "lr_high",
         /// The rate is too low.
         LrLow = "lr_low",
+        /// The rate decays to nothing before the end.
+        LrDecay = "lr_decay",
         /// Gradients are shortened too much.
         Clipping = "clipping",
-        /// Another optimizer is needed.
+        /// Another optimizer is needed, or its momentum, decay rates or state are wrong.
         Optimizer = "optimizer",
         /// The training is too short.
         EpochsFew = "epochs_few",
@@ -55,6 +57,10 @@ words! {
         Unbalanced = "unbalanced",
         /// Dropout or decay holds the model down.
         Regularisation = "regularisation",
+        /// The rows trained on are learned by heart.
+        Overfitting = "overfitting",
+        /// The loss fell and then stayed, well above what can be reached.
+        Plateau = "plateau",
         /// Layers are too narrow.
         Capacity = "capacity",
         /// Layers are in the wrong order.
@@ -83,6 +89,7 @@ impl Cause {
             Cause::InitConstant => "the weights of a layer begin equal",
             Cause::LrHigh => "the learning rate is too high",
             Cause::LrLow => "the learning rate is too low",
+            Cause::LrDecay => "the learning rate decays to nothing before the end",
             Cause::Clipping => "clipping shortens nearly every gradient",
             Cause::Optimizer => "the optimizer does not get there",
             Cause::EpochsFew => "the training is too short",
@@ -95,8 +102,48 @@ impl Cause {
             Cause::Validation => "the rows of the validation are among those trained on",
             Cause::Unbalanced => "the classes are unbalanced",
             Cause::Regularisation => "dropout or weight decay holds the model down",
+            Cause::Overfitting => "the model learns its rows by heart",
+            Cause::Plateau => "the loss stopped falling early and stayed",
             Cause::Capacity => "a layer is too narrow",
             Cause::Architecture => "the layers are in the wrong order",
+        }
+    }
+
+    /// End of a training that has this cause and goes on as it is.
+    pub fn in_the_end(self) -> &'static str {
+        match self {
+            Cause::OutputActivation => {
+                "answers stay within what the last layer can give, and the loss stops there"
+            }
+            Cause::Loss => "the loss leads to other answers than the right ones",
+            Cause::OutputUnits => "some targets have no answer of their own, whatever is learned",
+            Cause::LossBroadcast => "every answer becomes the mean of all targets",
+            Cause::Axis => "answers depend on the other rows of their batch",
+            Cause::LossReduction => "steps overshoot, and other batch sizes need other rates",
+            Cause::LossNumerics => "a logarithm of 0 makes the loss and all weights NaN",
+            Cause::LrSign => "the loss grows without end",
+            Cause::HiddenActivation => "the layers before learn next to nothing",
+            Cause::InitScale => "layers pass a signal that is too small or too large to learn from",
+            Cause::InitConstant => "the units of the layer stay equal, as if there were one",
+            Cause::LrHigh => "steps overshoot: the loss jumps about, grows, or units die",
+            Cause::LrLow => "the run ends long before the weights are where they should be",
+            Cause::LrDecay => "the weights stop where the rate has become nothing",
+            Cause::Clipping => "steps keep one length, whatever the gradient is",
+            Cause::Optimizer => "the steps do not lead down in the time that there is",
+            Cause::EpochsFew => "the run ends while the loss still falls",
+            Cause::BatchSize => "steps are too few, or too noisy",
+            Cause::InputScale => "large columns drown the others, or saturate the first layer",
+            Cause::TargetScale => "the run is spent on reaching the size of the targets",
+            Cause::Labels => "labels can only be learned by heart, and new rows are guessed",
+            Cause::Data => "no better answer than a constant can be learned from these rows",
+            Cause::DataOrder => "the last class that was seen wins",
+            Cause::Validation => "the measure is better than the model",
+            Cause::Unbalanced => "the most frequent class is always the answer",
+            Cause::Regularisation => "the model is kept from fitting even the rows trained on",
+            Cause::Overfitting => "new rows are answered worse the longer it trains",
+            Cause::Plateau => "more of the same steps change nothing",
+            Cause::Capacity => "the model cannot express the answer",
+            Cause::Architecture => "the answers are spoilt whatever the weights are",
         }
     }
 

@@ -42,6 +42,10 @@ pub enum Change {
     Batch32,
     /// Rows shuffled in each pass.
     Shuffle,
+    /// A rate that does not decay.
+    NoDecay,
+    /// The optimizer's usual momentum and decay rates.
+    UsualMoments,
     /// The usual optimizer, Adam with 0.001.
     Adam,
     /// The same with 0.01.
@@ -58,6 +62,10 @@ pub enum Change {
     Up100,
     /// More passes.
     Longer,
+    /// A quarter of the passes.
+    Shorter,
+    /// Squared weights enter the loss.
+    WeightDecay,
     /// Gradients as long as they are.
     NoClip,
     /// The targets in another order, as a control: what a model learns of them it memorises.
@@ -78,6 +86,8 @@ impl Named for Change {
         ("wider", Change::Wider),
         ("batch_32", Change::Batch32),
         ("shuffle", Change::Shuffle),
+        ("no_decay", Change::NoDecay),
+        ("usual_moments", Change::UsualMoments),
         ("adam", Change::Adam),
         ("adam_fast", Change::AdamFast),
         ("usual_rate", Change::UsualRate),
@@ -86,6 +96,8 @@ impl Named for Change {
         ("up_10", Change::Up10),
         ("up_100", Change::Up100),
         ("longer", Change::Longer),
+        ("shorter", Change::Shorter),
+        ("weight_decay", Change::WeightDecay),
         ("no_clip", Change::NoClip),
         ("shuffled_targets", Change::ShuffledTargets),
     ];
@@ -119,6 +131,8 @@ impl Change {
             Change::Wider => "wider hidden layers",
             Change::Batch32 => "batches of 32",
             Change::Shuffle => "shuffled rows",
+            Change::NoDecay => "a rate that does not decay",
+            Change::UsualMoments => "the usual momentum and decay rates",
             Change::Adam => "Adam with a rate of 0.001",
             Change::AdamFast => "Adam with a rate of 0.01",
             Change::UsualRate => "the usual rate, downhill",
@@ -127,6 +141,8 @@ impl Change {
             Change::Up10 => "ten times the rate",
             Change::Up100 => "a hundred times the rate",
             Change::Longer => "more epochs",
+            Change::Shorter => "a quarter of the epochs",
+            Change::WeightDecay => "weight decay",
             Change::NoClip => "no clipping",
             Change::ShuffledTargets => "shuffled targets",
         }
@@ -170,6 +186,11 @@ impl Change {
             },
             Change::Shuffle if program.shuffle => Vec::new(),
             Change::Shuffle => vec![edit("shuffle", true)],
+            Change::NoDecay if program.optimizer.decay != 0.0 => {
+                vec![edit("optimizer/decay", 0.0)]
+            }
+            Change::NoDecay => Vec::new(),
+            Change::UsualMoments => usual_moments(program),
             Change::Adam => adam(program, 0.001),
             Change::AdamFast => adam(program, 0.01),
             Change::UsualRate => {
@@ -181,6 +202,11 @@ impl Change {
             Change::Up10 => rate(program, 10.0),
             Change::Up100 => rate(program, 100.0),
             Change::Longer => longer(program, rows),
+            Change::Shorter if program.epochs > 1 => {
+                vec![edit("epochs", program.epochs.div_ceil(4))]
+            }
+            Change::Shorter => Vec::new(),
+            Change::WeightDecay => weight_decay(program),
             // A description does not clip, and its own data are the control.
             Change::NoClip | Change::ShuffledTargets => Vec::new(),
         };
@@ -225,6 +251,38 @@ fn adam(program: &Program, lr: f64) -> Vec<Value> {
         "optimizer",
         json!({"name": "adam", "lr": lr, "beta1": 0.9, "beta2": 0.999, "eps": 1e-7}),
     )]
+}
+
+/// The shares that the optimizer keeps of its state, where they are not usual ones.
+fn usual_moments(program: &Program) -> Vec<Value> {
+    let now = &program.optimizer;
+    let mut out = Vec::new();
+    let mut put = |name: &str, now: f64, least: f64, most: f64, usual: f64| {
+        if !(least..=most).contains(&now) {
+            out.push(edit(format!("optimizer/{name}"), usual));
+        }
+    };
+    match now.rule {
+        KerasRule::Sgd => put("momentum", now.momentum, 0.0, 0.98, 0.9),
+        KerasRule::RmsProp => {
+            put("momentum", now.momentum, 0.0, 0.98, 0.0);
+            put("rho", now.beta2, 0.5, 0.9999, 0.9);
+        }
+        _ => {
+            put("beta1", now.beta1, 0.0, 0.98, 0.9);
+            put("beta2", now.beta2, 0.9, 0.99999, 0.999);
+        }
+    }
+    if now.rule != KerasRule::Sgd {
+        put("eps", now.eps, 0.0, 1e-3, 1e-7);
+    }
+    out
+}
+
+fn weight_decay(program: &Program) -> Vec<Value> {
+    let layers = program.layers.iter().enumerate();
+    let free = layers.filter(|(_, l)| l.has_weights() && l.l2() == 0.0);
+    free.map(|(i, _)| edit(format!("layers/{i}/l2"), 0.003)).collect()
 }
 
 fn longer(program: &Program, rows: usize) -> Vec<Value> {

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use crate::cause::Cause;
 use crate::change::Change;
+use crate::curves::{self, Curve};
 use crate::data::{Prepared, prepare};
 use crate::description::edit;
 use crate::detect::{self, Seen, Suspicion};
 use crate::error::Result;
 use crate::lab::Bench;
+use crate::reason::{Losses, Reason, short};
 use crate::run::Outcome;
 use crate::search::{Found, Search};
 use crate::watch::Watch;
@@ -20,27 +22,12 @@ use crate::watch::Watch;
 const GAIN: f64 = 0.12;
 /// The same for a program that does something, where the changes are of length and size alone.
 const SOFT_GAIN: f64 = 0.25;
-
-/// A cause, with its proof.
-#[derive(Clone, Debug)]
-pub struct Reason {
-    /// The cause.
-    pub cause: Cause,
-    /// The place in the description, as a path.
-    pub place: String,
-    /// The step since when; 0 for the description itself.
-    pub since: usize,
-    /// From 0 to 1.
-    pub confidence: f64,
-    /// Observation, and result of the experiment.
-    pub evidence: String,
-    /// The edits of the description that mend it.
-    pub edit: Vec<Value>,
-    /// Skill with the other changes but not this one.
-    pub before: f64,
-    /// Skill with it.
-    pub after: f64,
-}
+/// A skill from which on a program without a plain mistake works, and could only be better.
+const WORKS: f64 = 0.5;
+/// The gain from which on that is told all the same.
+const LARGE_GAIN: f64 = 0.4;
+/// A skill below which nothing is repaired: 0 is a constant answer.
+const LEAST_SKILL: f64 = 0.1;
 
 /// Result of a diagnosis.
 #[derive(Clone, Debug)]
@@ -59,6 +46,8 @@ pub struct Report {
     pub after: f64,
     /// Other sets of changes that do as well.
     pub alternatives: Vec<String>,
+    /// The run as it is, with the edits, with all of them but one, and with what does as well.
+    pub curves: Vec<Curve>,
     /// Training runs.
     pub runs: usize,
     /// Seconds that it took.
@@ -115,26 +104,39 @@ pub fn diagnose(bench: &Bench) -> Result<Report> {
             since: 0,
             confidence: 0.95,
             evidence: text,
+            numbers: Vec::new(),
+            end: "every answer and every weight becomes NaN".to_string(),
             edit: Vec::new(),
             before: found.base,
             after: found.after,
         });
     }
-    causes.extend(of_data(bench, &whole, own.as_ref(), &run, &findings, &found, causes.is_empty()));
+    let data = of_data(bench, &whole, own.as_ref(), &run, &findings, &found, causes.is_empty());
+    if causes.is_empty() && !data.is_empty() && found.base < LEAST_SKILL {
+        causes.extend(plain_mistakes(bench, &findings, &found));
+    }
+    causes.extend(data);
     // A program at chance is not called healthy because time ran out.
     let unknown = !found.repaired && found.base < 0.3;
     if causes.is_empty() && (unknown || found.base < 0.5 * found.goal()) {
-        causes.extend(unproved(&findings, &found));
+        causes.extend(plain_mistakes(bench, &findings, &found));
+        let mut rest = unproved(&findings, &found);
+        rest.retain(|reason| !causes.iter().any(|said| said.cause == reason.cause));
+        causes.extend(rest);
     }
     let alternatives = if causes.is_empty() { Vec::new() } else { found.as_good() };
+    let losses = Losses { course: &run.losses, constant: base };
+    causes.iter_mut().for_each(|cause| losses.tell(cause));
+    let shown = if causes.is_empty() { vec![Vec::new()] } else { found.shown() };
     Ok(Report {
         id: program.id.clone(),
-        learns: causes.is_empty() && !unknown,
+        learns: causes.is_empty() && !unknown && found.base >= LEAST_SKILL,
         causes,
         skill: found.base,
         best: found.ceiling.max(found.after),
         after: found.after,
         alternatives,
+        curves: bench.curves(&shown),
         runs: bench.runs(),
         seconds: start.elapsed().as_secs_f64(),
     })
@@ -214,6 +216,9 @@ fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
         Change::Wider => Cause::Capacity,
         Change::Batch32 => Cause::BatchSize,
         Change::Shuffle => Cause::DataOrder,
+        Change::NoDecay => Cause::LrDecay,
+        Change::UsualMoments => Cause::Optimizer,
+        Change::Shorter | Change::WeightDecay => Cause::Overfitting,
         Change::UsualRate => Cause::LrSign,
         Change::Down10 | Change::Down100 => Cause::LrHigh,
         Change::Up10 | Change::Up100 => Cause::LrLow,
@@ -256,8 +261,15 @@ pub(crate) fn proved(
                         | Change::NoRegularisation
                 )
         });
-    let least = if soft { SOFT_GAIN } else { GAIN };
-    if found.changes.is_empty() || gain < least {
+    let plain = findings.iter().any(|f| f.strength >= 0.9);
+    let least = match soft {
+        _ if found.base > WORKS && !plain => LARGE_GAIN,
+        true => SOFT_GAIN,
+        false => GAIN,
+    };
+    // What was far worse than a constant answer and is like one now has lost a mistake.
+    let at_nothing = found.after < LEAST_SKILL && gain < WORKS;
+    if found.changes.is_empty() || gain < least || at_nothing {
         return Vec::new();
     }
     let mut ranked: Vec<(f64, Change, Cause, f64)> = found
@@ -289,12 +301,16 @@ pub(crate) fn proved(
         let strength = finding.map_or(0.2, |f| f.strength);
         let reached = if found.repaired { 0.1 } else { 0.0 };
         let confidence = 0.45 + 0.25 * strength + reached + 0.2 * (gain / 0.5).min(1.0);
+        // It learns what it can, and only too much of it.
+        let most = if cause == Cause::Overfitting { 0.5 } else { 0.99 };
         out.push(Reason {
             cause,
             place: place_of(finding, &edit),
             since: finding.map_or(0, |f| f.since),
-            confidence: confidence.min(0.99),
+            confidence: confidence.min(most),
             evidence: format!("{seen_text}{proof}"),
+            numbers: finding.map_or_else(Vec::new, |f| f.numbers.clone()),
+            end: cause.in_the_end().to_string(),
             edit,
             before: without,
             after: found.after,
@@ -320,11 +336,35 @@ fn certain_beside(findings: &[Suspicion], said: &[Reason], found: &Found) -> Vec
             since: f.since,
             confidence: 0.4,
             evidence: format!("{}; the skill comes back without mending it", f.text),
+            numbers: f.numbers.clone(),
+            end: f.cause.in_the_end().to_string(),
             edit: Vec::new(),
             before: found.after,
             after: found.after,
         })
         .collect()
+}
+
+/// Mistakes that the description itself shows, with their edits, where the data let no change prove
+/// itself: they stand there whatever the data are.
+fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<Reason> {
+    let plain = findings.iter().filter(|f| f.strength >= 1.0 && OF_OUTPUT.contains(&f.cause));
+    let reason = |f: &Suspicion| {
+        let edit = f.remedies.iter().rev().find_map(|&r| Some(bench.edited(&[r])?.0));
+        Reason {
+            cause: f.cause,
+            place: f.place.clone(),
+            since: f.since,
+            confidence: 0.6,
+            evidence: format!("{}; no change could prove itself on these data", f.text),
+            numbers: f.numbers.clone(),
+            end: f.cause.in_the_end().to_string(),
+            edit: edit.unwrap_or_default(),
+            before: found.base,
+            after: found.after,
+        }
+    };
+    plain.take(1).map(reason).collect()
 }
 
 /// Causes in the data, which no change of the training mends.
@@ -338,12 +378,14 @@ fn of_data(
     alone: bool,
 ) -> Vec<Reason> {
     let program = bench.program();
-    let verdict = |cause, confidence, evidence: String| Reason {
+    let verdict = |cause: Cause, confidence, evidence: String| Reason {
         cause,
         place: "data".to_string(),
         since: 0,
         confidence,
         evidence,
+        numbers: Vec::new(),
+        end: cause.in_the_end().to_string(),
         edit: Vec::new(),
         before: found.base,
         after: found.after,
@@ -373,12 +415,15 @@ fn of_data(
                 "{:.0} % of the validation's rows are among those trained on",
                 100.0 * copies
             );
-            out.push(verdict(Cause::Validation, 0.6, text));
+            // The measure is wrong, and the training may be right.
+            out.push(verdict(Cause::Validation, 0.5, text));
         }
     }
     // Something was tried, and even that came to nothing.
     let tried = found.everything.is_finite();
-    let low = tried && found.ceiling.max(found.after) < 0.25 && whole.rows >= 100;
+    // A model that fits its rows learns something, if only a few extreme ones.
+    let fits = program.task.is_numbers() && run.fit > 0.3;
+    let low = tried && !fits && found.ceiling.max(found.after) < 0.25 && whole.rows >= 100;
     if low
         && out.is_empty()
         && let Some(says) = detect::information(whole, program.task).filter(|&i| i < 0.1)
@@ -387,8 +432,12 @@ fn of_data(
             "nearest neighbours and a ridge fit predict rows that were kept back no better than a constant ({says:.2}), and so does every model that was tried (at most {:.2})",
             found.ceiling.max(found.after)
         );
-        let cause = if program.task.is_numbers() { Cause::Data } else { Cause::Labels };
-        out.push(verdict(cause, 0.7, text));
+        // A few extreme numbers can hide what there is to learn; classes have none.
+        let (cause, confidence) = match program.task.is_numbers() {
+            true => (Cause::Data, 0.5),
+            false => (Cause::Labels, 0.7),
+        };
+        out.push(verdict(cause, confidence, text));
     }
     let unbalanced = findings.iter().find(|f| f.cause == Cause::Unbalanced);
     if let (Some(f), true) = (unbalanced, alone) {
@@ -418,54 +467,13 @@ pub(crate) fn unproved(findings: &[Suspicion], found: &Found) -> Vec<Reason> {
             since: f.since,
             confidence: 0.2 + 0.2 * f.strength,
             evidence: format!("{}; no change that was tried repaired the program", f.text),
+            numbers: f.numbers.clone(),
+            end: f.cause.in_the_end().to_string(),
             edit: Vec::new(),
             before: found.base,
             after: found.after,
         })
         .collect()
-}
-
-/// Two places, without a minus at zero.
-pub(crate) fn short(x: f64) -> f64 {
-    let short = (x * 1e4).round() / 1e4;
-    if short == 0.0 || !short.is_finite() { 0.0 } else { short }
-}
-
-impl Reason {
-    /// As people read it, with this number.
-    pub(crate) fn text(&self, number: usize) -> String {
-        let since = match self.since {
-            0 => "from the start".to_string(),
-            step => format!("since step {step}"),
-        };
-        let (kind, sure) = (self.cause.kind(), 100.0 * self.confidence);
-        let mut out =
-            vec![format!("\n{number}. {kind} ({sure:.0} % sure): {}.", self.cause.sentence())];
-        out.push(format!("   where: {}, {since}", self.place));
-        out.push(format!("   seen:  {}", self.evidence));
-        for e in &self.edit {
-            let value = match e["value"].as_str() {
-                Some(text) if text.contains('\n') => "text, see --json".to_string(),
-                _ => e["value"].to_string(),
-            };
-            let (op, path) = (e["op"].as_str().unwrap_or(""), e["path"].as_str().unwrap_or(""));
-            out.push(match (e.as_str(), op) {
-                (Some(words), _) => format!("   edit:  {words}"),
-                (None, "set") => format!("   edit:  {path} = {value}"),
-                _ => format!("   edit:  {op} {path} {value}"),
-            });
-        }
-        out.join("\n")
-    }
-
-    /// As the command prints it with `--json`.
-    pub fn json(&self) -> Value {
-        json!({
-            "kind": self.cause.kind(), "where": self.place, "since": self.since,
-            "confidence": short(self.confidence), "evidence": self.evidence, "edit": self.edit,
-            "skill_before": short(self.before), "skill_after": short(self.after),
-        })
-    }
 }
 
 impl Report {
@@ -475,8 +483,8 @@ impl Report {
             "id": self.id, "learns": self.learns,
             "causes": self.causes.iter().map(Reason::json).collect::<Vec<_>>(),
             "skill": short(self.skill), "best": short(self.best), "after": short(self.after),
-            "alternatives": self.alternatives, "runs": self.runs,
-            "seconds": (self.seconds * 1e3).round() / 1e3,
+            "alternatives": self.alternatives, "curves": curves::json(&self.curves),
+            "runs": self.runs, "seconds": (self.seconds * 1e3).round() / 1e3,
         })
     }
 
@@ -508,7 +516,14 @@ impl Report {
         if !self.alternatives.is_empty() {
             out.push(format!("\nJust as good: {}.", self.alternatives.join("; ")));
         }
+        out.push("\ncurves beside the original:".to_string());
+        out.extend(curves::lines(&self.curves));
         out.push(format!("\n{} runs in {:.1} s.", self.runs, self.seconds));
         out.join("\n")
+    }
+
+    /// The report as a page of its own, with the curves as pictures.
+    pub fn html(&self) -> String {
+        curves::html(&format!("Diagnosis of {}", self.id), &self.text(), &self.curves)
     }
 }

@@ -1,6 +1,6 @@
 //! The bench of experiments on one program: its data for several seeds, and runs with changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -8,11 +8,13 @@ use chainrule_core::rng::Generator;
 use serde_json::Value;
 
 use crate::change::{Change, TargetShape};
+use crate::curves::Curve;
 use crate::data::{Prepared, Table, Targets};
 use crate::description::{Program, apply};
 use crate::detect;
 use crate::error::Result;
 use crate::run::{self, Limits, Outcome, Rows};
+use crate::trial::Course;
 use crate::watch::Watch;
 
 /// Skills of a training run, as a search compares them.
@@ -25,7 +27,7 @@ pub struct Trial {
 }
 
 /// Largest lead of the skill on rows trained on over that on rows kept back; more is memory.
-const MEMORY: f64 = 0.1;
+pub(crate) const MEMORY: f64 = 0.1;
 
 impl Trial {
     /// The skill that counts: memorised rows do not.
@@ -71,6 +73,8 @@ pub struct Bench {
     deadline: Option<Instant>,
     shape: TargetShape,
     known: Mutex<Trials>,
+    /// The runs of the first seed.
+    courses: Mutex<BTreeMap<Vec<Change>, Course>>,
 }
 
 /// Result of the watched run.
@@ -90,7 +94,8 @@ impl Bench {
         deadline: Option<Instant>,
     ) -> Bench {
         let shape = target_shape(&program, &tables[0]);
-        Bench { program, tables, seed, deadline, shape, known: Mutex::default() }
+        let (known, courses) = (Mutex::default(), Mutex::default());
+        Bench { program, tables, seed, deadline, shape, known, courses }
     }
 
     /// The program as it is.
@@ -164,7 +169,7 @@ impl Bench {
         seed: usize,
     ) -> Result<(Prepared, Option<Prepared>, Option<Prepared>)> {
         let (all, own) = crate::data::both(program, self.table(seed))?;
-        if all.rows < ENOUGH {
+        if all.rows < ENOUGH || detect::is_complete(&all) {
             return Ok((all, None, own));
         }
         let order = Generator::manual_seed(11 + seed as u64).randperm(all.rows);
@@ -200,8 +205,24 @@ impl Bench {
         let run =
             run::train(&self.program, &rows, self.seed + seed as u64, limits, Some(&mut watch))?;
         let trial = Trial { fit: run.fit, held: run.held };
+        self.keep(&[], seed, &run);
         self.known().insert((Vec::new(), seed), Some(trial));
         Ok(Watched { train, own, run, watch })
+    }
+
+    /// Keeps the course of a run of the first seed for the report.
+    fn keep(&self, changes: &[Change], seed: usize, run: &Outcome) {
+        if seed == 0 {
+            let (losses, fit, held) = (run.losses.clone(), run.fit, run.held);
+            let mut all = self.courses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            all.insert(changes.to_vec(), Course { losses, fit, held });
+        }
+    }
+
+    /// The runs of the first seed with these sets of changes, as far as there are any.
+    pub(crate) fn curves(&self, sets: &[Vec<Change>]) -> Vec<Curve> {
+        let all = self.courses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        sets.iter().filter_map(|set| Some((set.clone(), all.get(set)?.clone()))).collect()
     }
 
     fn try_run(&self, changes: &[Change], seed: usize) -> Option<Trial> {
@@ -215,6 +236,7 @@ impl Bench {
         if run.late {
             return None;
         }
+        self.keep(changes, seed, &run);
         Some(Trial { fit: run.fit, held: run.held })
     }
 }

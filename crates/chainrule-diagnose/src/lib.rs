@@ -1,12 +1,14 @@
 //! Causes of a training that does not learn, proved by short runs.
 //!
-//! Users see [`prove`] and its types by way of `chainrule::diagnose`; the rest is public for the
-//! command alone and promises nothing.
+//! Users see [`prove`] and its types, and the checks of [`before`], by way of `chainrule::diagnose`;
+//! the rest is public for the command alone and promises nothing.
 
 #![forbid(unsafe_code)]
 
+mod before;
 mod cause;
 mod change;
+mod curves;
 #[doc(hidden)]
 pub mod data;
 #[doc(hidden)]
@@ -16,6 +18,7 @@ mod diagnosis;
 mod error;
 mod lab;
 mod model;
+mod reason;
 #[doc(hidden)]
 pub mod run;
 mod script;
@@ -23,16 +26,19 @@ mod search;
 mod trial;
 mod watch;
 
+pub use before::{before, mixes_examples, sees_the_future};
 pub use cause::Cause;
 pub use change::Change;
+#[doc(hidden)]
+pub use curves::Curve;
 pub use detect::Suspicion;
-pub use diagnosis::Reason;
 #[doc(hidden)]
 pub use diagnosis::{Report, diagnose};
 #[doc(hidden)]
 pub use error::Result;
 #[doc(hidden)]
 pub use lab::{Bench, Experiment, Trial};
+pub use reason::Reason;
 #[doc(hidden)]
 pub use script::script;
 #[doc(hidden)]

@@ -10,10 +10,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::change::Change::{self, *};
+use crate::curves::words;
 use crate::lab::Experiment;
 
 /// A gain below which two runs count as equal.
 const EVEN: f64 = 0.03;
+/// A skill below which a program does hardly better than a constant.
+const AT_CHANCE: f64 = 0.3;
+/// The gain that a change must bring where the ceiling is low.
+const WORTH: f64 = 0.12;
 /// A skill above every goal.
 const ENOUGH: f64 = 0.92;
 /// Sets of changes that are tried before the best of them is looked for; the same on all machines.
@@ -48,6 +53,8 @@ const OTHERS: &[Change] = &[
     Batch32,
     Shuffle,
     NoClip,
+    NoDecay,
+    UsualMoments,
 ];
 
 /// Result of a search.
@@ -79,8 +86,29 @@ impl Found {
 
     /// The alternatives in words, with their skill.
     pub(crate) fn as_good(&self) -> Vec<String> {
-        let words = |set: &[Change]| set.iter().map(|c| c.text()).collect::<Vec<_>>().join(" and ");
         self.alternatives.iter().map(|(s, v)| format!("{} ({v:.2})", words(s))).collect()
+    }
+
+    /// The sets of changes whose curves a report shows: none, the repair, the repair but for one,
+    /// and what does as well.
+    pub(crate) fn shown(&self) -> Vec<Vec<Change>> {
+        let sorted = |mut set: Vec<Change>| {
+            set.sort();
+            set
+        };
+        let mut out = vec![Vec::new()];
+        let mut add = |set: Vec<Change>| {
+            let set = sorted(set);
+            if !out.contains(&set) {
+                out.push(set);
+            }
+        };
+        add(self.changes.clone());
+        for &left_out in &self.changes {
+            add(self.changes.iter().copied().filter(|&c| c != left_out).collect());
+        }
+        self.alternatives.iter().for_each(|(set, _)| add(set.clone()));
+        out
     }
 }
 
@@ -107,7 +135,19 @@ fn median(mut x: Vec<f64>) -> f64 {
 pub(crate) fn clash(a: Change, b: Change) -> bool {
     let output = |c| matches!(c, OutputFit | OutputPair);
     let form = |c| matches!(c, LossForm | OutputPair);
-    a == b || (a.is_of_rate() && b.is_of_rate()) || (output(a) && output(b)) || (form(a) && form(b))
+    let whole = |c| matches!(c, Adam | AdamFast);
+    let part = |c| matches!(c, NoDecay | UsualMoments);
+    let length = |c| matches!(c, Longer | Shorter);
+    let decay = |c| matches!(c, NoRegularisation | WeightDecay);
+    if (whole(a) && part(b)) || (part(a) && whole(b)) {
+        return true;
+    }
+    a == b
+        || (length(a) && length(b))
+        || (decay(a) && decay(b))
+        || (a.is_of_rate() && b.is_of_rate())
+        || (output(a) && output(b))
+        || (form(a) && form(b))
 }
 
 impl<'a> Search<'a> {
@@ -198,7 +238,16 @@ impl<'a> Search<'a> {
                 _ => {}
             }
             if best.1 >= ENOUGH {
-                break;
+                return best;
+            }
+        }
+        // Wider layers cost steps where work is limited, and the usual rates are not right for all.
+        for left_out in [|c: Change| c == Wider, |c: Change| c.is_of_rate()] {
+            let set: Vec<Change> = best.0.iter().copied().filter(|c| !left_out(*c)).collect();
+            if set.len() < best.0.len()
+                && let Some(value) = self.value(&set).filter(|&v| v > best.1 + EVEN)
+            {
+                best = (set, value);
             }
         }
         best
@@ -229,6 +278,9 @@ impl<'a> Search<'a> {
         let goal = found.goal();
         if found.base >= goal {
             found.repaired = found.everything.is_finite();
+            if found.base < AT_CHANCE {
+                self.above_the_ceiling(&mut found, certain, suspects, fits, now);
+            }
             return found;
         }
         self.climb(suspects, goal, fits, &mut now);
@@ -243,6 +295,25 @@ impl<'a> Search<'a> {
         found
     }
 
+    /// Tries what is suspected of a program at chance although everything changed at once does no
+    /// better: one of the changes may be what keeps that down.
+    fn above_the_ceiling(
+        &self,
+        found: &mut Found,
+        certain: &[Change],
+        suspects: &[Change],
+        fits: &dyn Fn(&[Change]) -> bool,
+        mut now: (Vec<Change>, f64),
+    ) {
+        let least = found.base + WORTH;
+        self.climb(suspects, least, fits, &mut now);
+        if now.1 >= least {
+            found.ceiling = found.ceiling.max(now.1);
+            self.trim(certain, suspects, least, &mut now);
+            self.confirm(found, least, fits, now);
+        }
+    }
+
     /// Applies the changes that the description asks for, together.
     fn start(
         &self,
@@ -252,7 +323,8 @@ impl<'a> Search<'a> {
         now: &mut (Vec<Change>, f64),
     ) {
         let mut wanted: Vec<Change> = Vec::new();
-        for &change in certain {
+        // One that changes nothing here must not keep out another of its kind.
+        for &change in certain.iter().filter(|&&change| fits(&[change])) {
             if !wanted.iter().any(|&w| clash(w, change)) {
                 wanted.push(change);
             }
@@ -371,7 +443,7 @@ impl<'a> Search<'a> {
         let (mut set, one) = now;
         // If time runs out, the search's own runs have to do.
         let mut value = self.values(std::slice::from_ref(&set), seeds)[0].unwrap_or(one);
-        if value < goal - EVEN {
+        if value < goal {
             let more: Vec<Vec<Change>> = [Longer, Wider, Init, ScaleX, AdamFast, Adam]
                 .iter()
                 .filter(|c| !set.iter().any(|&s| clash(s, **c)))

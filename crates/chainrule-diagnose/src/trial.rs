@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use crate::cause::Cause;
 use crate::change::Change::{self, *};
+use crate::curves::{self, Curve, words};
 use crate::detect::Suspicion;
-use crate::diagnosis::{Rate, Reason, proved, remedies, short, unproved};
+use crate::diagnosis::{Rate, proved, remedies, unproved};
 use crate::lab::{Experiment, Trial};
+use crate::reason::{Losses, Reason, short};
 use crate::search::{Search, clash};
 
 /// One run of a training.
@@ -91,6 +93,8 @@ pub struct Proof {
     pub after: f64,
     /// Other sets of changes that do as well.
     pub alternatives: Vec<String>,
+    /// The sets of changes whose curves the report shows.
+    shown: Vec<Vec<Change>>,
     /// The runs of the first seed that finished, by their changes.
     pub curves: BTreeMap<Vec<Change>, Course>,
     /// The changes of the proposed edits.
@@ -213,6 +217,8 @@ pub fn prove(training: &dyn Trainable, effort: Effort) -> Proof {
     if causes.is_empty() && (unknown || found.base < 0.5 * found.goal()) {
         causes.extend(unproved(&findings, &found));
     }
+    let losses = Losses { course: first.as_ref().map_or(&[][..], |c| &c.losses), constant: None };
+    causes.iter_mut().for_each(|cause| losses.tell(cause));
     let known = runs.known();
     let curves = known.iter().filter(|((_, seed), _)| *seed == 0);
     Proof {
@@ -221,6 +227,7 @@ pub fn prove(training: &dyn Trainable, effort: Effort) -> Proof {
         best: found.ceiling.max(found.after),
         after: found.after,
         alternatives: if causes.is_empty() { Vec::new() } else { found.as_good() },
+        shown: if causes.is_empty() { vec![Vec::new()] } else { found.shown() },
         curves: curves.filter_map(|((c, _), run)| Some((c.clone(), run.clone()?))).collect(),
         changes: if causes.is_empty() { Vec::new() } else { found.changes.clone() },
         runs: known.len(),
@@ -250,6 +257,8 @@ fn control(runs: &Runs<'_>, base: f64, best: f64, first: Option<&Course>) -> Opt
         since: 0,
         confidence: 0.7,
         evidence,
+        numbers: vec![("held", held), ("held_shuffled", control.held?)],
+        end: Cause::Labels.in_the_end().to_string(),
         edit: Vec::new(),
         before: base,
         after: best,
@@ -268,6 +277,7 @@ fn of_losses(losses: &[f32]) -> Vec<Suspicion> {
         place: "optimizer/lr".to_string(),
         since,
         text,
+        numbers: Vec::new(),
         remedies: remedies.to_vec(),
     };
     let mut out = Vec::new();
@@ -305,13 +315,19 @@ fn of_losses(losses: &[f32]) -> Vec<Suspicion> {
 }
 
 impl Proof {
-    /// The report as JSON: what `text` says, with the curves.
+    /// The report as JSON with the curves that `text` shows.
+    pub fn shown_json(&self) -> Value {
+        let mut all = self.json();
+        all["curves"] = curves::json(&self.shown_curves());
+        all
+    }
+
+    /// The report as JSON, with the curves of all runs.
     pub fn json(&self) -> Value {
-        let words = |set: &[Change]| set.iter().map(|c| c.kind()).collect::<Vec<_>>();
-        let texts = |set: &[Change]| set.iter().map(|c| c.text()).collect::<Vec<_>>().join(" and ");
+        let kinds = |set: &[Change]| set.iter().map(|c| c.kind()).collect::<Vec<_>>();
         let curve = |(set, course): (&Vec<Change>, &Course)| {
             json!({
-                "changes": words(set), "text": texts(set), "losses": course.losses,
+                "changes": kinds(set), "text": words(set), "losses": course.losses,
                 "fit": short(course.fit), "held": course.held.map(short),
             })
         };
@@ -319,9 +335,19 @@ impl Proof {
             "learns": self.learns, "skill": short(self.skill), "best": short(self.best),
             "after": short(self.after), "late": self.late, "runs": self.runs,
             "causes": self.causes.iter().map(Reason::json).collect::<Vec<_>>(),
-            "alternatives": self.alternatives, "changes": words(&self.changes),
+            "alternatives": self.alternatives, "changes": kinds(&self.changes),
             "curves": self.curves.iter().map(curve).collect::<Vec<_>>(),
         })
+    }
+
+    fn shown_curves(&self) -> Vec<Curve> {
+        let curve = |set: &Vec<Change>| Some((set.clone(), self.curves.get(set)?.clone()));
+        self.shown.iter().filter_map(curve).collect()
+    }
+
+    /// The report as a page of its own, with the curves as pictures.
+    pub fn html(&self, title: &str) -> String {
+        curves::html(title, &self.text(), &self.shown_curves())
     }
 
     /// The report as people read it.
@@ -345,6 +371,8 @@ impl Proof {
         if !self.alternatives.is_empty() {
             out.push(format!("\nJust as good: {}.", self.alternatives.join("; ")));
         }
+        out.push("\ncurves beside the original:".to_string());
+        out.extend(curves::lines(&self.shown_curves()));
         out.push(format!("\n{runs} runs.{late}"));
         out.join("\n")
     }

@@ -88,7 +88,7 @@ fn suspicion((cause, strength, place, text, remedies): Told) -> PyResult<Suspici
     let cause = named
         .ok_or_else(|| PyValueError::new_err(format!("diagnose: there is no cause '{cause}'")))?;
     let remedies = remedies.iter().map(|w| change(w)).collect::<PyResult<_>>()?;
-    Ok(Suspicion { cause, strength, place, since: 0, text, remedies })
+    Ok(Suspicion { cause, strength, place, since: 0, text, numbers: Vec::new(), remedies })
 }
 
 /// The diagnosis as JSON and as text.

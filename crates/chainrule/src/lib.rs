@@ -56,7 +56,8 @@ pub use chainrule_check as check;
 #[cfg(feature = "diagnose")]
 pub mod diagnose {
     pub use chainrule_diagnose::{
-        Cause, Change, Course, Effort, Proof, Reason, Suspicion, Trainable, prove,
+        Cause, Change, Course, Effort, Proof, Reason, Suspicion, Trainable, before, mixes_examples,
+        prove, sees_the_future,
     };
 }
 #[cfg(feature = "formats")]

@@ -34,6 +34,35 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
     rate(seen, all);
     length(seen, all);
     units(seen, all);
+    ends(seen, all);
+}
+
+/// Rows learned by heart, and a loss that fell and then stayed.
+fn ends(seen: &Seen<'_>, all: &mut Findings) {
+    if let Some(held) = seen.run.held {
+        let (fit, lead) = (seen.run.fit, seen.run.fit - held);
+        if lead > 0.3 && held < 0.7 {
+            let text =
+                format!("skill {fit:.2} on the rows trained on, {held:.2} on rows kept back");
+            all.add(Cause::Overfitting, 0.5, "model", text, &[WeightDecay, Shorter])
+                .with(&[("fit", fit), ("held", held)]);
+        }
+    }
+    let losses: Vec<f64> = seen.run.losses.iter().map(|&l| f64::from(l)).collect();
+    let smooth = tenths(&losses);
+    if losses.len() < 50 || !losses.iter().all(|l| l.is_finite()) {
+        return;
+    }
+    let (first, end) = (losses[0].max(smooth[0]), smooth[9]);
+    let fell = (first - end) / first.abs().max(1e-12);
+    let half = smooth[4..].iter().copied().fold(f64::NEG_INFINITY, f64::max)
+        - smooth[4..].iter().copied().fold(f64::INFINITY, f64::min);
+    if fell > 0.05 && half < 0.03 * (first - end) && end > 0.2 * first {
+        let text =
+            format!("the loss falls from {first:.4} to {end:.4} and stays for half of the run");
+        all.since(Cause::Plateau, 0.5, "optimizer/lr", losses.len() * 4 / 10, text, &[Down10])
+            .with(&[("first_loss", first), ("last_tenth", end)]);
+    }
 }
 
 fn rate(seen: &Seen<'_>, all: &mut Findings) {
@@ -45,7 +74,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
     }
     if let Some(at) = losses.iter().position(|l| !l.is_finite()) {
         let text = format!("the loss is not finite since step {at}");
-        all.since(Cause::LrHigh, 0.8, place, at, text, &[Down10, Down100, Adam]);
+        all.since(Cause::LrHigh, 0.8, place, at, text, &[Down10, Down100, Adam])
+            .with(&[("step", at as f64)]);
         if all.has(Cause::LossNumerics) {
             all.since(
                 Cause::LossNumerics,
@@ -54,7 +84,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
                 at,
                 format!("the loss takes the logarithm of 0 at step {at}"),
                 &[LossForm, OutputPair],
-            );
+            )
+            .with(&[("step", at as f64)]);
         }
     }
     let finite: Vec<f64> = losses.iter().copied().filter(|l| l.is_finite()).collect();
@@ -67,7 +98,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             "loss/name",
             format!("the loss falls below 0, to {least:.2e}"),
             &[OutputPair],
-        );
+        )
+        .with(&[("lowest_loss", least)]);
     }
     let end = smooth.last().copied().unwrap_or(first);
     if smooth.len() > 3 && end > 2.0 * smooth[0].abs() + 1e-9 && end > least + least.abs() {
@@ -77,7 +109,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("the loss grows from {:.3e} to {end:.3e}", smooth[0]),
             &[Down10, Down100, Adam],
-        );
+        )
+        .with(&[("first_tenth", smooth[0]), ("last_tenth", end)]);
     }
     let size = update_size(seen);
     let early = &finite[1..finite.len().min((finite.len() / 3).max(3)).max(1)];
@@ -92,7 +125,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             at,
             format!("the loss jumps to {times:.0} times its first value at step {at}"),
             &[Down10, Adam],
-        );
+        )
+        .with(&[("step", at as f64), ("peak", peak), ("first_loss", first)]);
     }
     if size > 0.1 {
         all.add(
@@ -101,7 +135,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("a step changes the weights by {size:.2} of their size"),
             &[Down10, Down100, Adam],
-        );
+        )
+        .with(&[("update_beside_weights", size)]);
     }
     if size > 0.0 && size < 5e-4 {
         let strength = if size < 1e-4 { 0.8 } else { 0.5 };
@@ -111,7 +146,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("a step changes the weights by {size:.1e} of their size"),
             &[Up10, Up100, AdamFast],
-        );
+        )
+        .with(&[("update_beside_weights", size)]);
     }
     let (start, after) = (seen.watch.start.as_ref(), seen.watch.snapshots.first());
     if let (Some(start), Some(after)) = (start, after) {
@@ -125,7 +161,8 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
                 100.0 * a,
                 100.0 * b
             );
-            all.since(Cause::LrHigh, 0.85, place, 1, text, &[Down10, Adam, ScaleX]);
+            all.since(Cause::LrHigh, 0.85, place, 1, text, &[Down10, Adam, ScaleX])
+                .with(&[("dead_before", a), ("dead_after", b)]);
         }
     }
 }
@@ -157,7 +194,8 @@ fn length(seen: &Seen<'_>, all: &mut Findings) {
                 "epochs",
                 text,
                 &[Longer, Up10, AdamFast],
-            );
+            )
+            .with(&[("share_of_last_tenth", fall), ("steps", n as f64)]);
         }
     }
     if n < 100 {
@@ -168,7 +206,8 @@ fn length(seen: &Seen<'_>, all: &mut Findings) {
             "epochs",
             format!("{n} steps in all"),
             &[Longer, AdamFast],
-        );
+        )
+        .with(&[("steps", n as f64)]);
     }
 }
 
@@ -186,8 +225,10 @@ fn units(seen: &Seen<'_>, all: &mut Findings) {
     if let Some((i, share)) = worst(|l| l.dead).filter(|w| w.1 > 0.9) {
         let text =
             format!("{:.0} % of the ReLUs of layer {i} fire for no row at the end", 100.0 * share);
-        all.add(Cause::LrHigh, 0.5, "optimizer/lr", text.clone(), &[Down10, Adam]);
-        all.add(Cause::InitScale, 0.45, format!("layers/{i}/init"), text, &[Init, Wider, ScaleX]);
+        all.add(Cause::LrHigh, 0.5, "optimizer/lr", text.clone(), &[Down10, Adam])
+            .with(&[("dead_share", share)]);
+        all.add(Cause::InitScale, 0.45, format!("layers/{i}/init"), text, &[Init, Wider, ScaleX])
+            .with(&[("dead_share", share)]);
     }
     if let Some((i, share)) = worst(|l| l.saturated).filter(|w| w.1 > 0.5) {
         let text = format!(
@@ -200,7 +241,8 @@ fn units(seen: &Seen<'_>, all: &mut Findings) {
             format!("layers/{i}/init"),
             text.clone(),
             &[Init, ScaleX, Down10],
-        );
+        )
+        .with(&[("saturated_share", share)]);
         all.add(Cause::InputScale, 0.4, "preprocessing", text, &[ScaleX]);
     }
     let flat = seen.base.is_some_and(|base| {
@@ -211,6 +253,7 @@ fn units(seen: &Seen<'_>, all: &mut Findings) {
     });
     if flat {
         let text = "the loss is that of the best constant answer to the end";
-        all.add(Cause::LrLow, 0.35, "optimizer/lr", text, &[Up10, AdamFast]);
+        all.add(Cause::LrLow, 0.35, "optimizer/lr", text, &[Up10, AdamFast])
+            .with(&[("constant_loss", seen.base.unwrap_or(0.0))]);
     }
 }

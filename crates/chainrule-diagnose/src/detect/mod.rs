@@ -14,7 +14,7 @@ use crate::run::Outcome;
 use crate::watch::Watch;
 
 pub(crate) use table::{
-    constant_loss, information, is_split_by_class, not_finite, share_of_copies,
+    constant_loss, information, is_complete, is_split_by_class, not_finite, share_of_copies,
 };
 
 /// A suspected cause.
@@ -28,15 +28,21 @@ pub struct Suspicion {
     pub place: String,
     /// The step since when.
     pub since: usize,
-    /// Evidence, with numbers.
+    /// Evidence in words.
     pub text: String,
+    /// Evidence as numbers, by name.
+    pub numbers: Vec<(&'static str, f64)>,
     /// The changes that would mend it, best first.
     pub remedies: Vec<Change>,
 }
 
 /// Findings in the making: of each cause the strongest.
 #[derive(Default)]
-pub(crate) struct Findings(Vec<Suspicion>);
+pub(crate) struct Findings {
+    all: Vec<Suspicion>,
+    /// The one that was added last, if it was strong enough.
+    newest: Option<usize>,
+}
 
 impl Findings {
     pub(crate) fn add(
@@ -46,8 +52,8 @@ impl Findings {
         place: impl Into<String>,
         text: impl Into<String>,
         remedies: &[Change],
-    ) {
-        self.since(cause, strength, place, 0, text, remedies);
+    ) -> &mut Findings {
+        self.since(cause, strength, place, 0, text, remedies)
     }
 
     pub(crate) fn since(
@@ -58,28 +64,42 @@ impl Findings {
         since: usize,
         text: impl Into<String>,
         remedies: &[Change],
-    ) {
+    ) -> &mut Findings {
         let new = Suspicion {
             cause,
             strength,
             place: place.into(),
             since,
             text: text.into(),
+            numbers: Vec::new(),
             remedies: remedies.to_vec(),
         };
-        match self.0.iter_mut().find(|f| f.cause == cause) {
+        self.newest = self.all.iter().position(|f| f.cause == cause);
+        match self.newest.map(|i| &mut self.all[i]) {
             Some(old) if old.strength >= strength => {
                 let mut more = new.remedies;
                 more.retain(|r| !old.remedies.contains(r));
                 old.remedies.extend(more);
+                self.newest = None;
             }
             Some(old) => *old = new,
-            None => self.0.push(new),
+            None => {
+                self.newest = Some(self.all.len());
+                self.all.push(new);
+            }
+        }
+        self
+    }
+
+    /// The numbers of the finding that was just added.
+    pub(crate) fn with(&mut self, numbers: &[(&'static str, f64)]) {
+        if let Some(newest) = self.newest {
+            self.all[newest].numbers = numbers.to_vec();
         }
     }
 
     pub(crate) fn has(&self, cause: Cause) -> bool {
-        self.0.iter().any(|f| f.cause == cause)
+        self.all.iter().any(|f| f.cause == cause)
     }
 }
 
@@ -101,8 +121,8 @@ pub(crate) fn findings(seen: &Seen<'_>) -> Vec<Suspicion> {
     start::look(seen, &mut all);
     course::look(seen, &mut all);
     // The sort is stable: of equals the one that was looked for first.
-    all.0.sort_by(|a, b| b.strength.total_cmp(&a.strength));
-    all.0
+    all.all.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    all.all
 }
 
 /// The smallest, the largest and the mean size of the targets' numbers.

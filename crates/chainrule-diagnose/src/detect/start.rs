@@ -26,14 +26,16 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
                 "the signal shrinks {each:.2} times a layer, to {:.1e} before the last",
                 end.spread
             );
-            all.add(Cause::InitScale, strength, &place, text, &[Init]);
+            all.add(Cause::InitScale, strength, &place, text, &[Init])
+                .with(&[("spread_before_last_layer", end.spread), ("factor_a_layer", each)]);
         }
         if each > 4.0 || end.spread > 50.0 * scale.max(1.0) {
             let text = format!(
                 "the signal grows {each:.1} times a layer, to {:.1e} before the last",
                 end.spread
             );
-            all.add(Cause::InitScale, 0.95, &place, text, &[Init]);
+            all.add(Cause::InitScale, 0.95, &place, text, &[Init])
+                .with(&[("spread_before_last_layer", end.spread), ("factor_a_layer", each)]);
         }
         if squashes >= 2 && end.spread < 0.05 {
             let text = format!(
@@ -41,7 +43,10 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
                 end.spread
             );
             let place = format!("layers/{}/activation", first.layer);
-            all.add(Cause::HiddenActivation, 0.9, place, text, &[ReluHidden, Init]);
+            all.add(Cause::HiddenActivation, 0.9, place, text, &[ReluHidden, Init]).with(&[
+                ("spread_before_last_layer", end.spread),
+                ("sigmoid_layers", squashes as f64),
+            ]);
         }
     }
     let constant = (0..last).find(|&i| {
@@ -67,7 +72,8 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
         if first > 10.0 * base && !squared {
             let text =
                 format!("the first loss is {first:.3}, that of the best constant answer {base:.3}");
-            all.add(Cause::InitScale, 0.5, format!("layers/{last}/init"), text, &[Init, ScaleX]);
+            all.add(Cause::InitScale, 0.5, format!("layers/{last}/init"), text, &[Init, ScaleX])
+                .with(&[("first_loss", first), ("constant_loss", base)]);
         }
     }
     let dead =
@@ -77,7 +83,8 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
             "{:.0} % of the ReLUs of layer {i} fire for no row before the first step",
             100.0 * share
         );
-        all.add(Cause::InitScale, 0.7, format!("layers/{i}/init"), text, &[Init, Wider]);
+        all.add(Cause::InitScale, 0.7, format!("layers/{i}/init"), text, &[Init, Wider])
+            .with(&[("dead_share", share)]);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The description alone: the last layer against the loss, the loss against the task.
 
+use chainrule_nn::optim::keras::KerasRule;
+
 use super::{Findings, Seen, target_range};
 use crate::cause::Cause;
 use crate::change::Change::{self, *};
@@ -45,7 +47,11 @@ fn output(seen: &Seen<'_>, all: &mut Findings) {
         if share > 0.01 {
             let text =
                 format!("{:.0} % of the targets lie outside the range of {word}", 100.0 * share);
-            all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+            all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT).with(&[
+                ("outside_share", share),
+                ("low", low),
+                ("high", high),
+            ]);
         }
     }
     let open = matches!(
@@ -94,7 +100,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
             format!("{name} with targets from {low:.3} to {high:.3}, which are no probabilities");
         // A class with a number above 1 is a matter of units.
         let strength = if task == Task::Multiclass { 0.9 } else { 1.0 };
-        all.add(Cause::Loss, strength, place, text, &[OutputPair]);
+        all.add(Cause::Loss, strength, place, text, &[OutputPair])
+            .with(&[("lowest_target", low), ("highest_target", high)]);
     }
     if loss == Loss::Poisson && low < 0.0 {
         all.add(
@@ -103,7 +110,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("a Poisson loss with targets down to {low:.3}"),
             &[OutputPair],
-        );
+        )
+        .with(&[("lowest_target", low)]);
     }
     let unit_place = format!("layers/{}/units", program.last().unwrap_or(0));
     if matches!(loss, Loss::CceProbs | Loss::CceLogits) && units == 1 {
@@ -128,7 +136,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
         let most = classes.iter().max().copied().unwrap_or(0);
         if most >= units && units > 1 {
             let text = format!("class {most} has no unit: there are {units}");
-            all.add(Cause::OutputUnits, 1.0, &unit_place, text, &[OutputPair]);
+            all.add(Cause::OutputUnits, 1.0, &unit_place, text, &[OutputPair])
+                .with(&[("highest_class", most as f64), ("units", units as f64)]);
         }
     }
     if task.is_numbers() && loss.is_for_classes() {
@@ -147,7 +156,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
         && units != columns
     {
         let text = format!("{units} outputs for {columns} targets");
-        all.add(Cause::OutputUnits, 0.8, &unit_place, text, &[OutputPair]);
+        all.add(Cause::OutputUnits, 0.8, &unit_place, text, &[OutputPair])
+            .with(&[("units", units as f64), ("target_columns", columns as f64)]);
     }
     match loss {
         Loss::MseBroadcast => {
@@ -173,7 +183,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
             let batch = program.batch;
             let text =
                 format!("the loss is a sum over {batch} rows: so many times the rate of a mean");
-            all.add(Cause::LossReduction, 0.9, place, text, &[LossForm]);
+            all.add(Cause::LossReduction, 0.9, place, text, &[LossForm])
+                .with(&[("batch", batch as f64)]);
         }
         Loss::Mse | Loss::Mae if task.is_classes() => {
             all.add(
@@ -243,14 +254,16 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
         hidden.iter().filter_map(|&i| program.layers[i].width()).min().unwrap_or(usize::MAX);
     if let Some((i, rate)) = rates().find(|(_, rate)| *rate > 0.5 || (*rate >= 0.5 && narrow < 8)) {
         let text = format!("dropout of {rate} beside layers of {narrow} units");
-        all.add(Cause::Regularisation, 0.8, format!("layers/{i}/rate"), text, &[NoRegularisation]);
+        all.add(Cause::Regularisation, 0.8, format!("layers/{i}/rate"), text, &[NoRegularisation])
+            .with(&[("dropout", rate), ("narrowest_layer", narrow as f64)]);
     }
     let decays: Vec<f64> = program.layers.iter().map(Layer::l2).filter(|&l| l > 0.0).collect();
     let most = decays.iter().copied().fold(0.0, f64::max);
     if most >= 0.05 || decays.iter().filter(|&&l| l >= 0.005).count() >= 3 {
         let at = program.layers.iter().position(|l| l.l2() == most).unwrap_or(0);
         let text = format!("squared weights enter the loss with {most} in {} layers", decays.len());
-        all.add(Cause::Regularisation, 0.8, format!("layers/{at}/l2"), text, &[NoRegularisation]);
+        all.add(Cause::Regularisation, 0.8, format!("layers/{at}/l2"), text, &[NoRegularisation])
+            .with(&[("l2", most), ("layers", decays.len() as f64)]);
     }
     if narrow <= 4 && program.task != Task::Autoencoder {
         let at = hidden
@@ -259,7 +272,8 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
             .find(|&i| program.layers[i].width() == Some(narrow))
             .unwrap_or(0);
         let text = format!("layer {at} has {narrow} units");
-        all.add(Cause::Capacity, 0.45, format!("layers/{at}/units"), text, &[Wider]);
+        all.add(Cause::Capacity, 0.45, format!("layers/{at}/units"), text, &[Wider])
+            .with(&[("units", narrow as f64)]);
     }
 }
 
@@ -268,19 +282,73 @@ fn optimizer(seen: &Seen<'_>, all: &mut Findings) {
     let lr = program.optimizer.lr;
     if lr < 0.0 {
         let text = format!("the rate is {lr}: each step goes uphill");
-        all.add(Cause::LrSign, 1.0, "optimizer/lr", text, &[UsualRate, Adam]);
+        all.add(Cause::LrSign, 1.0, "optimizer/lr", text, &[UsualRate, Adam]).with(&[("lr", lr)]);
     }
     if lr == 0.0 {
         all.add(Cause::LrLow, 1.0, "optimizer/lr", "the rate is 0", &[UsualRate, Adam]);
     }
+    moments(seen, all);
     let batch = program.batch.min(seen.data.rows);
     if batch <= 4 && seen.data.rows > 100 {
         let text = format!("batches of {batch} rows: each step follows a few rows");
-        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32]);
+        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32])
+            .with(&[("batch", batch as f64), ("rows", seen.data.rows as f64)]);
     }
     if program.batch >= 500 && seen.data.rows >= 500 {
         let text =
             format!("batches of {batch} rows, {} steps an epoch", seen.data.rows.div_ceil(batch));
-        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32]);
+        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32])
+            .with(&[("batch", batch as f64), ("rows", seen.data.rows as f64)]);
+    }
+}
+
+/// Decay of the rate over the run, and the shares that the optimizer keeps of its state.
+fn moments(seen: &Seen<'_>, all: &mut Findings) {
+    let options = &seen.program.optimizer;
+    let steps = seen.run.planned.max(1) as f64;
+    let left = 1.0 / (1.0 + options.decay * steps);
+    if options.decay > 0.0 && left < 0.1 {
+        let half = 1.0 / options.decay;
+        let text = format!(
+            "the rate is halved by step {half:.0}, and {:.1} % of it is left at the end",
+            100.0 * left
+        );
+        let strength = if left < 0.02 { 0.9 } else { 0.6 };
+        all.add(Cause::LrDecay, strength, "optimizer/decay", text, &[NoDecay])
+            .with(&[("share_of_rate_at_the_end", left), ("decay", options.decay)]);
+    }
+    let (momentum, beta1, beta2) = (options.momentum, options.beta1, options.beta2);
+    let is_sgd = options.rule == KerasRule::Sgd;
+    let mut odd = |name: &'static str, value: f64, strength: f64, text: String| {
+        all.add(
+            Cause::Optimizer,
+            strength,
+            format!("optimizer/{name}"),
+            text,
+            &[UsualMoments, Adam, Down10],
+        )
+        .with(&[(name, value)]);
+    };
+    if !(0.0..1.0).contains(&momentum) {
+        let text = format!("a momentum of {momentum} lets old steps grow or turn back");
+        odd("momentum", momentum, 1.0, text);
+    } else if momentum > 0.98 {
+        let times = 1.0 / (1.0 - momentum);
+        let text = format!("a momentum of {momentum} makes each step {times:.0} times as long");
+        odd("momentum", momentum, 0.7, text);
+    }
+    let adaptive = !is_sgd && options.rule != KerasRule::RmsProp;
+    if adaptive && beta1 > 0.98 {
+        let steps = 1.0 / (1.0 - beta1);
+        let text = format!("a beta1 of {beta1} follows the gradients of the last {steps:.0} steps");
+        odd("beta1", beta1, 0.7, text);
+    }
+    if adaptive && beta2 < 0.9 {
+        let text = format!("a beta2 of {beta2} forgets the size of gradients within a few steps");
+        odd("beta2", beta2, 0.6, text);
+    }
+    if !is_sgd && options.eps > 1e-3 {
+        let text = format!("an eps of {} is as large as gradients are", options.eps);
+        odd("eps", options.eps, 0.5, text);
     }
 }

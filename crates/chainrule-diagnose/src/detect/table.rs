@@ -63,10 +63,11 @@ fn inputs(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("inputs up to {largest:.3e}"),
             &[ScaleX],
-        );
+        )
+        .with(&[("largest_input", largest)]);
     } else if spread > 100.0 {
         let text = format!("columns differ {spread:.0} times in spread");
-        all.add(Cause::InputScale, 0.7, place, text, &[ScaleX]);
+        all.add(Cause::InputScale, 0.7, place, text, &[ScaleX]).with(&[("spread_ratio", spread)]);
     } else if mean < 0.01 && largest < 0.1 {
         all.add(
             Cause::InputScale,
@@ -74,9 +75,11 @@ fn inputs(seen: &Seen<'_>, all: &mut Findings) {
             place,
             format!("inputs of at most {largest:.2e}"),
             &[ScaleX],
-        );
+        )
+        .with(&[("largest_input", largest)]);
     } else if largest > 4.0 && is_table {
-        all.add(Cause::InputScale, 0.2, place, format!("inputs up to {largest:.3}"), &[ScaleX]);
+        all.add(Cause::InputScale, 0.2, place, format!("inputs up to {largest:.3}"), &[ScaleX])
+            .with(&[("largest_input", largest)]);
     }
 }
 
@@ -98,10 +101,12 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
                 "preprocessing",
                 format!("targets of size {largest:.3e}"),
                 &[ScaleY],
-            );
+            )
+            .with(&[("target_size", largest)]);
         } else if mean.abs() > 3.0 * spread && spread > 0.0 {
             let text = format!("targets of mean {mean:.3} and spread {spread:.3}");
-            all.add(Cause::TargetScale, 0.5, "preprocessing", text, &[ScaleY]);
+            all.add(Cause::TargetScale, 0.5, "preprocessing", text, &[ScaleY])
+                .with(&[("target_mean", mean), ("target_spread", spread)]);
         }
     }
     let (low, high) = target_range(&data.y);
@@ -126,7 +131,8 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
             "rows are not shuffled, and the class changes {turns} times in {} rows",
             data.rows
         );
-        all.add(Cause::DataOrder, 0.9, "shuffle", text, &[Shuffle]);
+        all.add(Cause::DataOrder, 0.9, "shuffle", text, &[Shuffle])
+            .with(&[("class_changes", turns as f64), ("rows", data.rows as f64)]);
     }
     if task.is_classes() {
         let counts = counts(&data.y);
@@ -136,7 +142,8 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
             && most > 10 * least
         {
             let text = format!("the largest class has {most} rows, the smallest {least}");
-            all.add(Cause::Unbalanced, 0.9, "data", text, &[]);
+            all.add(Cause::Unbalanced, 0.9, "data", text, &[])
+                .with(&[("largest_class", most as f64), ("smallest_class", least as f64)]);
         }
     }
 }
@@ -209,6 +216,27 @@ pub(crate) fn is_split_by_class(train: &Prepared, own: &Prepared) -> f64 {
     };
     let rare = |class: i64| share(class, &known) < 0.2 * share(class, &asked);
     asked.iter().filter(|&&c| rare(c)).count() as f64 / asked.len().max(1) as f64
+}
+
+/// Whether the rows are all that there can be: each combination of the values of the columns, as in
+/// a truth table. Rows that were kept back would then be asked for what nothing tells.
+pub(crate) fn is_complete(data: &Prepared) -> bool {
+    let width = data.columns();
+    let mut combinations = 1usize;
+    for j in 0..width {
+        let mut values: Vec<u32> =
+            data.x.iter().skip(j).step_by(width).map(|v| v.to_bits()).collect();
+        values.sort_unstable();
+        values.dedup();
+        combinations = combinations.saturating_mul(values.len());
+        if combinations > data.rows {
+            return false;
+        }
+    }
+    let key = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
+    let rows: std::collections::HashSet<Vec<u32>> = data.x.chunks_exact(width).map(key).collect();
+    // Of a few combinations there are many rows each, and those kept back are like the others.
+    width > 1 && rows.len() == combinations && 2 * combinations > data.rows
 }
 
 /// Information of the inputs about the targets: the skill of a ridge fit or of the nearest

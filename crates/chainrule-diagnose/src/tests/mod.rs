@@ -1,8 +1,11 @@
 //! Runs against PyTorch's numbers, planted programs, and bad descriptions.
 
 mod bad;
+mod before;
 mod planted;
 mod reference;
+mod score;
+mod signs;
 
 use chainrule_core::rng::Generator;
 use serde_json::{Value, json};
