@@ -3,6 +3,7 @@ has them, with what PyTorch gave.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -49,6 +50,14 @@ REFUSED = {
     "memory.compiled_data_with_a_view": "copy_",
     "memory.compiled_data_of_another": "copy_",
     "last.gradient_assigned_inside_compiled": "used up",
+    "others.cumulative_statistics": "inside a trace",
+    "others.weight_norm_trained": "changes `m.0.weight`",
+    "others.cast_of_a_running_training": "item assignment|used up",
+    "others.zeroed_rows_by_mask": "used up",
+    "others.gradients_of_gradients_compiled": "used up",
+    "others.frozen_backbone": "used up",
+    "results.places_of_a_pool": "inside a trace",
+    "results.quantile_by_a_tensor": "inside a trace",
 }
 
 
@@ -62,10 +71,29 @@ def test_same_effects_as_pytorch_or_an_error(name):
     found, want = outcome(PROGRAMS[name], cr, cr.compile), EXPECTED[name]
     if name in REFUSED or is_error(want):
         assert is_error(found), found
-        assert REFUSED.get(name, "") in found["error"]
+        assert re.search(REFUSED.get(name, ""), found["error"]), found
         assert not any(kind in found["error"] for kind in ("InternalError", "PanicException")), found
     else:
         assert same(found, want), f"{found}, PyTorch has {want}"
+
+
+# `x.data = y` of another leaf shares no memory, which a warning says.
+TOLD = {"memory.compiled_data_of_another"}
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in DIFFERENT | TOLD])
+def test_same_effects_without_compile(name):
+    found, want = outcome(PROGRAMS[name], cr, lambda f: f), EXPECTED[name]
+    if is_error(want) or is_error(found):
+        assert is_error(found) and (is_error(want) or name in REFUSED), found
+    else:
+        assert same(found, want), f"{found}, PyTorch has {want}"
+
+
+def test_memory_that_is_not_shared_is_told():
+    x, y = cr.ones(2, requires_grad=True), cr.zeros(2, requires_grad=True)
+    with pytest.warns(RuntimeWarning, match="no memory"):
+        x.data = y
 
 
 def test_a_parameter_of_a_parameter_is_told():

@@ -10,6 +10,8 @@ from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Generator, Tensor
 from ._ops import *  # noqa: F403
+from ._ops import cross_entropy as _native_cross_entropy
+from ._ops import nll_loss as _native_nll_loss
 from ._more_functional import *  # noqa: F403
 from ._pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
@@ -119,6 +121,71 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of the difference of rows."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def _of_runs(op: str, weight: Tensor | None) -> bool:
+    """Whether the weights of classes may be others in the next run of a compiled function: the
+    native op would keep those of the trace.
+    """
+    if weight is None:
+        return False
+    if weight.requires_grad and _c.is_grad_enabled():
+        raise _c.GradientError(f"{op}: the weight of the classes gets no gradient; give weight.detach()")
+    return _c._session_on()
+
+
+def _weights_of(weight: Tensor, target: Tensor, ignore_index: int, dtype: Any) -> Tensor:
+    """The weight of each target, 0 for those that do not count."""
+    kept = target != ignore_index
+    return weight.detach()._to_dtype(dtype)[target * kept._to_dtype(target.dtype)] * kept._to_dtype(dtype)
+
+
+def _weighted(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return losses.sum() / weights.sum()
+    return losses.sum() if reduction == "sum" else losses
+
+
+def cross_entropy(  # type: ignore[no-redef]
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: None = None, ignore_index: int = -100, reduce: None = None,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:
+    """`-log softmax(x)[y]` for the class y of each sample, or the sum over classes with
+    probabilities as targets; `weight` is one number for each class.
+    """
+    if not _of_runs("cross_entropy", weight) or reduction not in ("mean", "sum", "none"):
+        return _native_cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+    classes = input.shape[1 if input.ndim > 1 else 0]
+    assert weight is not None
+    if weight.shape != (classes,):
+        raise ValueError(f"cross_entropy: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
+    w = weight.detach()._to_dtype(input.dtype).reshape((-1,) + (1,) * max(input.ndim - 2, 0))
+    share = label_smoothing / max(classes, 1)
+    if target.is_floating_point():
+        given = (target * (1 - label_smoothing) + share) * w
+        return _native_cross_entropy(input, given, reduction=reduction)
+    weights = _weights_of(weight, target, ignore_index, input.dtype)
+    losses = _native_cross_entropy(input, target, ignore_index=ignore_index, reduction="none") * weights
+    if label_smoothing:
+        axis = 1 if input.ndim > 1 else 0
+        kept = (target != ignore_index)._to_dtype(input.dtype)
+        losses = losses * (1 - label_smoothing) - (input.log_softmax(axis) * w).sum(axis) * kept * share
+    return _weighted(losses, weights, reduction)
+
+
+def nll_loss(  # type: ignore[no-redef]
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: None = None, ignore_index: int = -100, reduce: None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-x[y]` for the class y of each sample, where x are logarithms of probabilities."""
+    if not _of_runs("nll_loss", weight) or reduction not in ("mean", "sum", "none"):
+        return _native_nll_loss(input, target, weight, ignore_index=ignore_index, reduction=reduction)
+    assert weight is not None
+    if weight.shape != (input.shape[1 if input.ndim > 1 else 0],):
+        raise ValueError(f"nll_loss: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
+    weights = _weights_of(weight, target, ignore_index, input.dtype)
+    losses = _native_nll_loss(input, target, ignore_index=ignore_index, reduction="none")
+    return _weighted(losses * weights, weights, reduction)
 
 
 # Normalisation
