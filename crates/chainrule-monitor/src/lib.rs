@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod answer;
 mod detect;
 mod monitor;
 mod record;
@@ -15,11 +16,13 @@ mod report;
 mod series;
 mod stats;
 mod symptom;
+mod tensorboard;
 mod track;
 
-pub use monitor::Monitor;
+pub use monitor::{Dependence, Monitor};
 pub use report::html;
 pub use series::{LossCurve, LossSpan, Series};
 pub use stats::Stats;
 pub use symptom::{Symptom, SymptomKind};
+pub use tensorboard::{EventFile, EventNode};
 pub use track::{OutputKind, OutputPoint, OutputTrack, ParameterPoint, ParameterTrack};

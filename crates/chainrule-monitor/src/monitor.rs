@@ -2,11 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use chainrule_core::autograd::Graph;
 use chainrule_core::tensor::Tensor;
 
+use crate::answer::Answers;
 use crate::detect;
 use crate::series::{LossCurve, Series};
 use crate::symptom::Symptom;
+use crate::tensorboard::EventNode;
 use crate::track::{OutputKind, OutputTrack, ParameterTrack};
 
 /// Points of a curve that are kept.
@@ -14,6 +17,38 @@ const CURVE: usize = 512;
 
 /// Losses of the last steps that are kept one by one.
 const RECENT: usize = 64;
+
+/// Samples that are kept, and the characters of each.
+const SAMPLES: usize = 4;
+const SAMPLE: usize = 2_000;
+
+/// Something that an output must not depend on, but does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dependence {
+    /// The other examples of the batch.
+    OtherExamples,
+    /// Later places of the sequence.
+    LaterPlaces,
+}
+
+/// Facts of the data and the model that callers tell, beside tensors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// The largest input, its spread, and the step of one that is not finite.
+    pub inputs: Series<f64>,
+    pub bad_input: Option<u64>,
+    /// Rows of a batch that never changes, and of the data that it is a part of.
+    pub same: Option<(u64, u64)>,
+    /// Passes of training in evaluation mode, and of evaluation in training mode.
+    pub modes: (u64, u64),
+    pub dependence: Option<(Dependence, f64)>,
+    pub settings: Vec<(String, f64)>,
+    /// Steps whose gradients were there after backward and gone at the update.
+    pub emptied: (u64, u64),
+    /// The largest input of the batch with the spike.
+    pub of_spike: Option<f64>,
+}
 
 /// Watches a training. Parameters, gradients, updates and outputs are given at sampled steps (see
 /// [`Monitor::is_due`]), losses at every step; memory is bounded.
@@ -64,6 +99,15 @@ pub struct Monitor {
     pub(crate) clipped: (u64, u64),
     pub(crate) stale: (u64, u64),
     pub(crate) constant: Option<f64>,
+    pub(crate) answers: Answers,
+    pub(crate) told: Told,
+    /// Steps and the newest texts that the model made.
+    pub(crate) samples: VecDeque<(u64, String)>,
+    wants_graph: bool,
+    /// The computation of the loss.
+    pub(crate) graph: Vec<EventNode>,
+    /// The step and the norms of the newest gradient.
+    pub(crate) last_norm: Option<(u64, f64, f64)>,
 }
 
 impl Default for Monitor {
@@ -95,6 +139,12 @@ impl Monitor {
             clipped: (0, 0),
             stale: (0, 0),
             constant: None,
+            answers: Answers::default(),
+            told: Told::default(),
+            samples: VecDeque::new(),
+            wants_graph: false,
+            graph: Vec::new(),
+            last_norm: None,
         }
     }
 
@@ -102,6 +152,17 @@ impl Monitor {
     pub fn every(mut self, n: u64) -> Monitor {
         self.every = n.max(1);
         self
+    }
+
+    /// Wants [the computation of the loss](Monitor::computation), once.
+    pub fn with_computation(mut self) -> Monitor {
+        self.wants_graph = true;
+        self
+    }
+
+    /// Whether the computation of the loss is wanted, and was not told yet.
+    pub fn wants_computation(&self) -> bool {
+        self.wants_graph && self.graph.is_empty()
     }
 
     /// Goes on after that many steps.
@@ -171,9 +232,51 @@ impl Monitor {
         self.output_track(name, kind).add(step, &dims, &value.to_f64_vec());
     }
 
+    /// The computation of the loss, for the event files of TensorBoard.
+    pub fn computation(&mut self, graph: &Graph) {
+        let all = graph.tensors();
+        let name = |i: usize| {
+            let t = &all[i];
+            match (&t.name, t.op) {
+                (Some(name), _) => format!("{}_{i}", name.replace(char::is_whitespace, "_")),
+                (None, op) => format!("{}_{i}", op.unwrap_or("constant")),
+            }
+        };
+        let node = |(i, t): (usize, &chainrule_core::autograd::GraphTensor)| EventNode {
+            name: name(i),
+            op: t.op.unwrap_or(if t.requires_grad { "parameter" } else { "constant" }).to_owned(),
+            inputs: t.inputs.iter().map(|i| name(*i)).collect(),
+        };
+        self.graph = all.iter().enumerate().map(node).collect();
+    }
+
+    /// A text that the model made; the newest few are kept for the report.
+    pub fn sampled(&mut self, text: &str) {
+        self.samples.push_back((self.steps, text.chars().take(SAMPLE).collect()));
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Whether [`Monitor::computation`] was told.
+    pub fn has_computation(&self) -> bool {
+        !self.graph.is_empty()
+    }
+
+    /// The gradient of the module's output that was told in this step.
+    pub fn output_gradient(&mut self, name: &str, gradient: &Tensor) {
+        let step = self.steps;
+        if let Some(&at) = self.output_places.get(name) {
+            self.outputs[at].add_gradient(step, &gradient.to_f64_vec());
+        }
+    }
+
     /// The norm of all gradients before and after they were clipped.
     pub fn clipped(&mut self, before: f64, after: f64) {
         self.norms.push(self.steps, (before, after));
+        self.last_norm = Some((self.steps, before, after));
+        self.told.emptied.1 += u64::from(before > 0.0);
+        self.told.emptied.0 += u64::from(before > 0.0 && after == 0.0);
         self.clipped.1 += 1;
         self.clipped.0 += u64::from(after < 0.999 * before);
     }
@@ -188,6 +291,76 @@ impl Monitor {
     /// the entropy of the labels. A training that does no better has learned nothing from inputs.
     pub fn constant_loss(&mut self, loss: f64) {
         self.constant = Some(loss).filter(|loss| loss.is_finite());
+    }
+
+    /// The last output of a model, the gradient that came back to it, and the loss; `bounds` are
+    /// those of the module that gave it. From these the form of the loss and the targets are
+    /// recovered, where it is a usual one; [`Monitor::constant_loss`] is known then.
+    pub fn answer(
+        &mut self,
+        loss: f64,
+        output: &Tensor,
+        gradient: &Tensor,
+        bounds: Option<(f64, f64)>,
+    ) {
+        let dims: Vec<usize> = output.shape().iter().copied().collect();
+        self.answers.bounds = bounds;
+        self.answers.add(loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
+        if let Some(loss) = self.answers.constant() {
+            self.constant_loss(loss);
+        }
+    }
+
+    /// The inputs of a step that [is due](Monitor::is_due), or of one with a
+    /// [spike](Monitor::is_spike).
+    pub fn inputs(&mut self, inputs: &Tensor) {
+        let numbers = inputs.to_f64_vec();
+        if numbers.iter().any(|x| !x.is_finite()) {
+            self.told.bad_input.get_or_insert(self.steps);
+        }
+        let finite = numbers.into_iter().filter(|x| x.is_finite());
+        let largest = finite.fold(0.0, |a: f64, x| a.max(x.abs()));
+        if self.is_spike() {
+            self.told.of_spike = Some(largest);
+        } else {
+            self.told.inputs.push(self.steps, largest);
+        }
+    }
+
+    /// Whether the loss of the step done last was a spike.
+    pub fn is_spike(&self) -> bool {
+        self.spike.is_some_and(|(step, ..)| step + 1 == self.steps)
+    }
+
+    /// Each step so far had the same `rows` examples, of data that has `of`.
+    pub fn same_batch(&mut self, rows: u64, of: u64) {
+        self.told.same = Some((rows, of));
+    }
+
+    /// The batches differ.
+    pub fn other_batch(&mut self) {
+        self.told.same = None;
+    }
+
+    /// A pass in the wrong mode: one whose gradient is taken in evaluation mode, or one that
+    /// measures in training mode, of a model whose modes differ.
+    pub fn wrong_mode(&mut self, is_training: bool) {
+        let count = if is_training { &mut self.told.modes.0 } else { &mut self.told.modes.1 };
+        *count += 1;
+    }
+
+    /// The output moved by that share when something changed that it must not depend on.
+    pub fn depends(&mut self, on: Dependence, share: f64) {
+        self.told.dependence.get_or_insert((on, share));
+    }
+
+    /// A setting of the optimizer or the model: `momentum`, `dampening`, `beta1`, `beta2`, `eps`,
+    /// `weight_decay`, `dropout`. The newest value counts.
+    pub fn setting(&mut self, name: &str, value: f64) {
+        match self.told.settings.iter_mut().find(|s| s.0 == name) {
+            Some(setting) => setting.1 = value,
+            None => self.told.settings.push((name.to_owned(), value)),
+        }
     }
 
     /// The loss on examples that the model does not learn from.
@@ -206,11 +379,26 @@ impl Monitor {
     pub fn step(&mut self, loss: Option<f64>, rate: Option<f64>) {
         if self.is_due() {
             self.parameters.iter_mut().for_each(|p| p.end(None));
+            self.note_norm();
             // Often at first, and then at even distances.
             self.next = self.steps + (self.steps / 2).clamp(1, self.every);
         }
         self.note(self.steps, loss, rate);
         self.steps += 1;
+    }
+
+    /// The norm of all gradients of this step, where nothing told it.
+    fn note_norm(&mut self) {
+        let step = self.steps;
+        let here = self.parameters.iter().filter_map(|p| p.latest.as_ref().filter(|l| l.0 == step));
+        let squares: Vec<f64> =
+            here.filter_map(|(_, p)| Some(p.gradient.as_ref()?.norm().powi(2))).collect();
+        if squares.is_empty() || self.last_norm.is_some_and(|norm| norm.0 == step) {
+            return;
+        }
+        let norm = squares.iter().sum::<f64>().sqrt();
+        self.norms.push(step, (norm, norm));
+        self.last_norm = Some((step, norm, norm));
     }
 
     /// The loss and the rate of a step.
@@ -243,6 +431,11 @@ impl Monitor {
         if middle > 0.0 && loss > 10.0 * middle && loss > 3.0 * most {
             self.spike = Some((step, loss, middle));
         }
+    }
+
+    /// Steps at which parameters were looked at.
+    pub(crate) fn looks(&self) -> u32 {
+        self.parameters.iter().map(|p| p.counts.points).max().unwrap_or(0)
     }
 
     /// The parameters in the order in which they came.

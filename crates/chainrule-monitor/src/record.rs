@@ -12,7 +12,7 @@ impl Monitor {
     ///
     /// `step` counts from 1, as in the metrics of a run. `parameters` has for each name the
     /// `shape`, and [statistics](Stats::to_json) of `value`, `gradient` and `update`; `outputs`
-    /// those of `value`.
+    /// those of `value` and `gradient`; `norm` the norm of all gradients before and after clipping.
     ///
     /// ```
     /// use chainrule::{Tensor, monitor::Monitor};
@@ -34,7 +34,11 @@ impl Monitor {
         if parameters.is_empty() && outputs.is_empty() {
             return None;
         }
-        Some(json!({ "step": self.steps, "parameters": parameters, "outputs": outputs }))
+        let norm = self.last_norm.filter(|norm| norm.0 == last);
+        let norm = norm.map(|(_, before, after)| json!([before, after]));
+        Some(json!({
+            "step": self.steps, "norm": norm, "parameters": parameters, "outputs": outputs,
+        }))
     }
 
     /// Takes in a line that [`Monitor::line`] gave, or a line of a run's metrics: `step` with
@@ -52,6 +56,11 @@ impl Monitor {
             held_out.into_iter().for_each(|loss| self.validated_at(step, loss));
         } else if row.get("parameters").is_none() {
             self.note(at, number("loss"), number("lr"));
+        }
+        if let Some([before, after]) = row.get("norm").and_then(Value::as_array).map(Vec::as_slice)
+            && let Some(norm) = before.as_f64().zip(after.as_f64())
+        {
+            self.norms.push(at, norm);
         }
         for (name, row) in rows(row, "parameters") {
             let shape = row.get("shape").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -105,7 +114,8 @@ fn parameter_point(row: &Value) -> Option<ParameterPoint> {
 fn output(track: &OutputTrack, at: u64) -> Option<(String, Value)> {
     let (_, o) = track.latest.as_ref().filter(|latest| latest.0 == at)?;
     let mut row = json!({
-        "value": o.value.to_json(), "saturated": o.saturated, "is_constant": o.is_constant,
+        "value": o.value.to_json(), "gradient": o.gradient.as_ref().map(Stats::to_json),
+        "saturated": o.saturated, "is_constant": o.is_constant,
     });
     if let (OutputKind::Bounded { low, high }, Some(row)) = (track.kind, row.as_object_mut()) {
         row.extend([("low".to_owned(), json!(low)), ("high".to_owned(), json!(high))]);
@@ -116,6 +126,7 @@ fn output(track: &OutputTrack, at: u64) -> Option<(String, Value)> {
 fn output_point(row: &Value) -> Option<OutputPoint> {
     Some(OutputPoint {
         value: Stats::from_json(row.get("value")?)?,
+        gradient: row.get("gradient").and_then(Stats::from_json),
         saturated: row.get("saturated")?.as_f64()?,
         is_constant: row.get("is_constant")?.as_bool()?,
     })

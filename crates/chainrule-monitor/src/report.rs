@@ -60,6 +60,7 @@ fn data(monitor: &Monitor, title: &str, findings: &[Symptom]) -> Value {
                 "steps": points.iter().map(|p| p.0).collect::<Vec<_>>(),
                 "values": of(&|p| Some(p.value.rms())),
                 "gradients": of(&|p| p.gradient.as_ref().map(Stats::rms)),
+                "agreement": of(&|p| p.agreement),
                 "updates": of(&|p| Some(p.update.as_ref()?.rms() / p.value.rms().max(1e-12))),
                 "histograms": kept.iter().map(|(step, p)| json!({
                     "step": step, "values": bins(&p.value),
@@ -78,14 +79,30 @@ fn data(monitor: &Monitor, title: &str, findings: &[Symptom]) -> Value {
                 "name": o.name(),
                 "steps": points.iter().map(|p| p.0).collect::<Vec<_>>(),
                 "values": points.iter().map(|(_, p)| short(p.value.rms())).collect::<Vec<_>>(),
+                "gradients": points
+                    .iter()
+                    .map(|(_, p)| p.gradient.as_ref().map_or(Value::Null, |g| short(g.rms())))
+                    .collect::<Vec<_>>(),
+                "dead": o.dead(),
+                "bound": o.stuck_at_bounds(),
+                "histograms": thinned(points, times).iter().map(|(step, p)| json!({
+                    "step": step, "values": bins(&p.value),
+                    "gradients": p.gradient.as_ref().map(bins),
+                })).collect::<Vec<_>>(),
             })
         })
+        .collect();
+    let confusion: Vec<Value> = monitor
+        .answers
+        .confusion
+        .iter()
+        .map(|((right, said), n)| json!([right, said, n]))
         .collect();
     let findings: Vec<Value> = findings.iter().map(Symptom::to_json).collect();
     json!({
         "title": title, "steps": monitor.steps, "losses": losses, "validations": validations,
         "rates": rates, "norms": norms, "parameters": parameters, "outputs": outputs,
-        "findings": findings,
+        "findings": findings, "samples": monitor.samples, "confusion": confusion,
     })
 }
 

@@ -9,6 +9,12 @@ pub struct Series<T> {
     points: Vec<(u64, T)>,
 }
 
+impl<T> Default for Series<T> {
+    fn default() -> Series<T> {
+        Series::new(512)
+    }
+}
+
 impl<T> Series<T> {
     /// At most this many values, at least 2.
     pub fn new(most: usize) -> Series<T> {
@@ -31,6 +37,10 @@ impl<T> Series<T> {
             }
         }
         self.seen += 1;
+    }
+
+    pub(crate) fn last_mut(&mut self) -> Option<&mut (u64, T)> {
+        self.points.last_mut()
     }
 
     /// The kept values with their steps.

@@ -96,6 +96,57 @@ kinds! {
     /// A single step had a far larger loss.
     Spike "loss_spike", "one batch had a far larger loss than those around it",
         "look at that batch, and clip the gradients";
+    /// The loss fell, and stays where it is.
+    Plateau "plateau", "the loss fell and has stayed where it is since",
+        "lower the learning rate by a schedule, or give the model more capacity";
+    /// The last layer's function does not suit the loss.
+    OutputActivation "output_activation", "the last layer's function does not suit the loss",
+        "give the loss the last linear layer's output, without softmax, sigmoid, tanh or ReLU";
+    /// A loss of log-probabilities gets something else.
+    LogForgotten "log_forgotten", "the loss takes log-probabilities and gets other numbers",
+        "end the model with log_softmax, or use a cross-entropy of logits";
+    /// Each output is compared with each target.
+    LossBroadcast "loss_broadcast", "each output is compared with the targets of all examples",
+        "give outputs and targets one shape: squeeze(-1) or unsqueeze(-1)";
+    /// The loss is a sum over the examples, or divided twice.
+    LossReduction "loss_reduction", "gradients grow or shrink with the size of the batch",
+        "take the mean over the examples, once";
+    /// Targets that teach nothing.
+    Labels "labels", "all targets are the same, so there is nothing to learn",
+        "look at how the targets are made and read";
+    /// Each batch has the examples of one class.
+    DataOrder "data_order", "each batch has examples of one class, so the model forgets the others",
+        "shuffle the examples";
+    /// Inputs are far from the size that layers are made for.
+    InputScale "input_scale", "large inputs saturate units and make steps overshoot",
+        "standardise the inputs: subtract the mean, divide by the standard deviation";
+    /// Targets are far from the size of outputs.
+    TargetScale "target_scale", "outputs begin near zero and have far to go to such targets",
+        "standardise the targets, and scale the answers back";
+    /// All steps see the same examples.
+    SameBatch "same_batch", "every step sees the same examples, though there are others",
+        "take the next batch in each step: loop over the loader";
+    /// The rate falls to nothing before the training is done.
+    RateDecays "rate_decays", "the learning rate falls to nothing long before the end",
+        "step the schedule once in an epoch, or let it fall more slowly";
+    /// A setting of the optimizer is outside of its range.
+    OptimizerSetting "optimizer_setting", "the optimizer's averages cannot work with this setting",
+        "use the defaults: momentum 0.9, betas (0.9, 0.999), eps 1e-8";
+    /// Gradients are zeroed between backward and the step.
+    ZeroedEarly "zeroed_early", "gradients are there after backward() and gone at step()",
+        "call zero_grad() before backward(), and step() after it";
+    /// The model is in evaluation mode while it is trained.
+    EvaluationMode "evaluation_mode", "the model trains in evaluation mode: dropout and statistics rest",
+        "call model.train() before the training steps, after each evaluation too";
+    /// The model is in training mode while it is evaluated.
+    TrainingMode "training_mode", "the model is evaluated in training mode: dropout acts, statistics move",
+        "call model.eval() before the evaluation and model.train() after it";
+    /// An example's output depends on another example, or on what it is to predict.
+    Dependence "dependence", "outputs depend on what they must not see",
+        "look for a reshape that should be a transpose, a softmax or mean over the batch, a mask";
+    /// Dropout leaves next to nothing.
+    Dropout "dropout", "dropout takes almost all of a layer away",
+        "lower the probability: 0.1 to 0.5";
     /// Validation becomes worse while training becomes better.
     Overfitting "overfitting", "the model learns the examples by heart",
         "stop at the best measurement, use more data, dropout or weight decay";

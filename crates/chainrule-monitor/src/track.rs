@@ -191,6 +191,8 @@ impl ParameterTrack {
 pub struct OutputPoint {
     /// The numbers.
     pub value: Stats,
+    /// The gradient that came back to them, if it was told.
+    pub gradient: Option<Stats>,
     /// The share of numbers within 2 % of a bound of a bounded function.
     pub saturated: f64,
     /// Whether all examples have the same output.
@@ -208,6 +210,10 @@ pub struct OutputTrack {
     /// Points in a row with the same output for all examples.
     pub(crate) constant_run: u32,
     pub(crate) not_finite: Option<u64>,
+    /// For each unit the number of points in a row at which it was zero for all examples, and at
+    /// which it was at a bound for all.
+    pub(crate) zero_for: Vec<u32>,
+    pub(crate) bound_for: Vec<u32>,
 }
 
 impl OutputTrack {
@@ -219,6 +225,8 @@ impl OutputTrack {
             latest: None,
             constant_run: 0,
             not_finite: None,
+            zero_for: Vec::new(),
+            bound_for: Vec::new(),
         }
     }
 
@@ -237,18 +245,49 @@ impl OutputTrack {
         if value.not_finite() > 0 {
             self.not_finite.get_or_insert(step);
         }
-        let saturated = match self.kind {
+        let at_bound = |x: f64| match self.kind {
             OutputKind::Bounded { low, high } => {
                 let (low, high) = (f64::from(low), f64::from(high));
                 let near = 0.02 * (high - low);
-                let at_end = |x: &&f64| **x - low < near || high - **x < near;
-                values.iter().filter(at_end).count() as f64 / values.len().max(1) as f64
+                x - low < near || high - x < near
             }
-            OutputKind::Any => 0.0,
+            OutputKind::Any => false,
         };
+        let ends = values.iter().filter(|x| at_bound(**x)).count();
+        let saturated = ends as f64 / values.len().max(1) as f64;
+        let (units, inner) = units(shape);
+        if values.len() > units {
+            count_runs(&mut self.zero_for, units, inner, values, |x| x == 0.0);
+            if self.kind != OutputKind::Any {
+                count_runs(&mut self.bound_for, units, inner, values, at_bound);
+            }
+        }
         let rows = shape.first().copied().unwrap_or(1);
         let is_constant = rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values);
-        self.take(step, OutputPoint { value, saturated, is_constant });
+        self.take(step, OutputPoint { value, gradient: None, saturated, is_constant });
+    }
+
+    /// The gradient of the output of that step, which came before.
+    pub(crate) fn add_gradient(&mut self, step: u64, gradient: &[f64]) {
+        let Some((at, latest)) = self.latest.as_mut().filter(|latest| latest.0 == step) else {
+            return;
+        };
+        let stats = latest.gradient.get_or_insert_default();
+        stats.merge(&Stats::of(gradient));
+        if let Some((_, point)) = self.points.last_mut().filter(|point| point.0 == *at) {
+            point.gradient = latest.gradient.clone();
+        }
+    }
+
+    /// Units that were zero for every example of at least the last four points, and all units.
+    pub fn dead(&self) -> (usize, usize) {
+        (self.zero_for.iter().filter(|run| **run >= 4).count(), self.zero_for.len())
+    }
+
+    /// Units of a bounded function that were at a bound for every example of at least the last four
+    /// points, and all units.
+    pub fn stuck_at_bounds(&self) -> (usize, usize) {
+        (self.bound_for.iter().filter(|run| **run >= 4).count(), self.bound_for.len())
     }
 
     /// Counts a point and keeps it.
@@ -256,6 +295,35 @@ impl OutputTrack {
         self.constant_run = if point.is_constant { self.constant_run + 1 } else { 0 };
         self.latest = Some((step, point.clone()));
         self.points.push(step, point);
+    }
+}
+
+/// Number of units of an output, and of neighbouring numbers of each: the channels of pictures, and
+/// the last axis of all else.
+fn units(shape: &[usize]) -> (usize, usize) {
+    match shape {
+        [_, channels, inner @ ..] if inner.len() >= 2 => (*channels, inner.iter().product()),
+        [_, .., last] => (*last, 1),
+        _ => (usize::MAX, 1),
+    }
+}
+
+/// Counts for each unit the points in a row at which all its numbers have a property.
+fn count_runs(
+    runs: &mut Vec<u32>,
+    units: usize,
+    inner: usize,
+    values: &[f64],
+    has: impl Fn(f64) -> bool,
+) {
+    runs.resize(units, 0);
+    let mut all = vec![true; units];
+    for (i, x) in values.iter().enumerate() {
+        let unit = i / inner.max(1) % units;
+        all[unit] = all[unit] && has(*x);
+    }
+    for (run, all) in runs.iter_mut().zip(all) {
+        *run = if all { *run + 1 } else { 0 };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use chainrule::monitor::{self, OutputKind};
+use chainrule::monitor::{self, Dependence, OutputKind};
 use pyo3::prelude::*;
 
 use crate::tensor::PyTensor;
@@ -61,6 +61,58 @@ impl PyMonitor {
         self.lock().output(name, kind, &value.get().tensor());
     }
 
+    /// The gradient of that output.
+    fn output_gradient(&self, name: &str, gradient: &Bound<'_, PyTensor>) {
+        self.lock().output_gradient(name, &gradient.get().tensor());
+    }
+
+    /// The last output, its gradient and the loss, with the bounds of the module that gave it.
+    #[pyo3(signature = (loss, output, gradient, bounds=None))]
+    fn answer(
+        &self,
+        loss: f64,
+        output: &Bound<'_, PyTensor>,
+        gradient: &Bound<'_, PyTensor>,
+        bounds: Option<(f64, f64)>,
+    ) {
+        self.lock().answer(loss, &output.get().tensor(), &gradient.get().tensor(), bounds);
+    }
+
+    /// The inputs of the model.
+    fn inputs(&self, inputs: &Bound<'_, PyTensor>) {
+        self.lock().inputs(&inputs.get().tensor());
+    }
+
+    /// Whether the loss of the step done last was a spike.
+    fn is_spike(&self) -> bool {
+        self.lock().is_spike()
+    }
+
+    /// Each step had the same rows, of data with so many; None if batches differ.
+    #[pyo3(signature = (rows))]
+    fn same_batch(&self, rows: Option<(u64, u64)>) {
+        match rows {
+            Some((rows, of)) => self.lock().same_batch(rows, of),
+            None => self.lock().other_batch(),
+        }
+    }
+
+    /// A pass in the wrong mode.
+    fn wrong_mode(&self, is_training: bool) {
+        self.lock().wrong_mode(is_training);
+    }
+
+    /// The output moved with other examples, or with later places.
+    fn depends(&self, on_later_places: bool, share: f64) {
+        let on = [Dependence::OtherExamples, Dependence::LaterPlaces];
+        self.lock().depends(on[usize::from(on_later_places)], share);
+    }
+
+    /// A setting of the optimizer or the model.
+    fn setting(&self, name: &str, value: f64) {
+        self.lock().setting(name, value);
+    }
+
     /// The norm of all gradients before and after clipping.
     fn clipped(&self, before: f64, after: f64) {
         self.lock().clipped(before, after);
@@ -90,6 +142,27 @@ impl PyMonitor {
             (kind.name(), place, s.since, s.evidence, kind.consequence(), kind.fix(), s.confidence)
         };
         all.into_iter().map(row).collect()
+    }
+
+    /// Writes an event file of TensorBoard; its path.
+    #[pyo3(signature = (folder, graph=None))]
+    fn tensorboard(
+        &self,
+        folder: std::path::PathBuf,
+        graph: Option<&Bound<'_, PyTensor>>,
+    ) -> PyResult<std::path::PathBuf> {
+        let graph = match graph {
+            Some(loss) => Some(crate::error::run(|| loss.get().tensor().try_graph())?),
+            None => None,
+        };
+        let mut monitor = self.lock();
+        graph.iter().for_each(|graph| monitor.computation(graph));
+        Ok(monitor.tensorboard(&folder)?)
+    }
+
+    /// No tensors are looked at before that step.
+    fn rest_until(&self, step: u64) {
+        self.lock().rest_until(step);
     }
 
     /// The report as the text of an HTML file.

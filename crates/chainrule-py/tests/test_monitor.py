@@ -5,6 +5,9 @@ import re
 import chainrule as cr
 import pytest
 from monitored import HEALTHY, PLANTED, blobs, library, net, seed
+from planted_mistakes import FURTHER, FURTHER_HEALTHY
+
+PLANTED, HEALTHY = {**PLANTED, **FURTHER}, {**HEALTHY, **FURTHER_HEALTHY}
 
 LIBRARIES = ["chainrule", "torch"]
 

@@ -370,6 +370,9 @@ impl Rest {
         let seconds = began.elapsed().as_secs_f64();
         let metrics = &self.last_metrics;
         listener.hear(&Event::Evaluated { step, epoch, metrics, seconds, is_best })?;
+        if let (Some(watch), Some(text)) = (&mut self.watch, &sample) {
+            watch.monitor.sampled(text);
+        }
         if let Some(text) = &sample {
             listener.hear(&Event::Sampled { step, text })?;
         }

@@ -63,9 +63,26 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
         return;
     }
     let mut worst: Option<Symptom> = None;
-    for p in monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4) {
+    // The biases, whose gradients are zero, and the outputs, whose values are.
+    let biases = monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4).map(|p| {
         let dead = p.zero_for.iter().filter(|run| **run >= 4).count();
-        let share = dead as f64 / p.zero_for.len() as f64;
+        // The first point from which on most of the gradient is zero.
+        let zeros = |point: &crate::track::ParameterPoint| {
+            point.gradient.as_ref().is_some_and(|g| 2 * g.zeros() > g.count())
+        };
+        let points = p.points();
+        let alive = points.iter().rposition(|(_, point)| !zeros(point));
+        let since = points.get(alive.map_or(0, |at| at + 1)).map_or(0, |point| point.0);
+        (owner(&p.name), dead, p.zero_for.len(), since)
+    });
+    let outputs = monitor.outputs.iter().filter(|o| o.zero_for.len() >= 4).map(|o| {
+        let points = o.points();
+        let alive = points.iter().rposition(|(_, p)| 2 * p.value.zeros() <= p.value.count());
+        let since = points.get(alive.map_or(0, |at| at + 1)).map_or(0, |point| point.0);
+        (o.name.clone(), o.dead().0, o.zero_for.len(), since)
+    });
+    for (place, dead, units, since) in biases.chain(outputs) {
+        let share = dead as f64 / units as f64;
         let confidence = match share {
             1.0 => 0.9,
             s if s > 0.9 && !course.learns() => 0.8,
@@ -78,18 +95,11 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
         if worst.as_ref().is_some_and(|w| w.confidence >= confidence) {
             continue;
         }
-        // The first point from which on most of the gradient is zero.
-        let zeros = |point: &crate::track::ParameterPoint| {
-            point.gradient.as_ref().is_some_and(|g| 2 * g.zeros() > g.count())
-        };
-        let points = p.points();
-        let alive = points.iter().rposition(|(_, point)| !zeros(point));
-        let since = points.get(alive.map_or(0, |at| at + 1)).map_or(0, |point| point.0);
         worst = Some(Symptom {
             kind: SymptomKind::DeadUnits,
-            place: owner(&p.name),
+            place,
             since,
-            evidence: vec![("units", p.zero_for.len() as f64), ("dead", dead as f64)],
+            evidence: vec![("units", units as f64), ("dead", dead as f64)],
             confidence,
         });
     }

@@ -11,6 +11,11 @@ pub(super) fn not_finite(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let parameters = parameters.filter_map(|p| Some((p.counts.not_finite?, p.name.as_str())));
     // The forward pass orders those of one step.
     let first = outputs.chain(parameters).min_by_key(|(step, _)| *step);
+    let first = match (monitor.told.bad_input, first) {
+        (Some(bad), Some((step, _))) if bad <= step => Some((bad, "the inputs")),
+        (Some(bad), None) => Some((bad, "the inputs")),
+        (_, first) => first,
+    };
     let (since, place) = match (first, monitor.bad_loss) {
         (Some((step, place)), None) => (step, place),
         (Some((step, place)), Some((bad, _))) if step <= bad => (step, place),
@@ -40,7 +45,8 @@ pub(super) fn not_zeroed(monitor: &Monitor, all: &mut Vec<Symptom>) {
 
 pub(super) fn clipping(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
     let (clipped, steps) = monitor.clipped;
-    if steps < 5 || (clipped as f64) < 0.95 * steps as f64 {
+    if steps < 5 || (clipped as f64) < 0.95 * steps as f64 || has(all, &[SymptomKind::ZeroedEarly])
+    {
         return;
     }
     let points = monitor.norms.points();
@@ -99,8 +105,56 @@ pub(super) fn spike(monitor: &Monitor, all: &mut Vec<Symptom>) {
         kind: SymptomKind::Spike,
         place: String::new(),
         since,
-        evidence: vec![("loss", loss), ("median before", middle)],
+        evidence: {
+            let mut evidence = vec![("loss", loss), ("median before", middle)];
+            let usual = median(monitor.told.inputs.points().iter().map(|p| p.1).collect());
+            let inputs = monitor.told.of_spike.zip(usual);
+            evidence.extend(inputs.into_iter().flat_map(|(largest, usual)| {
+                [("largest input of its batch", largest), ("usually", usual)]
+            }));
+            evidence
+        },
         confidence: 0.6,
+    });
+}
+
+/// The share of the first loss above which a loss that stays is a plateau.
+const PLATEAU: f64 = 0.05;
+
+/// The loss fell, and then it stayed: as often the end of a good training as a rate that is too
+/// high for the rest of the way, so it is never more than a question.
+pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let spans = monitor.losses.spans();
+    let quiet = course.steps < 100 || course.is_stuck || course.last < PLATEAU * course.first;
+    if quiet || course.fell < 0.1 || all.iter().any(|s| s.confidence >= 0.5) {
+        return;
+    }
+    let mean = |part: &[crate::series::LossSpan]| {
+        part.iter().map(|s| s.mean).sum::<f64>() / part.len().max(1) as f64
+    };
+    let third = spans.len() / 3;
+    if third < 5 {
+        return;
+    }
+    // The last two thirds, in two halves.
+    let (middle, last) = (&spans[third..2 * third], &spans[spans.len() - third..]);
+    let (a, b) = (mean(middle), mean(last));
+    let spread = |part: &[crate::series::LossSpan], m: f64| {
+        let squares = part.iter().map(|s| (s.mean - m).powi(2)).sum::<f64>();
+        (squares / part.len() as f64 / part.len() as f64).sqrt()
+    };
+    let error = spread(middle, a).hypot(spread(last, b));
+    if a - b > (2.0 * error).max(0.02 * (course.first - b)) {
+        return;
+    }
+    let level = a + 2.0 * error.max(0.01 * a.abs());
+    let since = spans.iter().find(|s| s.mean <= level).map_or(0, |s| s.step);
+    all.push(Symptom {
+        kind: SymptomKind::Plateau,
+        place: String::new(),
+        since,
+        evidence: vec![("first loss", course.first), ("loss since then", b)],
+        confidence: 0.5,
     });
 }
 

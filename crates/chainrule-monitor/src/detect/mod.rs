@@ -3,8 +3,10 @@
 //! Dead units and small gradients occur in networks that learn, so such rules ask first how far the
 //! loss fell.
 
+mod answers;
 mod layers;
 mod loss;
+mod told;
 mod updates;
 
 use crate::monitor::Monitor;
@@ -87,6 +89,12 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
     updates::never_a_gradient(monitor, course.as_ref(), &mut all);
     updates::not_updated(monitor, course.as_ref(), &mut all);
     loss::not_zeroed(monitor, &mut all);
+    told::zeroed_early(monitor, &mut all);
+    told::settings(monitor, course.as_ref(), &mut all);
+    told::modes(monitor, &mut all);
+    told::dependence(monitor, &mut all);
+    answers::form(monitor, course.as_ref(), &mut all);
+    answers::labels(monitor, &mut all);
     loss::clipping(monitor, course.as_ref(), &mut all);
     updates::wrong_sign(monitor, course.as_ref(), &mut all);
     updates::rate_too_high(monitor, course.as_ref(), &mut all);
@@ -99,8 +107,12 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
         layers::vanishing(monitor, &course, &mut all);
         layers::exploding(monitor, &course, &mut all);
         layers::constant_output(monitor, &course, &mut all);
+        told::same_batch(monitor, &course, &mut all);
+        told::rate_decays(monitor, &course, &mut all);
+        answers::scales(monitor, &course, &mut all);
         loss::overfitting(monitor, &course, &mut all);
         loss::spike(monitor, &mut all);
+        loss::plateau(monitor, &course, &mut all);
         loss::no_progress(&course, &mut all);
     }
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.kind.cmp(&b.kind)));

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,10 +16,16 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
+from ._sights import Sights
 from .autograd import no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
 
+# The share of the time that looks may take where no distance of them is given, and the seconds
+# that they may take whatever comes.
+_SHARE = 0.02
+_FREE = 0.5
+_SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Self = TypeVar("Self", bound="Monitor")
 
@@ -60,9 +68,15 @@ class Monitor:
 
     _tensor: Any = Tensor
     _bounds: Mapping[Any, tuple[int, int]] = {activations.Tanh: (-1, 1), activations.Sigmoid: (0, 1)}
+    # Least and largest result of other modules, as far as the last one decides what can be said.
+    _ranges: Mapping[str, tuple[float, float]] = {"ReLU": (0.0, math.inf), "Softplus": (0.0, math.inf), "Softmax": (0.0, 1.0)}
 
-    def __init__(self, model: Any, optimizer: Any = None, *, every: int = 100, _depth: int = 1) -> None:
-        self._native = _c.Monitor(every)
+    def __init__(self, model: Any, optimizer: Any = None, *, every: int | None = None, _depth: int = 1) -> None:
+        self._native = _c.Monitor(100 if every is None else every)
+        self._share = _SHARE if every is None else None
+        self._began, self._spent, self._looks, self._is_timed = time.perf_counter(), 0.0, 0, False
+        self._optimizers = 1
+        self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
         self._parameters = _named(model, optimizer, sys._getframe(_depth + 1), self._tensor)
         self._loss: float | None = None
@@ -99,6 +113,13 @@ class Monitor:
     def report(self, path: str | Path, title: str = "Training report") -> None:
         """Writes curves, layers over time, histograms and findings as one HTML file."""
         Path(path).write_text(self._native.html(title), encoding="utf-8")
+
+    def tensorboard(self, folder: str | Path, graph: Any = None) -> Path:
+        """Writes what was seen as an event file of TensorBoard into `folder`: losses, rates, norms,
+        histograms and findings, and the graph of the loss that is given as `graph` before its
+        backward pass. Gives the path of the file.
+        """
+        return Path(self._native.tensorboard(Path(folder), graph))
 
     @property
     def steps(self) -> int:
@@ -140,34 +161,56 @@ class Monitor:
         self._undo.append(lambda: setattr(owner, "backward", original))
 
     def _watch_modules(self) -> None:
-        if not callable(getattr(self._model, "named_modules", None)):
-            return
-        for name, module in self._model.named_modules():
-            handle = module.register_forward_hook(self._hook(name or "output", module))
-            self._undo.append(handle.remove)
-
-    def _hook(self, name: str, module: Any) -> Callable[..., None]:
-        bounds = next((b for kind, b in self._bounds.items() if isinstance(module, kind)), None)
-
-        def hook(module: Any, args: Any, out: Any) -> None:
-            if isinstance(out, self._tensor) and module.training and self._native.is_due() and not self._is_tracing() and out.is_floating_point():
-                self._native.output(name, self._ours(out), bounds)
-
-        return hook
+        if callable(getattr(self._model, "named_modules", None)):
+            self._sights = Sights(self, self._model)
+            self._undo += self._sights.attach()
 
     def _watch_steps(self) -> None:
-        optimizer, original = self._optimizer, self._optimizer.step
+        # A loop may make its optimizer anew: each that has one of these parameters counts.
+        owner = type(self._optimizer)
+        original = owner.step
+        monitor = self
 
-        def step(*args: Any, **kwargs: Any) -> Any:
-            if self._is_tracing():
-                return original(*args, **kwargs)
-            self._before_step()
-            out = original(*args, **kwargs)
-            self._after_step()
+        def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if monitor._is_tracing() or not monitor._steps_here(optimizer):
+                return original(optimizer, *args, **kwargs)
+            monitor._before_step(optimizer)
+            out = original(optimizer, *args, **kwargs)
+            monitor._after_step()
             return out
 
-        optimizer.step = step
-        self._undo.append(lambda: optimizer.__dict__.pop("step", None))
+        has_own = "step" in vars(owner)
+        owner.step = step
+        self._undo.append(lambda: setattr(owner, "step", original) if has_own else delattr(owner, "step"))
+
+    def _steps_here(self, optimizer: Any) -> bool:
+        if optimizer is self._optimizer:
+            return True
+        known = {id(p) for p in self._parameters.values()}
+        return any(id(p) in known for group in getattr(optimizer, "param_groups", ()) for p in group["params"])
+
+    # Time
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Counts what looks take."""
+        if self._is_timed:
+            yield
+            return
+        began, self._is_timed = time.perf_counter(), True
+        try:
+            yield
+        finally:
+            self._is_timed = False
+            self._spent += time.perf_counter() - began
+
+    def _put_off(self) -> None:
+        """The next look waits until its time is earned."""
+        self._looks += 1
+        if self._share is None or self._spent < _FREE:
+            return
+        each = (time.perf_counter() - self._began - self._spent) / max(self.steps, 1)
+        self._native.rest_until(int(self._spent * (1 + 1 / self._looks) / self._share / max(each, 1e-9)))
 
     # The events of a step
 
@@ -183,12 +226,15 @@ class Monitor:
             self._lines["backward"] = _line()
 
     def _after_backward(self) -> None:
+        if self._sights is not None and not self._is_probing:
+            self._sights.after_backward()
         if not self._native.is_due():
             return
-        self._norm = self._total_norm()
-        if self._optimizer is None:
-            self._take_parameters()
-            self._was_due = True
+        with self._timed():
+            self._norm = self._total_norm()
+            if self._optimizer is None:
+                self._take_parameters()
+                self._was_due = True
 
     def _is_stale(self) -> bool:
         """Whether gradients that a step has used are still there."""
@@ -206,16 +252,31 @@ class Monitor:
                 return True
         return False
 
-    def _before_step(self) -> None:
+    def _before_step(self, optimizer: Any) -> None:
+        self._optimizers += optimizer is not self._optimizer
+        self._optimizer = optimizer
         self._was_due = self._native.is_due()
         if not self._was_due:
             return
         if "step" not in self._lines:
             self._lines["step"] = _line()
-        if self._norm is not None:
-            self._native.clipped(self._norm, self._total_norm())
-            self._norm = None
-        self._take_parameters()
+        with self._timed():
+            self._see_settings(optimizer)
+            if self._norm is not None:
+                self._native.clipped(self._norm, self._total_norm())
+                self._norm = None
+            self._take_parameters()
+
+    def _see_settings(self, optimizer: Any) -> None:
+        for group in getattr(optimizer, "param_groups", ())[:1]:
+            found = {name: group[name] for name in _SETTINGS if name in group}
+            betas = group.get("betas")
+            if isinstance(betas, (list, tuple)) and len(betas) >= 2:
+                found.update(beta1=betas[0], beta2=betas[1])
+            for name, value in found.items():
+                if isinstance(value, (int, float)):
+                    self._native.setting(name, float(value))
+        self._native.setting("optimizers", float(self._optimizers))
 
     def _after_step(self) -> None:
         self._has_stepped = True
@@ -230,13 +291,17 @@ class Monitor:
 
     def _finish_step(self, loss: float | None = None) -> None:
         if self._was_due:
-            with no_grad():
+            with self._timed(), no_grad():
                 for name, p in self._parameters.items():
                     self._native.updated(name, self._ours(p))
         if self._losses:
             loss = sum(self._losses) / len(self._losses)
             self._losses.clear()
         self._native.step(loss, self._rate())
+        if self._sights is not None:
+            self._sights.after_step()
+        if self._was_due:
+            self._put_off()
         self._was_due = False
 
     def _take_parameters(self) -> None:
@@ -267,6 +332,23 @@ class Monitor:
 
     def _is_tracing(self) -> bool:
         return _c._session_on()
+
+    def _is_recording(self) -> bool:
+        return _c.is_grad_enabled()
+
+    def _not_recording(self) -> Any:
+        return no_grad()
+
+    def _random_state(self) -> Any:
+        return get_rng_state()
+
+    def _set_random_state(self, state: Any) -> None:
+        set_rng_state(state)
+
+    def _loader(self) -> Any:
+        from .utils.data import DataLoader
+
+        return DataLoader
 
     def around(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a compiled function: as a program, with a step beside it to look at."""
@@ -308,14 +390,15 @@ class Monitor:
         return is_whole
 
 
-def monitor(model: Any, optimizer: Any = None, *, every: int = 100) -> Monitor:
+def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> Monitor:
     """Watches a loop of training: `with cr.monitor(model, optimizer) as m:` around it.
 
     `model` is a module, or a list or dictionary of parameters, which have the names of the caller's
     variables; `optimizer` is what steps it, and without one each backward pass counts as a step.
-    Tensors are looked at in every `every`th step at the latest, and more often at the beginning.
-    The loop is the same to the bit. `m.findings()` are a list of `Finding`, and
-    `m.report("report.html")` writes the whole as a page.
+    Tensors are looked at often at the beginning, and then so that looks take 2 % of the time;
+    `every=n` looks at every `n`th step whatever it costs. The loop is the same to the bit.
+    `m.findings()` are a list of `Finding`, and `m.report("report.html")` writes the whole as a
+    page.
 
     ```
     model = cr.nn.Linear(3, 1)

@@ -83,6 +83,7 @@ fn probe(
     let generators = module.generator_states();
     optimizer.zero_grad();
     let loss = record_all(|| task.loss(batch))?;
+    watch.computation(&loss);
     loss.try_backward()?;
     watch.labels(batch);
     watch.outputs(&loss);
@@ -147,6 +148,7 @@ pub(crate) fn eager(
             // Intermediates are kept for the monitor.
             Some(watch) if n == 1 && task.has_plain_gradients() => {
                 let loss = record_all(|| task.loss(&batch))?;
+                watch.computation(&loss);
                 loss.try_backward()?;
                 watch.outputs(&loss);
                 loss

@@ -75,6 +75,15 @@ impl Watch {
         self.spend(began);
     }
 
+    /// The computation of a loss before its backward pass, if it is wanted.
+    pub fn computation(&mut self, loss: &Tensor) {
+        if self.monitor.wants_computation()
+            && let Ok(graph) = loss.try_graph()
+        {
+            self.monitor.computation(&graph);
+        }
+    }
+
     /// The outputs of bounded functions in the forward pass of a loss, which was recorded.
     pub fn outputs(&mut self, loss: &Tensor) {
         let began = Instant::now();

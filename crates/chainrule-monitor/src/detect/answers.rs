@@ -1,0 +1,179 @@
+//! Rules that read the last output beside the form of the loss and the targets.
+
+use super::{Course, median};
+use crate::answer::{Answers, LossForm};
+use crate::monitor::Monitor;
+use crate::symptom::{Symptom, SymptomKind};
+
+/// Looks after which outputs that were always within bounds are taken for bounded.
+const LOOKS: u32 = 12;
+
+fn output(monitor: &Monitor) -> String {
+    monitor.outputs.last().map_or_else(String::new, |o| o.name.clone())
+}
+
+pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    let a = &monitor.answers;
+    let learns = course.is_some_and(Course::learns);
+    let mut say = |kind, evidence, confidence| {
+        all.push(Symptom { kind, place: output(monitor), since: 0, evidence, confidence });
+    };
+    if a.looks >= 2 && a.width == 1 && a.ones == a.looks {
+        // A softmax over one unit.
+        say(SymptomKind::OutputActivation, vec![("each output", 1.0)], 0.95);
+        return;
+    }
+    let Some(known) = &a.known else { return };
+    let (low, high) = a.range.unwrap_or((f64::NAN, f64::NAN));
+    let range = || vec![("least output", low), ("largest output", high)];
+    let takes_logits = matches!(known.form, LossForm::CrossEntropy | LossForm::BinaryLogits);
+    let always = |count: u32| a.looks >= 2 && count == a.looks;
+    match known.form {
+        LossForm::SquaresOfAllPairs => {
+            say(SymptomKind::LossBroadcast, vec![("outputs", known.count as f64)], 0.97);
+        }
+        LossForm::CrossEntropyOfSoftmax | LossForm::BinaryOfSigmoid => {
+            say(SymptomKind::OutputActivation, vec![("times", 2.0)], 0.95);
+        }
+        LossForm::NegativeProbability => say(SymptomKind::LogForgotten, range(), 0.95),
+        LossForm::NegativeLikelihood if a.logarithms == 0 => {
+            say(SymptomKind::LogForgotten, range(), 0.95);
+        }
+        LossForm::CrossEntropy if always(a.probabilities) => {
+            say(SymptomKind::OutputActivation, range(), 0.95);
+        }
+        _ if takes_logits && a.looks >= 2 && low >= 0.0 && a.zeros > 0.01 => {
+            let evidence = vec![("least output", low), ("share of exact zeros", a.zeros)];
+            say(SymptomKind::OutputActivation, evidence, 0.9);
+        }
+        _ if takes_logits && a.bounds.is_some_and(|(low, high)| low >= 0.0 && high <= 1.0) => {
+            say(SymptomKind::OutputActivation, range(), 0.95);
+        }
+        _ if takes_logits && a.looks >= LOOKS && always(a.inside) && !learns => {
+            say(SymptomKind::OutputActivation, range(), 0.8);
+        }
+        // Logits between -1 and 1 are never sure.
+        _ if takes_logits && a.bounds == Some((-1.0, 1.0)) => {
+            say(SymptomKind::OutputActivation, range(), 0.85);
+        }
+        LossForm::Squares => squares(a, low, high, learns, &mut say),
+        _ => {}
+    }
+    reduction(a, course, &mut say);
+}
+
+fn squares(
+    a: &Answers,
+    low: f64,
+    high: f64,
+    learns: bool,
+    say: &mut impl FnMut(SymptomKind, Vec<(&'static str, f64)>, f64),
+) {
+    let Some([.., least, most]) = a.numbers else { return };
+    let spread = most - least;
+    let evidence = || {
+        let outputs = [("least output", low), ("largest output", high)];
+        [outputs, [("least target", least), ("largest target", most)]].concat()
+    };
+    // The bounds of the module that gave the outputs, or those which they never left.
+    let seen = match (a.looks >= LOOKS && !learns, low, high) {
+        (true, l, h) if l >= 0.0 && h <= 1.0 => Some((0.0, 1.0)),
+        (true, l, h) if l >= -1.0 && h <= 1.0 && h - l > 1.5 => Some((-1.0, 1.0)),
+        (_, l, _) if l >= 0.0 && a.zeros > 0.05 && a.looks >= 2 => Some((0.0, f64::INFINITY)),
+        _ => None,
+    };
+    let is_known = a.bounds.is_some();
+    let Some((bottom, top)) = a.bounds.or(seen) else { return };
+    let beyond = (bottom - least).max(most - top);
+    if beyond > 0.05 * spread.max(1e-12) && spread > 0.0 {
+        let confidence = match (is_known, learns) {
+            (true, _) if beyond > 0.3 * spread => 0.95,
+            (true, false) => 0.85,
+            (false, false) if beyond > 0.3 * spread => 0.8,
+            _ => 0.5,
+        };
+        say(SymptomKind::OutputActivation, evidence(), confidence);
+    }
+}
+
+/// A sum over the examples is a larger rate, as long as batches have one size.
+fn reduction(
+    a: &Answers,
+    course: Option<&Course>,
+    say: &mut impl FnMut(SymptomKind, Vec<(&'static str, f64)>, f64),
+) {
+    let Some(known) = a.known.as_ref().filter(|known| known.count >= 8) else { return };
+    let n = known.count as f64;
+    let factor = known.scale.abs() * n;
+    let is_sum = factor > 0.9 * n;
+    let is_twice = factor < 1.2 / n * a.width.max(1) as f64 && factor < 0.1;
+    if !is_sum && !is_twice {
+        return;
+    }
+    let confidence = match course {
+        Some(c) if c.learns() => 0.4,
+        Some(c) if c.steps >= 20 => 0.7,
+        _ => 0.5,
+    };
+    say(SymptomKind::LossReduction, vec![("factor of the mean loss", factor)], confidence);
+}
+
+pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
+    let a = &monitor.answers;
+    let seen: u64 = a.labels.values().sum();
+    let mut say = |kind, evidence, confidence| {
+        all.push(Symptom { kind, place: String::new(), since: 0, evidence, confidence });
+    };
+    if a.labels.len() == 1 && seen >= 100 && a.labelled >= 4 {
+        let label = a.labels.keys().next().map_or(0.0, |k| *k as f64);
+        say(SymptomKind::Labels, vec![("targets", seen as f64), ("each is", label)], 0.85);
+    } else if a.labels.len() > 1 && a.labelled >= 6 && 10 * a.single > 8 * a.labelled {
+        let evidence = vec![
+            ("batches looked at", f64::from(a.labelled)),
+            ("of one class", f64::from(a.single)),
+        ];
+        say(SymptomKind::DataOrder, evidence, 0.85);
+    }
+    if let Some([n, .., least, most]) = a.numbers
+        && n >= 100.0
+        && (most - least) < 1e-4 * most.abs().max(least.abs())
+    {
+        say(SymptomKind::Labels, vec![("targets", n), ("each is", most)], 0.8);
+    }
+}
+
+/// Inputs and targets beyond which a training that does not learn is put down to their size.
+const LARGE: f64 = 20.0;
+
+/// The share of a constant answer's loss above which inputs or targets of that size are to blame.
+const POOR: f64 = 0.85;
+
+pub(super) fn scales(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    // Next to no better than a constant answer is no progress here, however bad the beginning was.
+    let is_poor = course.constant.is_some_and(|loss| course.last > POOR * loss);
+    if course.learns() && !is_poor || course.steps < 20 {
+        return;
+    }
+    // With a rate that no scale suits, the rate is named first.
+    let confidence = |known: f64| if all.iter().any(|s| s.confidence > 0.9) { 0.5 } else { known };
+    let inputs = median(monitor.told.inputs.points().iter().map(|p| p.1).collect());
+    let mut found = Vec::new();
+    if let Some(largest) = inputs.filter(|x| *x > LARGE) {
+        let sure = if largest > 5.0 * LARGE { 0.75 } else { 0.55 };
+        found.push((SymptomKind::InputScale, vec![("largest input", largest)], confidence(sure)));
+    }
+    if let Some([n, sum, squares, ..]) = monitor.answers.numbers {
+        let size = (squares / n).sqrt();
+        if size > LARGE {
+            let evidence = vec![("size of the targets", size), ("mean", sum / n)];
+            found.push((SymptomKind::TargetScale, evidence, confidence(0.75)));
+        }
+    }
+    all.extend(found.into_iter().map(|(kind, evidence, confidence)| Symptom {
+        kind,
+        place: String::new(),
+        since: 0,
+        evidence,
+        confidence,
+    }));
+}

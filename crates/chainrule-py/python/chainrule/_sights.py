@@ -1,0 +1,298 @@
+"""Sights of a monitor at the calls of the model itself: inputs, outputs with their gradients,
+modes, and whether batches differ.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+# Looks at one and the same batch after which it is said to be always that one.
+_SAME = 6
+# Numbers of a batch that are compared.
+_SAMPLE = 64
+# Examples for which the model is asked twice.
+_ASKED = 8
+_MODES = ("Dropout", "BatchNorm")
+
+
+class Sights:
+    """The hooks on a model for one monitor, whose `_native` part they tell."""
+
+    def __init__(self, monitor: Any, model: Any) -> None:
+        self._monitor, self._native, self._model = monitor, monitor._native, model
+        self._first: tuple[Any, tuple[Any, ...]] | None = None
+        self._looks = 0
+        self._differ = False
+        self._has_rest = False
+        self._is_asking = False
+        self._has_asked = False
+        self._inputs: Any = None
+        self._is_text: bool | None = None
+        self._questions: list[Callable[[], None]] = []
+        self._is_evaluating = False
+        self._leaf: Any = None
+        self._loaders: dict[int, tuple[Any, int]] = {}
+        self._modules = list(model.named_modules())
+        self._has_modes = [m for _, m in self._modules if any(kind in type(m).__name__ for kind in _MODES)]
+        rates = [float(m.p) for _, m in self._modules if "Dropout" in type(m).__name__ and isinstance(getattr(m, "p", None), float)]
+        if rates:
+            self._native.setting("dropout", max(rates))
+
+    def attach(self) -> Iterator[Callable[[], Any]]:
+        """Puts the hooks in; gives what takes them out."""
+        for name, module in self._modules:
+            yield module.register_forward_hook(self._hook(name or "output", module)).remove
+        yield self._model.register_forward_hook(self._whole).remove
+        yield from self._watch_loaders()
+
+    # Each module
+
+    def _hook(self, name: str, module: Any) -> Callable[..., None]:
+        monitor = self._monitor
+        bounds = next((b for kind, b in monitor._bounds.items() if isinstance(module, kind)), None)
+        is_leaf = not list(module.children())
+
+        def hook(module: Any, args: Any, out: Any) -> None:
+            if not self._sees(out) or not (module.training and self._native.is_due()):
+                return
+            with monitor._timed():
+                if is_leaf:
+                    # A weak link would do, but not all tensors have one.
+                    self._leaf = (out, type(module).__name__, bounds)
+                self._native.output(name, monitor._ours(out), bounds)
+                if out.requires_grad:
+                    out.register_hook(lambda g: self._came_back(name, g))
+
+        return hook
+
+    def _sees(self, out: Any) -> bool:
+        return not self._is_asking and isinstance(out, self._monitor._tensor) and out.is_floating_point() and not self._monitor._is_tracing()
+
+    def _came_back(self, name: str, g: Any) -> None:
+        with self._monitor._timed():
+            self._native.output_gradient(name, self._monitor._ours(g))
+
+    # The model as a whole
+
+    def _whole(self, module: Any, args: Any, out: Any) -> None:
+        if not self._sees(out):
+            return
+        recorded = bool(out.requires_grad)
+        if self._has_modes:
+            # Part of a model may rest in evaluation mode by intent.
+            rests = not module.training and not any(m.training for m in self._has_modes)
+            self._is_evaluating = recorded and rests
+            if not recorded and module.training and all(m.training for m in self._has_modes) and not self._monitor._is_recording():
+                self._native.wrong_mode(False)
+        x = next((a for a in args if isinstance(a, self._monitor._tensor)), None)
+        if x is None or not x.shape:
+            return
+        if not recorded:
+            self._has_rest = self._has_rest or self._first is None or tuple(x.shape) != self._first[1][0]
+            return
+        self._inputs = x if x.is_floating_point() else None
+        if not self._native.is_due():
+            return
+        with self._monitor._timed():
+            if self._inputs is not None:
+                self._native.inputs(self._monitor._ours(x))
+            self._see_batch(x)
+            leaf, self._leaf = self._leaf, None
+            name, bounds = (leaf[1], leaf[2]) if leaf is not None and leaf[0] is out else ("", None)
+            bounds = bounds or self._monitor._ranges.get(name)
+            if len(args) == 1 and not self._has_asked:
+                self._has_asked = True
+                self._questions.append(lambda: self._ask_for_examples(x, len(out)))
+            out.register_hook(lambda g: self._answered(x, out, g, bounds))
+
+    def _answered(self, x: Any, out: Any, g: Any, bounds: Any) -> None:
+        losses = self._monitor._losses
+        if not losses:
+            return
+        with self._monitor._timed():
+            ours = self._monitor._ours
+            self._native.answer(losses[-1], ours(out), ours(g), bounds)
+            if self._is_text is None:
+                self._is_text = self._is_language(x, out, g)
+                if self._is_text:
+                    self._questions.append(lambda: self._ask_for_places(x.detach()))
+
+    def after_backward(self) -> None:
+        """The pass is done: a model that trained in evaluation mode did so, and the model may be
+        asked again."""
+        if self._is_evaluating:
+            self._is_evaluating = False
+            self._native.wrong_mode(True)
+        # The graph is done with: what the model keeps may be put back.
+        questions, self._questions = self._questions, []
+        for ask in questions:
+            with self._monitor._timed():
+                ask()
+
+    def after_step(self) -> None:
+        """A batch with a spike of the loss is looked at."""
+        if self._inputs is not None and self._native.is_spike():
+            self._native.inputs(self._monitor._ours(self._inputs))
+        self._inputs = None
+
+    # Batches
+
+    def _see_batch(self, x: Any) -> None:
+        if self._differ:
+            return
+        flat = x.detach().reshape(-1)
+        sample = (tuple(x.shape), tuple(flat[:: max(1, len(flat) // _SAMPLE)].tolist())) if len(flat) else (tuple(x.shape), ())
+        if self._first is None:
+            self._first = (x, sample)
+        is_same = repr(sample) == repr(self._first[1])
+        self._looks += 1
+        if not is_same:
+            self._differ = True
+            self._native.same_batch(None)
+        elif self._looks == _SAME:
+            self._native.same_batch(self._of_more(x))
+        elif self._has_rest:
+            # The rest of the data is what the model is measured on.
+            self._native.same_batch(None)
+
+    def _of_more(self, x: Any) -> tuple[int, int] | None:
+        """Rows of the batch and of the data that it is a part of, if more are in reach."""
+        rows = int(x.shape[0])
+        for loader, passes in self._loaders.values():
+            batches, data = _length(loader), _length(getattr(loader, "dataset", None))
+            if passes >= _SAME - 1 and batches > 1:
+                return rows, data or rows * batches
+        frames = list(_frames())
+        for scope in frames:
+            for value in list(scope.values()):
+                if type(value).__name__ == "DataLoader" and _length(value) > 1 and id(value) not in self._loaders and self._first is not None and x is self._first[0]:
+                    return rows, _length(getattr(value, "dataset", None)) or rows * _length(value)
+        if self._has_rest or (self._first is not None and x is self._first[0]):
+            return None
+        for scope in frames:
+            for value in list(scope.values()):
+                if self._holds(value, x) and int(value.shape[0]) > 2 * rows:
+                    return rows, int(value.shape[0])
+        return None
+
+    def _holds(self, value: Any, x: Any) -> bool:
+        """Whether a tensor has the first and the last row of the batch among more."""
+        if not isinstance(value, self._monitor._tensor) or value is x or tuple(value.shape[1:]) != tuple(x.shape[1:]) or value.dtype != x.dtype:
+            return False
+        if not value.shape or value.shape[0] <= 2 * x.shape[0] or x.shape[0] < 1:
+            return False
+        flat, probe = value.detach().reshape(value.shape[0], -1), x.detach().reshape(x.shape[0], -1)
+        if bool((flat == flat[:1]).all()):
+            return False
+        return all(bool((flat == probe[at]).all(-1).any()) for at in (0, -1))
+
+    def _watch_loaders(self) -> Iterator[Callable[[], Any]]:
+        kind = self._monitor._loader()
+        if kind is None:
+            return
+        original = kind.__iter__
+
+        def begin(loader: Any) -> Any:
+            self._loaders[id(loader)] = (loader, self._loaders.get(id(loader), (loader, 0))[1] + 1)
+            return original(loader)
+
+        kind.__iter__ = begin
+        yield lambda: setattr(kind, "__iter__", original)
+
+    # Questions to the model
+
+    def _ask_for_examples(self, x: Any, rows: int) -> None:
+        """One input is changed, and the answers to the others must stay as they are."""
+        if x.shape[0] < _ASKED or rows != x.shape[0] or any(getattr(m, "batch_first", True) is False for _, m in self._modules):
+            return
+        few = x.detach()[:_ASKED].clone()
+        changed = few.clone()
+        changed[2] = few[3]
+        answers = self._asked(few, changed)
+        if answers is None or answers[0].shape[0] != _ASKED or bool((few[2] == few[3]).all()):
+            return
+        share = _moved(answers[0][:2], answers[1][:2])
+        if share > 1e-4:
+            self._native.depends(False, share)
+
+    def _is_language(self, x: Any, out: Any, g: Any) -> bool:
+        """Whether the targets, as the gradient of a cross-entropy shows them, are the tokens that
+        follow."""
+        if x.is_floating_point() or len(x.shape) != 2 or x.shape[1] < 4 or math.prod(out.shape[:-1]) != math.prod(x.shape):
+            return False
+        y = g.detach().reshape(*x.shape, out.shape[-1]).argmin(-1)
+        return bool((y[:, :-1] == x[:, 1:]).float().mean() > 0.9)
+
+    def _ask_for_places(self, x: Any) -> None:
+        """A later token is changed, and the answers at the places before must stay as they are."""
+        few = x[:_ASKED].clone()
+        at = few.shape[1] // 2
+        changed = few.clone()
+        changed[:, at] = few[:, at - 1]
+        answers = self._asked(few, changed)
+        if answers is None or bool((few == changed).all()):
+            return
+        before, after = (a.reshape(*few.shape, a.shape[-1])[:, :at] for a in answers)
+        share = _moved(before, after)
+        if share > 1e-5:
+            self._native.depends(True, share)
+
+    def _asked(self, *inputs: Any) -> list[Any] | None:
+        """Answers in evaluation mode; the model is left as it was."""
+        monitor = self._monitor
+        kept = [(m, dict(vars(m))) for _, m in self._modules]
+        buffers = [(b, b.detach().clone()) for b in self._model.buffers()]
+        state, self._is_asking = monitor._random_state(), True
+        try:
+            with monitor._not_recording():
+                self._model.eval()
+                return [self._model(x).detach() for x in inputs]
+        except Exception:  # noqa: BLE001 -- a model of the user may refuse fewer rows with any error; then nothing is asked
+            return None
+        finally:
+            for m, attributes in kept:
+                for name in [name for name in vars(m) if name not in attributes]:
+                    del m.__dict__[name]
+                m.__dict__.update(attributes)
+            with monitor._not_recording():
+                for b, value in buffers:
+                    if bool((b != value).any()):
+                        b.copy_(value)
+            monitor._set_random_state(state)
+            self._is_asking = False
+
+
+def _length(of: Any) -> int:
+    try:
+        return len(of)
+    except TypeError:
+        return 0
+
+
+def _moved(a: Any, b: Any) -> float:
+    """The largest difference beside the largest number."""
+    if not math.prod(a.shape):
+        return 0.0
+    size = float(a.abs().max().item())
+    share = float((a - b).abs().max().item()) / (size + 1e-12)
+    return share if math.isfinite(share) else 0.0
+
+
+def _frames() -> Iterator[Mapping[str, Any]]:
+    """The variables of the user's functions that led here, the nearest first."""
+    frame: Any = sys._getframe(1)
+    seen: set[int] = set()
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_OWN) and f"{os.sep}torch{os.sep}" not in name:
+            yield frame.f_locals
+            if id(frame.f_globals) not in seen:
+                seen.add(id(frame.f_globals))
+                yield frame.f_globals
+        frame = frame.f_back
