@@ -87,6 +87,8 @@ test('names has 26 intermediates and its backward pass is checked', async ({ pag
   await page.getByRole('button', { name: 'Show a solution' }).click();
   await page.getByText('All of it is right.').waitFor({ timeout: 20_000 });
   assert.equal(await page.locator('tbody tr').filter({ has: page.locator('td.verdict') }).count(), 26);
+  const wide = await page.locator('.panel').evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText.slice(0, 40)));
+  assert.deepEqual(wide, [], 'panels whose content sticks out');
 });
 
 test('a planted mistake is found', async ({ page, url }) => {
