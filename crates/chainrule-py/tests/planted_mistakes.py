@@ -341,7 +341,7 @@ def tokens(lib: Any, n: int = 64, t: int = 8) -> Any:
     return rows[:, :-1], rows[:, 1:]
 
 
-def language(lib: Any, causal: bool) -> Any:
+def language_model(lib: Any, causal: bool) -> Any:
     class Net(lib.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
@@ -356,7 +356,11 @@ def language(lib: Any, causal: bool) -> Any:
                 scores = scores + lib.t.triu(lib.t.full((t, t), -1e9), diagonal=1)
             return self.out(h + lib.F.softmax(scores, -1) @ v)
 
-    model, (x, y) = Net(), tokens(lib)
+    return Net()
+
+
+def language(lib: Any, causal: bool) -> Any:
+    model, (x, y) = language_model(lib, causal), tokens(lib)
     return epochs(lib, model, adam(lib, model, 0.01), loader(lib, x, y), loss=lambda p, y: lib.F.cross_entropy(p.reshape(-1, 11), y.reshape(-1)))
 
 
@@ -441,8 +445,12 @@ def sliced_split(lib: Any) -> Any:
     return m.findings()
 
 
+def with_norm_and_dropout(lib: Any) -> Any:
+    return lib.nn.Sequential(lib.nn.Linear(6, 16), lib.nn.BatchNorm1d(16), lib.nn.ReLU(), lib.nn.Dropout(0.2), lib.nn.Linear(16, 3))
+
+
 def good_evaluation(lib: Any) -> Any:
-    model = lib.nn.Sequential(lib.nn.Linear(6, 16), lib.nn.BatchNorm1d(16), lib.nn.ReLU(), lib.nn.Dropout(0.2), lib.nn.Linear(16, 3))
+    model = with_norm_and_dropout(lib)
     x, y = blobs(lib, 256)
 
     def measure(m: Any) -> None:
@@ -498,18 +506,25 @@ def pictures(lib: Any) -> Any:
     return epochs(lib, model, adam(lib, model), loader(lib, x, y), count=12)
 
 
-def recurrent(lib: Any) -> Any:
+def recurrent_model(lib: Any) -> Any:
     class Net(lib.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.rnn, self.head = lib.nn.GRU(3, 12, batch_first=True), lib.nn.Linear(12, 1)
+            self.rnn, self.drop, self.head = lib.nn.GRU(3, 12, batch_first=True), lib.nn.Dropout(0.1), lib.nn.Linear(12, 1)
 
         def forward(self, x: Any) -> Any:
-            return self.head(self.rnn(x)[0][:, -1])
+            return self.head(self.drop(self.rnn(x)[0][:, -1]))
 
+    return Net()
+
+
+def sums(lib: Any) -> tuple[Any, Any]:
     x = lib.t.randn(96, 6, 3)
-    y = x.sum(1).sum(1).reshape(-1, 1) / 4.0
-    model = Net()
+    return x, x.sum(1).sum(1).reshape(-1, 1) / 4.0
+
+
+def recurrent(lib: Any) -> Any:
+    model, (x, y) = recurrent_model(lib), sums(lib)
     return epochs(lib, model, adam(lib, model, 0.02), loader(lib, x, y), loss=lib.F.mse_loss, count=20)
 
 

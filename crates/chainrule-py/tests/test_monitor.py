@@ -5,7 +5,7 @@ import re
 import chainrule as cr
 import pytest
 from monitored import HEALTHY, PLANTED, blobs, library, net, seed
-from planted_mistakes import FURTHER, FURTHER_HEALTHY
+from planted_mistakes import FURTHER, FURTHER_HEALTHY, language_model, recurrent_model, sums, tokens, with_norm_and_dropout
 
 PLANTED, HEALTHY = {**PLANTED, **FURTHER}, {**HEALTHY, **FURTHER_HEALTHY}
 
@@ -69,6 +69,44 @@ def test_a_monitored_run_has_the_same_bits(compiled):
     plain, watched = trained(compiled, False), trained(compiled, True)
     assert plain[:2] == watched[:2]
     assert watched[2].steps == 40 and not [f for f in watched[2].findings() if f.confidence > 0.5]
+
+
+MODELS = {
+    "text": (lambda lib: language_model(lib, causal=True), tokens),
+    "recurrent": (recurrent_model, sums),
+    "norm and dropout": (with_norm_and_dropout, blobs),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_monitored_loop_has_the_same_bits(lib, name):
+    make, data = MODELS[name]
+
+    def trained(monitored):
+        seed(lib)
+        model, (x, y) = make(lib), data(lib)
+        optimizer = lib.optim.Adam(model.parameters(), lr=0.01)
+        losses = []
+
+        def all_steps():
+            for i in range(25):
+                optimizer.zero_grad()
+                at = slice(16 * (i % 4), 16 * (i % 4) + 16)
+                out, target = model(x[at]), y[at]
+                loss = lib.F.mse_loss(out, target) if target.is_floating_point() else lib.F.cross_entropy(out.reshape(-1, out.shape[-1]), target.reshape(-1))
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+
+        if monitored:
+            with lib.monitor(model, optimizer, every=1):
+                all_steps()
+        else:
+            all_steps()
+        # The random numbers that follow are the same, too.
+        return losses, {key: t.tolist() for key, t in model.state_dict().items()}, lib.t.rand(3).tolist()
+
+    assert trained(True) == trained(False)
 
 
 def test_a_compiled_loop_is_watched():

@@ -160,7 +160,8 @@ def fit(
 
     It ends after `steps`, with the batches, at Ctrl-C, or when a listener returns True. `compiled`
     runs each step as one program. `callbacks` are told of each event, see `Callback`. `evaluate` is
-    called without recording, every `evaluate_every` steps and at the end; `progress` shows a bar of tqdm, or a line where tqdm is not installed.
+    called without recording, every `evaluate_every` steps and at the end; `progress` shows a bar of
+    tqdm, or a line where tqdm is not installed.
     """
     from .program import compile
 
