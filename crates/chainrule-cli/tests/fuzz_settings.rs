@@ -124,7 +124,9 @@ fn fuzz(mutations: u64, seed: u64) {
         };
         let config = place.path(&format!("{run}/config.toml"));
         let reader = match kind {
-            _ if mutation / KINDS.len() as u64 % 4 == 1 => format!("export {run} --onnx model.onnx --force"),
+            _ if mutation / KINDS.len() as u64 % 4 == 1 => {
+                format!("export {run} --onnx model.onnx --force")
+            }
             "regression" => format!("predict {run} 7"),
             "digits" => format!("predict {run} picture"),
             "moons" => format!("predict {run} 1"),
