@@ -63,7 +63,7 @@ export interface NumberQuestion extends Asked {
   wrong: Wrong[];
 }
 
-/** A choice between lines of code. The engine runs each: the right ones give the reference's result. */
+/** A choice between lines of code. The engine runs each: right ones give the reference's result. */
 export interface CodeQuestion extends Omit<Asked, 'source'> {
   kind: 'code';
   setup: string;
@@ -195,7 +195,7 @@ export function readShape(text: string): number[] | null {
   return (plain.match(/\d+/g) ?? []).map(Number);
 }
 
-/** Equal as one reads numbers: to one percent, and not coarser than a few ten-thousandths near zero. */
+/** Equal as one reads numbers: to one percent, or to a few ten-thousandths near zero. */
 export function near(a: number, b: number): boolean {
   return Math.abs(a - b) <= Math.max(0.01 * Math.abs(b), 6e-4);
 }

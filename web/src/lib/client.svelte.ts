@@ -193,7 +193,7 @@ class Client {
   }
 }
 
-/** The token from the URL's fragment, kept for a reload of this tab and taken out of the address bar. */
+/** The token of the URL's fragment: kept for a reload of this tab, removed from the address bar. */
 function takeToken(): string {
   const found = /^#(?:\/?)token=([A-Za-z0-9_-]+)(.*)$/.exec(location.hash);
   if (!found) return sessionStorage.getItem('chainrule-token') ?? '';

@@ -1,4 +1,4 @@
-// A large graph with some of its modules as one box each, and modules that repeat as one box for all.
+// A large graph with some of its modules as one box each, and repeated modules as one box.
 
 import { number } from './format';
 import { value, type Graph, type GraphNode } from './protocol';
@@ -42,7 +42,7 @@ function pattern(path: string): string {
   return path.replace(/\d+(?=[^\d/]*$)/, ANY);
 }
 
-/** Patterns of modules that differ in their number alone and have the same operations, with these modules. */
+/** Patterns of modules that differ only in their number and have the same operations. */
 export function repeats(graph: Graph): Map<string, string[]> {
   const operations = new Map<string, string[]>();
   for (const node of graph.nodes) {
@@ -67,7 +67,7 @@ export function repeats(graph: Graph): Map<string, string[]> {
   return alike;
 }
 
-/** What to fold at first, so that at most `most` boxes are on the page: outer modules stay open while there is room. */
+/** The first folding, of at most `most` boxes: outer modules stay open while there is room. */
 export function foldToFit(graph: Graph, most: number): Set<string> {
   const all = modules(graph);
   let folded = new Set<string>();
@@ -80,7 +80,7 @@ export function foldToFit(graph: Graph, most: number): Set<string> {
   return new Set([...folded, ...repeats(graph).keys()]);
 }
 
-/** The folding after a double click on a box: a folded module opens, a node closes the module round it. */
+/** The folding after a double click: a folded module opens, a node closes its module. */
 export function toggled(graph: Graph, folded: ReadonlySet<string>, box: Shown): Set<string> {
   const next = new Set(folded);
   if (box.kind !== 'module') {

@@ -1,4 +1,4 @@
-// KaTeX, loaded with the first formula. It builds elements, so that the page needs no inline styles.
+// KaTeX, loaded with the first formula. It builds elements: the page needs no inline styles.
 
 let loaded: Promise<typeof import('katex')> | null = null;
 

@@ -30,7 +30,7 @@ const GAP_Y = 46;
 const SWEEPS = 6;
 const LONGEST_PASS = 60;
 
-/** The layer of each node: one below its lowest input, and inputs of the graph just above their first use. */
+/** The layer of each node: below its lowest input; the graph's inputs right above their use. */
 function layers(ids: readonly string[], inputs: Map<string, string[]>, outputs: Map<string, string[]>): Map<string, number> {
   const layer = new Map<string, number>();
   const open = new Map(ids.map((id) => [id, inputs.get(id)?.length ?? 0]));
@@ -56,7 +56,7 @@ function layers(ids: readonly string[], inputs: Map<string, string[]>, outputs: 
   return layer;
 }
 
-/** Gives an edge over several layers a place in each of them, so that it goes round the boxes there. */
+/** Gives an edge over several layers a place in each, so that it goes round the boxes there. */
 function pass(
   edge: Edge,
   layer: Map<string, number>,

@@ -11,7 +11,7 @@ class Chosen {
   /** The name of an example, `given 0`, or `own` for the code below. */
   choice = $state('');
   own = $state(localStorage.getItem('chainrule-own') ?? OWN);
-  /** Of the random numbers; `null` for an example's own. */
+  /** The seed of the random numbers; `null` for an example's own. */
   seed = $state<number | null>(null);
   #asked = -1;
 

@@ -15,7 +15,7 @@ export interface Value {
   data: Numeral[] | null;
 }
 
-/** What a call works on. */
+/** The subject of a call. */
 export type Origin =
   | { example: string; seed?: number }
   | { source: string; seed?: number }

@@ -122,7 +122,7 @@ export class Run {
       const began = performance.now();
       await this.ask(count);
       const took = performance.now() - began;
-      // As many steps as fit between two pictures, so that a quick model is not held up by drawing.
+      // Steps between two pictures: enough that drawing does not hold up a quick model.
       count = Math.max(1, Math.min(50, Math.round((count * 60) / Math.max(1, took))));
       await new Promise((done) => setTimeout(done, 16));
     }

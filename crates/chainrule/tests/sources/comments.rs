@@ -114,6 +114,21 @@ fn python_prose(source: &str) -> Vec<(usize, &str)> {
     out
 }
 
+/// The comment on a line of TypeScript, Svelte or CSS, if the line is one: its marker and its text.
+fn web_comment(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let marker =
+        ["///", "//", "/**", "/*", "<!--", "* "].into_iter().find(|m| line.starts_with(m))?;
+    let text = line[marker.len()..].trim_end_matches("*/").trim_end_matches("-->");
+    Some((marker, text.trim_end()))
+}
+
+/// Paragraphs of comments that go on from line to line; a line of code between parts them.
+fn of_web(source: &str) -> Vec<Paragraph> {
+    let lines = source.lines().enumerate();
+    paragraphs(lines.filter_map(|(i, line)| Some((i + 1, web_comment(line)?.1))))
+}
+
 /// The sentences of a paragraph.
 fn sentences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
@@ -162,6 +177,12 @@ fn openings_are_found_in_prose_alone() {
     let prose = paragraphs(python_prose(python).into_iter());
     let openings: Vec<_> = prose.iter().filter_map(|(_, text)| opening(text)).collect();
     assert_eq!(openings, ["Whose", "Of"]);
+    let web = "/* What is drawn. */\nlet x = 1; // What\n// The width. Of\n// two, one.\n\n<!-- Who -->\n";
+    let paragraphs = of_web(web);
+    let found = paragraphs.iter().flat_map(|(line, text)| {
+        sentences(text).into_iter().filter_map(opening).map(|opening| (*line, opening))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [(1, "What"), (3, "Of"), (6, "Who")]);
 }
 
 /// The paragraphs of a file of the repository.
@@ -170,6 +191,7 @@ fn prose_of(path: &Path) -> Vec<Paragraph> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("rs") => of_rust(&source),
         Some("py") => paragraphs(python_prose(&source).into_iter()),
+        Some("ts" | "svelte" | "css") => of_web(&source),
         _ => paragraphs(source.lines().enumerate().map(|(i, line)| (i + 1, line))),
     }
 }
@@ -177,6 +199,7 @@ fn prose_of(path: &Path) -> Vec<Paragraph> {
 #[test]
 fn sentences_begin_with_a_noun() {
     let mut all = files(&root().join("crates"), &["rs", "py"]);
+    all.extend(files(&root().join("web/src"), &["ts", "svelte", "css"]));
     all.extend(files(&root().join("docs/src"), &["md"]));
     all.extend(["README.md", "ARCHITECTURE.md"].map(|page| root().join(page)));
     let mut unused: Vec<_> = EXCEPTIONS.iter().collect();
@@ -208,15 +231,21 @@ fn sentences_begin_with_a_noun() {
 #[test]
 fn comments_keep_to_100_columns() {
     let mut long = Vec::new();
-    for path in files(&root().join("crates"), &["rs", "py"]) {
+    let mut all = files(&root().join("crates"), &["rs", "py"]);
+    all.extend(files(&root().join("web/src"), &["ts", "svelte", "css"]));
+    for path in all {
         let source = read(&path);
-        let is_rust = path.extension().is_some_and(|e| e == "rs");
-        let prose: Vec<usize> = match is_rust {
-            true => (1..)
-                .zip(source.lines())
-                .filter_map(|(i, line)| rust_comment(line).map(|_| i))
+        let numbered = || (1..).zip(source.lines());
+        let prose: Vec<usize> = match path.extension().and_then(|e| e.to_str()) {
+            Some("rs") => {
+                numbered().filter_map(|(i, line)| rust_comment(line).map(|_| i)).collect()
+            }
+            Some("py") => python_prose(&source).into_iter().map(|(i, _)| i).collect(),
+            // A directive cannot be broken.
+            _ => numbered()
+                .filter(|(_, line)| !line.contains("svelte-ignore"))
+                .filter_map(|(i, line)| web_comment(line).map(|_| i))
                 .collect(),
-            false => python_prose(&source).into_iter().map(|(i, _)| i).collect(),
         };
         for (i, line) in (1..).zip(source.lines()) {
             if line.chars().count() > COLUMNS && prose.contains(&i) {
