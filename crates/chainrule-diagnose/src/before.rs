@@ -276,8 +276,8 @@ pub fn mixes_examples(model: &dyn Layer, x: &Tensor) -> Result<Option<Suspicion>
 }
 
 /// Whether an answer at a place of a sequence depends on a later place, which it is to predict:
-/// `tokens` are `[rows, places]` and answers `[rows, places, ...]`. No causal mask does that, or one
-/// that is off by one.
+/// `tokens` are `[rows, places]` and answers `[rows, places, ...]`. No causal mask does that, or
+/// one that is off by one.
 ///
 /// # Errors
 /// Those of the model.

@@ -267,7 +267,7 @@ pub(crate) fn proved(
         true => SOFT_GAIN,
         false => GAIN,
     };
-    // What was far worse than a constant answer and is like one now has lost a mistake.
+    // A result that was far worse than a constant answer and is like one now has lost a mistake.
     let at_nothing = found.after < LEAST_SKILL && gain < WORKS;
     if found.changes.is_empty() || gain < least || at_nothing {
         return Vec::new();

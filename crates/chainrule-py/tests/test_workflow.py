@@ -1,4 +1,4 @@
-"""Training loops with one planted mistake, which the session names; and right ones, of which it says nothing."""
+"""Training loops with one planted mistake, which the session names, and right ones."""
 
 import chainrule as cr
 import chainrule.nn.functional as F

@@ -1,5 +1,5 @@
-// The engines behind the page. WebAssembly in a worker runs all that is typed here; a local program,
-// where there is one, answers over a WebSocket for its own computations and runs.
+// The engines behind the page. WebAssembly in a worker runs all that is typed here; a local
+// program, where there is one, answers over a WebSocket for its own computations and runs.
 
 import EngineWorker from './worker?worker';
 
@@ -43,7 +43,7 @@ interface Waiting {
 const CODE = ['source', 'backward', 'attempt', 'setup', 'reference', 'want'];
 /** Calls that run a program again and again. */
 const HERE = /^(train\.|gradcheck$|eval$|compare$|judge$)/;
-/** Numbers of the local program's engine; below 0 here, so that those of the two are never mixed up. */
+/** Numbers of the local program's engine: below 0, so that the two are never mixed up. */
 const NUMBERED = ['session', 'plant'];
 const across = (number: number) => -1 - number;
 

@@ -235,7 +235,7 @@ pub(crate) fn is_complete(data: &Prepared) -> bool {
     }
     let key = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
     let rows: std::collections::HashSet<Vec<u32>> = data.x.chunks_exact(width).map(key).collect();
-    // Of a few combinations there are many rows each, and those kept back are like the others.
+    // With few combinations each has many rows, and those kept back are like the others.
     width > 1 && rows.len() == combinations && 2 * combinations > data.rows
 }
 

@@ -166,7 +166,7 @@ class Facts:
     divides: bool = False
     """Whether the loss falls with the number of rows."""
     pads: tuple[int, float] | None = None
-    """The filling token at the end of rows and its share, where the loss counts the answers there."""
+    """The padding token and its share, where the loss counts the answers there."""
 
 
 @dataclass

@@ -194,7 +194,7 @@ class Workflow:
             self._dead(matrices)
 
     def _dead(self, matrices: list[tuple[str, Numbers | None]]) -> None:
-        # Where a layer is dead, those before it get nothing either: the last one is named.
+        # Layers before a dead one get nothing either: the last one is named.
         for name, _ in reversed(matrices):
             silent = self._silent.get(name)
             if silent is not None and silent.mean() > 0.9:

@@ -171,7 +171,7 @@ def _meaning(found: Found, hit: Hit, factor: float) -> str:
     texts = found.numbers_of(hit.step).texts(factor)
     shown = ratio(factor)
     if shown.lstrip("-") in ("1/2", "2"):
-        # As many are made of any sizes.
+        # Such factors come from sizes of any kind.
         return ""
     words = next((t for cost, t in texts if cost < 5 and not _plain(t)), None)
     return f" = {words}" if words and words.replace(" ", "") != shown.replace(" ", "") and not shown.lstrip("-").isdigit() or words and shown.lstrip("-") not in ("1", "2") else ""
