@@ -48,7 +48,7 @@ impl Served {
         Served { child, address, token: token.to_owned(), part: part.to_owned() }
     }
 
-    fn page(&self) -> Page {
+    fn page(&self) -> PageSocket {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut request = tungstenite::client::IntoClientRequest::into_client_request(format!(
@@ -60,17 +60,17 @@ impl Served {
         request.headers_mut().insert("origin", origin);
         let (mut socket, _) = client(request, stream).unwrap();
         socket.send(Message::text(json!({"token": self.token}).to_string())).unwrap();
-        Page { socket, events: Vec::new() }
+        PageSocket { socket, events: Vec::new() }
     }
 }
 
 /// The page's side of the socket.
-struct Page {
+struct PageSocket {
     socket: WebSocket<TcpStream>,
     events: Vec<Value>,
 }
 
-impl Page {
+impl PageSocket {
     fn read(&mut self) -> Value {
         serde_json::from_str(&self.socket.read().unwrap().into_text().unwrap()).unwrap()
     }

@@ -28,7 +28,7 @@ pub(super) struct Reading {
 
 /// A step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct RunStep {
     pub step: u64,
     pub loss: f64,
     pub rate: f64,
@@ -37,7 +37,7 @@ pub(super) struct Row {
     pub findings: Vec<(String, String)>,
 }
 
-impl Row {
+impl RunStep {
     fn is_plain(&self) -> bool {
         self.reading.is_none() && self.findings.is_empty()
     }
@@ -64,11 +64,11 @@ impl Row {
 #[derive(Default)]
 pub(super) struct History {
     /// Rows with their numbers, which rise.
-    rows: Vec<(u64, Row)>,
+    rows: Vec<(u64, RunStep)>,
     told: u64,
     stride: u64,
     /// Parts of steps that have not come yet.
-    early: BTreeMap<u64, Row>,
+    early: BTreeMap<u64, RunStep>,
     texts: Vec<(u64, String, String)>,
     measures: Vec<(u64, String, f64)>,
     texts_told: u64,
@@ -91,7 +91,7 @@ impl History {
     }
 
     /// The rows after that number, the oldest first, and the newest in any case.
-    pub fn after(&self, row: u64, most: usize) -> Vec<(u64, Row)> {
+    pub fn after(&self, row: u64, most: usize) -> Vec<(u64, RunStep)> {
         let from = self.rows.partition_point(|(number, _)| *number <= row);
         self.rows[from..].iter().take(most).cloned().collect()
     }
@@ -100,7 +100,7 @@ impl History {
         *self = History { generation: self.generation + 1, ..History::default() };
     }
 
-    pub fn step(&mut self, mut row: Row) {
+    pub fn step(&mut self, mut row: RunStep) {
         if let Some(early) = self.early.remove(&row.step) {
             (row.reading, row.findings) = (early.reading, early.findings);
         }
@@ -115,7 +115,7 @@ impl History {
         self.push(row);
     }
 
-    fn push(&mut self, row: Row) {
+    fn push(&mut self, row: RunStep) {
         self.told += 1;
         let has_reading = row.reading.is_some();
         self.rows.push((self.told, row));
@@ -158,7 +158,7 @@ impl History {
     }
 
     /// The row of a step that came before, with more; kept for its step if that has not come.
-    fn amend(&mut self, step: u64, more: impl FnOnce(&mut Row)) {
+    fn amend(&mut self, step: u64, more: impl FnOnce(&mut RunStep)) {
         let known = self.rows.iter().rev().find(|(_, row)| row.step <= step);
         match known.filter(|(_, row)| row.step == step) {
             Some((_, row)) => {
@@ -169,8 +169,10 @@ impl History {
                 self.rows.sort_by_key(|(number, _)| *number);
             }
             None => {
-                let early =
-                    self.early.entry(step).or_insert_with(|| Row { step, ..Row::default() });
+                let early = self
+                    .early
+                    .entry(step)
+                    .or_insert_with(|| RunStep { step, ..RunStep::default() });
                 more(early);
                 while self.early.len() > LOOKS {
                     self.early.pop_first();

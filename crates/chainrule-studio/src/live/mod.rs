@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use control::Control;
 pub use control::SteeredSchedule;
 pub use files::RunFiles;
-use history::{History, Row};
+use history::{History, RunStep};
 
 /// Rows of one message.
 const ROWS: usize = 1000;
@@ -33,11 +33,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// All runs of a process that pages may watch. Clones are the same hub.
 #[derive(Clone, Default)]
 pub struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<HubState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct HubState {
     runs: Mutex<Vec<Arc<Run>>>,
     /// Pages that are connected.
     watching: AtomicUsize,
@@ -104,14 +104,14 @@ impl Hub {
 #[derive(Clone)]
 pub struct LiveRun {
     run: Arc<Run>,
-    shared: Arc<Shared>,
+    shared: Arc<HubState>,
 }
 
 impl LiveRun {
     /// A step is done: its number from 1, loss, learning rate, and norm of the gradients if it is
     /// known.
     pub fn step(&self, step: u64, loss: f64, rate: f64, grad_norm: Option<f64>) {
-        lock(&self.run.history).step(Row { step, loss, rate, grad_norm, ..Row::default() });
+        lock(&self.run.history).step(RunStep { step, loss, rate, grad_norm, ..RunStep::default() });
     }
 
     /// The tensors of a step, as [`Monitor::line`](chainrule::monitor::Monitor::line) gives them.
@@ -215,7 +215,7 @@ struct Seen {
 
 /// A page that is connected, and what it has seen.
 pub(crate) struct Watcher {
-    shared: Arc<Shared>,
+    shared: Arc<HubState>,
     seen: HashMap<String, Seen>,
 }
 
