@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
-use chainrule::program::Program;
+use chainrule::program::{Program, Validated};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_lab::models::{Gpt, GptConfig};
 use serde::Serialize;
@@ -44,6 +44,9 @@ struct Measured {
     /// Milliseconds from the first call to a planned program.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_ms: Option<f64>,
+    /// Milliseconds of the first run, which is compared with the plain program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_ms: Option<f64>,
     /// The most memory of the whole process.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_mib: Option<f64>,
@@ -72,22 +75,28 @@ fn measure(args: &Bench) -> Result<()> {
         Workload::GptSmall => Box::new(GptStep::new(4, 4, 128, 64, 12, generator)?),
         Workload::GptMedium => Box::new(GptStep::new(6, 6, 384, 256, 4, generator)?),
     };
-    let mut trace_ms = None;
+    let (mut trace_ms, mut first_ms) = (None, None);
     let times = match args.mode {
         Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
         Mode::Compiled => {
             let began = Instant::now();
-            let program = compiled(&mut *step, !args.no_simplify, generator)?;
-            program.memory();
-            trace_ms = Some((began.elapsed().as_secs_f64() * 1e4).round() / 10.0);
+            let mut program = compiled(&mut *step, !args.no_simplify, generator)?;
+            program.program().memory();
+            trace_ms = Some(milliseconds(began));
             let mut results = Vec::new();
-            time(&plan, groups, || {
+            let mut run = || {
                 if step.draws() {
                     return Ok(program.run_into(&[], &mut results)?);
                 }
                 let [x, y] = step.batch(generator)?;
                 Ok(program.run_into(&[&x, &y], &mut results)?)
-            })?
+            };
+            let began = Instant::now();
+            run()?;
+            first_ms = Some(milliseconds(began));
+            let times = time(&plan, groups, run)?;
+            program.warnings().iter().for_each(|w| output::complain(&format!("warning: {w}")));
+            times
         }
     };
     let (wall, cpu) = watch.read();
@@ -102,6 +111,7 @@ fn measure(args: &Bench) -> Result<()> {
         us_min: (times[0] * 10.0).round() / 10.0,
         us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
         trace_ms,
+        first_ms,
         peak_mib: machine::peak_mib(),
     };
     let cpu = cpu.map_or("?".to_owned(), |cpu| format!("{cpu:.2}"));
@@ -123,8 +133,8 @@ fn measure(args: &Bench) -> Result<()> {
         measured.us_median,
         plan.group
     ))?;
-    if let Some(ms) = measured.trace_ms {
-        output::line(&format!("traced and planned in {ms} ms"))?;
+    if let (Some(ms), Some(first)) = (measured.trace_ms, measured.first_ms) {
+        output::line(&format!("traced and planned in {ms} ms, first run compared in {first} ms"))?;
     }
     if let Some(mib) = measured.peak_mib {
         output::line(&format!("{mib} MiB of memory at most"))?;
@@ -170,12 +180,12 @@ fn eager(step: &mut dyn BenchStep, generator: &mut Generator) -> Result<()> {
     Ok(step.optimizer().step()?)
 }
 
-/// The step as a program.
+/// The step as a program, whose first run is compared with the plain one as everywhere.
 fn compiled(
     step: &mut dyn BenchStep,
     simplify: bool,
     generator: &mut Generator,
-) -> Result<Program> {
+) -> Result<Validated> {
     let train = |step: &mut dyn BenchStep, [x, y]: [&Tensor; 2]| {
         let loss = step.loss(x, y)?;
         loss.try_backward()?;
@@ -192,8 +202,12 @@ fn compiled(
         let [x, y] = step.batch(generator)?;
         Program::trace([("x", &x), ("y", &y)], |batch| train(step, [&batch[0], &batch[1]]))?
     };
-    let program = if simplify { program.simplified()?.program } else { program.optimized() };
-    Ok(program.fused())
+    Ok(program.validated(simplify, true))
+}
+
+/// Milliseconds since then, with one decimal.
+fn milliseconds(since: Instant) -> f64 {
+    (since.elapsed().as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// The names model on random examples.
