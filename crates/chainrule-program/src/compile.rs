@@ -288,11 +288,8 @@ fn run_and_tell(
     arguments: &[&Tensor],
     results: &mut Vec<Tensor>,
 ) -> Result<()> {
-    let first = program.is_pending();
     program.run_into(arguments, results)?;
-    if first {
-        program.warnings().iter().for_each(|w| eprintln!("chainrule: warning: {w}"));
-    }
+    program.untold().iter().for_each(|w| eprintln!("chainrule: warning: {w}"));
     Ok(())
 }
 

@@ -26,10 +26,7 @@ impl Program {
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn optimized(&self) -> Program {
-        let mut program = self.clone();
-        program.groups.clear();
-        program.is_planned = false;
-        dead::remove(&mut program);
+        let mut program = self.without_dead_code();
         // Constants that cannot be computed stay: the run then returns the error.
         let mut folded = program.clone();
         if fold::constants(&mut folded).is_ok() {
@@ -43,6 +40,16 @@ impl Program {
         {
             panic!("a pass broke the program: {e}");
         }
+        program
+    }
+
+    /// The program as it was traced, without what does not contribute to the outputs and the new
+    /// values of cells.
+    pub(super) fn without_dead_code(&self) -> Program {
+        let mut program = self.clone();
+        program.groups.clear();
+        program.is_planned = false;
+        dead::remove(&mut program);
         program
     }
 

@@ -54,17 +54,20 @@ pub struct Validated {
     program: Program,
     pending: Option<Box<Pending>>,
     warnings: Vec<Warning>,
+    /// How many of the warnings were told.
+    told: usize,
 }
 
 impl Program {
     /// The program as [`compile`](super::compile) runs it: [simplified](Program::simplified) and
     /// [fused](Program::fused), as asked.
     ///
-    /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the
-    /// arguments, parameters and random draws that it gets: every output, every gradient and every
-    /// new value of a parameter. The tolerance is the rounding error of the plain program, measured
-    /// against a run in f64 (of a program in f64: against runs with inputs and steps changed in
-    /// their last bits). If they part, the plain program runs, then and later.
+    /// A pass that fails or panics is left out. The first [`Validated::run`] compares the program
+    /// with the trace, as it was before any pass but the removal of dead code, on the arguments,
+    /// parameters and random draws that it gets: every output, every gradient and every new value
+    /// of a parameter. In f32 the errors of both against f64 are compared; in f64 the tolerance is
+    /// what inputs and steps changed in their last bits do to the plain program. If they part, the
+    /// plain program runs, then and later.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
@@ -99,31 +102,48 @@ impl Program {
         out.dedup();
         out
     }
+
+    /// Adds the gradients that updates take to the results.
+    fn give_gradients(&mut self) {
+        for id in self.gradients() {
+            let name = self.name(id).to_string();
+            self.outputs.push(Out { name, id });
+        }
+    }
 }
 
 impl Passes {
     pub fn apply(self, traced: &Program) -> Validated {
-        let plain = traced.optimized();
-        if !self.simplification && !self.fusion {
-            return Validated { program: plain, pending: None, warnings: Vec::new() };
-        }
-        let mut warnings = Vec::new();
+        let plain = traced.without_dead_code();
         // With the gradients among the results, so that they can be compared.
         let mut probe = plain.clone();
-        let gradients = probe.gradients();
-        let names = gradients.iter().map(|id| Out { name: plain.name(*id).to_string(), id: *id });
-        probe.outputs.extend(names);
+        if self.simplification || self.fusion {
+            probe.give_gradients();
+        }
+        let mut warnings = Vec::new();
+        let mut simple = match guarded(|| Ok(probe.optimized())) {
+            Ok(optimized) => optimized,
+            Err(why) => {
+                warnings.push(left_out("optimized", &why));
+                probe.clone()
+            }
+        };
+        if !self.simplification && !self.fusion {
+            return Validated { program: simple, pending: None, warnings, told: 0 };
+        }
         let mut rules = Vec::new();
-        let mut simple = probe.clone();
         if self.simplification {
-            match guarded(|| probe.simplified_by(&Simplify::new())) {
+            match guarded(|| simple.simplified_by(&Simplify::new())) {
                 Ok(found) => (simple, rules) = found,
                 Err(why) => warnings.push(left_out("simplified", &why)),
             }
         }
         let mut program = simple.clone();
         program.outputs.truncate(plain.outputs.len());
-        let mut program = program.optimized();
+        // Where it fails, it has failed and was told of above.
+        if let Ok(optimized) = guarded(|| Ok(program.optimized())) {
+            program = optimized;
+        }
         if self.fusion {
             let fused = guarded(|| {
                 let fused = program.fused();
@@ -136,7 +156,7 @@ impl Passes {
             }
         }
         let pending = Pending { plain, probe, simple, rules, simplified: self.simplification };
-        Validated { program, pending: Some(Box::new(pending)), warnings }
+        Validated { program, pending: Some(Box::new(pending)), warnings, told: 0 }
     }
 }
 
@@ -170,6 +190,12 @@ impl Validated {
     /// program runs.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// The warnings since they were last asked for.
+    pub(super) fn untold(&mut self) -> &[Warning] {
+        let from = std::mem::replace(&mut self.told, self.warnings.len());
+        &self.warnings[from..]
     }
 
     /// As [`Program::run`]; the first run is compared with the plain program.

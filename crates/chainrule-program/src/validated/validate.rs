@@ -90,10 +90,24 @@ impl Pending {
         };
         // The results are those of the plain program in any case.
         before.restore();
-        let plain = self.plain.clone();
+        let plain = self.fallback(arguments, &before);
         match plain.run_into(arguments, results) {
             Ok(()) => Outcome::Parted { why, plain: Box::new(plain) },
             Err(e) => Outcome::Error(e),
+        }
+    }
+
+    /// The plain program: optimized by the passes that change no bit, if they do not.
+    fn fallback(&self, arguments: &[&Tensor], before: &Snapshot) -> Program {
+        let plain = || self.plain.clone();
+        let Ok(optimized) = guarded(|| Ok(self.plain.optimized())) else { return plain() };
+        let bits = |program| {
+            let roots = self.roots_of(program, arguments, before).ok()?;
+            Some(roots.iter().map(|root| twin::bits(root)).collect::<Vec<_>>())
+        };
+        match bits(&optimized).is_some_and(|same| Some(same) == bits(&self.plain)) {
+            true => optimized,
+            false => plain(),
         }
     }
 
@@ -118,18 +132,12 @@ impl Pending {
         guarded(|| program.run_into(arguments, results))
             .map_err(|e| format!("{PLAIN}, since the fused one fails: {e}"))?;
         let outputs = results.iter().map(Tensor::value);
-        let cells = program.cells.iter().filter(|c| c.write.is_some());
+        let cells = self.probe.cells.iter().filter(|c| c.write.is_some());
         let new: Vec<Arc<Value>> =
             outputs.chain(cells.map(|c| lock(&c.leaf.value).clone())).collect();
         // Roots of the probe that the program has.
         let gradients = self.plain.outputs.len()..self.probe.outputs.len();
-        let own = |values: &[Arc<Value>]| -> Vec<Arc<Value>> {
-            let all = values.iter().enumerate();
-            all.filter(|(i, _)| !gradients.contains(i)).map(|(_, v)| v.clone()).collect()
-        };
-        let all = |runs: &[Vec<Arc<Value>>]| runs.iter().map(|run| own(run)).collect();
-        let (others, stepped) = (all(&twin.others), all(&twin.stepped));
-        let twin = Twin { plain: own(&twin.plain), others, stepped };
+        let twin = twin.without(&gradients);
         if new.len() != twin.plain.len() {
             return Err(format!("{PLAIN}, since the optimised one has other results"));
         }
@@ -150,8 +158,8 @@ impl Pending {
             // Without a second run the roundings that any program has are all that is allowed.
             Err(_) => self.roots_of(&self.probe, arguments, before).map(|plain| Twin {
                 plain,
-                others: Vec::new(),
-                stepped: Vec::new(),
+                phases: twin::phases(&self.probe),
+                ..Twin::default()
             }),
         }
     }
@@ -164,14 +172,14 @@ impl Pending {
     ) -> std::result::Result<Vec<Arc<Value>>, String> {
         before.rewind();
         program.fresh.iter().for_each(Drawn::rewind);
-        let roots = guarded(|| twin::run(program, arguments));
+        let roots = guarded(|| twin::run(program, &self.plain.cells, arguments));
         before.rewind();
         roots
     }
 
     fn said(&self, apart: &Apart, rules: Option<&str>) -> String {
-        let ids = twin::roots(&self.probe);
-        let name = self.probe.name(ids[apart.root]);
+        let id = self.probe.roots().nth(apart.root).expect("a root parted");
+        let name = self.probe.name(id);
         let pass = match rules {
             Some(rules) => format!("simplified ({rules})"),
             None => "fused".to_string(),
@@ -185,7 +193,8 @@ impl Pending {
     /// The rule without which the results agree, if there is one.
     fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Snapshot) -> String {
         let agrees = |rule: &&&'static str| {
-            let without = guarded(|| self.probe.simplified_by(&Simplify::new().without(rule)));
+            let how = Simplify::new().without(rule);
+            let without = guarded(|| self.probe.optimized().simplified_by(&how));
             let roots = without.and_then(|(p, _)| self.roots_of(&p, arguments, before));
             roots.is_ok_and(|roots| apart(&roots, twin).is_none())
         };
