@@ -10,6 +10,7 @@ use super::rules::RuleId;
 use super::samples::Sample;
 use super::stage::{Price, Stage};
 use super::term::{Base, BaseId, Dims, Fun, ProductId, TermId, UNIT, Var, Vars, union, union_of};
+use crate::dtype::DType;
 use crate::ir::{Id, Origin};
 
 /// The place of an operation in [`Plan::nodes`].
@@ -328,9 +329,15 @@ impl Stage {
         }
     }
 
-    /// Whether the operation is a sum and `c` times it the mean.
+    /// Whether the operation is a sum and `c` times it the mean, up to the rounding of a number in
+    /// the dtype at hand.
     pub(super) fn is_mean(&self, plan: &Plan, n: NodeId, c: f64) -> bool {
-        matches!(&plan.nodes[n].operation, Operation::Sum(_, vars) if c * self.terms.numel(vars) as f64 == 1.0)
+        let Operation::Sum(_, vars) = &plan.nodes[n].operation else { return false };
+        let times = super::term::tidy(c) * self.terms.numel(vars) as f64;
+        match self.dtype {
+            DType::F32 => times as f32 == 1.0,
+            _ => times == 1.0,
+        }
     }
 
     /// `c` times the result of an operation.

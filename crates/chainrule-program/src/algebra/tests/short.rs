@@ -147,7 +147,7 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "RMS norm by a norm",
-        most: 9,
+        most: 8,
         far: 30.0,
         inputs: &[ROWS, ROW],
         loss: |x| {
