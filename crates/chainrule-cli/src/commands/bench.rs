@@ -84,7 +84,7 @@ fn measure(args: &Bench) -> Result<()> {
             program.program().memory();
             trace_ms = Some(milliseconds(began));
             let mut results = Vec::new();
-            let mut run = || {
+            let mut run = || -> Result<()> {
                 if step.draws() {
                     return Ok(program.run_into(&[], &mut results)?);
                 }

@@ -6,8 +6,8 @@ use super::twin::{Twin, bits, numbers};
 use crate::dtype::DType;
 use crate::tensor::value::Value;
 
-/// How much larger the error of a program in f32 may be than that of the plain one, which is known.
-/// Both are luck within a factor of some size.
+/// Bound of a program's error in f32 relative to the error of the plain one: both are known, and
+/// luck within a factor of some size.
 const SLACK_F32: f64 = 2.0;
 
 /// Bound of a difference in f64 relative to how far roundings move the array, which is rather more
@@ -69,7 +69,7 @@ impl Reference {
         }
     }
 
-    /// How far the plain result is from the true one. In f64, if the steps of the program round
+    /// Distance of the plain result from the true one. In f64, if the steps of the program round
     /// more than its inputs do, the larger difference from the runs that tell counts, within
     /// bounds.
     fn rounding(&self, is_known: bool) -> f64 {

@@ -54,7 +54,7 @@ pub struct Validated {
     program: Program,
     pending: Option<Box<Pending>>,
     warnings: Vec<Warning>,
-    /// How many of the warnings were told.
+    /// Number of the warnings that were told.
     told: usize,
 }
 
@@ -140,7 +140,7 @@ impl Passes {
         }
         let mut program = simple.clone();
         program.outputs.truncate(plain.outputs.len());
-        // Where it fails, it has failed and was told of above.
+        // A failure here was one above, and was told of there.
         if let Ok(optimized) = guarded(|| Ok(program.optimized())) {
             program = optimized;
         }

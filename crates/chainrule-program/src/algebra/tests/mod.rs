@@ -6,6 +6,7 @@ mod formulas;
 mod short;
 mod terms;
 mod wide;
+mod written;
 
 use super::*;
 use chainrule_core::{DType, Generator, Tensor};
