@@ -4,6 +4,7 @@ mod compositions;
 mod far;
 mod formulas;
 mod short;
+mod stable;
 mod terms;
 mod wide;
 mod written;
