@@ -86,7 +86,8 @@ pub enum Train {
     /// A small network that learns to make up names, one letter after the other
     Names(TrainNames),
     /// The other models of names; written `names --model ...`
-    #[command(name = "names-family", hide = true, display_name = "names")]
+    #[command(name = names::FAMILY_WORD, hide = true, display_name = "names")]
+    #[command(override_usage = "chainrule train names --model <MODEL> [OPTIONS]")]
     Family(train::TrainFamily),
     /// A network that reads digits: MNIST, or digits that the program draws
     Digits(train::TrainDigits),
@@ -176,6 +177,14 @@ pub struct Diagnose {
     /// Print the report as one line of JSON too, as the last line
     #[arg(long)]
     pub json: bool,
+
+    /// Write the report with its curves as a page of its own
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Apply the edits of the description's `fix` first
+    #[arg(long)]
+    pub fix: bool,
 
     /// Begin no experiment after so many seconds
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]

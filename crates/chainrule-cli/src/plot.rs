@@ -56,6 +56,7 @@ const FEW: usize = 30;
 
 const LIGHT: &str = "#a9c6e6";
 const STRONG: &str = "#174a7e";
+const HELD: &str = "#c4481c";
 
 type Point = (f64, f64);
 
@@ -63,17 +64,19 @@ type Point = (f64, f64);
 /// the same picture as SVG and as PNG.
 ///
 /// `losses` holds (step, loss) in the order of the run. A loss that is not finite or not above zero
-/// has no logarithm: it is left out, and the picture says how many are.
+/// has no logarithm: it is left out, and the picture says how many are. `held` are losses over
+/// examples that were kept back, drawn as a line of their own.
 ///
 /// # Errors
 /// Only if a file cannot be written.
 pub fn loss_curve(
     losses: &[(u64, f64)],
+    held: &[(u64, f64)],
     title: &str,
     out_svg: &Path,
     out_png: &Path,
 ) -> Result<()> {
-    save(&draw(losses, title), out_svg, out_png)
+    save(&draw(losses, held, title), out_svg, out_png)
 }
 
 /// Writes a picture as SVG and as PNG.
@@ -86,12 +89,8 @@ fn save(scene: &Scene, out_svg: &Path, out_png: &Path) -> Result<()> {
     write_atomic(out_png, &png)
 }
 
-fn draw(losses: &[(u64, f64)], title: &str) -> Scene {
-    let points: Vec<Point> = losses
-        .iter()
-        .filter(|(_, loss)| loss.is_finite() && *loss > 0.0)
-        .map(|&(step, loss)| (step as f64, loss.log10()))
-        .collect();
+fn draw(losses: &[(u64, f64)], held: &[(u64, f64)], title: &str) -> Scene {
+    let points = logarithms(losses);
     let window = window(points.len());
     let mut plots = Vec::new();
     if window > 1 {
@@ -108,20 +107,28 @@ fn draw(losses: &[(u64, f64)], title: &str) -> Scene {
         let dots = ScatterPlot::new().with_data(points.clone());
         plots.push(dots.with_color(STRONG).with_size(4.0).into());
     }
-    let layout = layout(&points, losses.len() - points.len(), title);
+    let held = logarithms(held);
+    if !held.is_empty() {
+        plots.push(line(held.clone(), HELD, 2.0).with_legend("held-out examples").into());
+        let dots = ScatterPlot::new().with_data(thin(&held, STRETCHES));
+        plots.push(dots.with_color(HELD).with_size(3.0).into());
+    }
+    let all = [&points[..], &held].concat();
+    let layout = layout(&all, losses.len() - points.len(), title);
     let mut scene = render_multiple(plots, layout);
-    // Written level above its axis: easier to read than on its side, where the PNG shows it bold.
-    scene.add(Primitive::Text {
-        x: LEFT - 40.0,
-        y: TOP - 14.0,
-        content: "log10 of the loss".to_owned(),
-        size: 14,
-        anchor: TextAnchor::Start,
-        rotate: None,
-        bold: false,
-        color: None,
-    });
+    scene.add(axis_label("log10 of the loss"));
     scene
+}
+
+/// Steps with the logarithms of their losses, where there is one.
+fn logarithms(losses: &[(u64, f64)]) -> Vec<Point> {
+    let drawn = losses.iter().filter(|(_, loss)| loss.is_finite() && *loss > 0.0);
+    drawn.map(|&(step, loss)| (step as f64, loss.log10())).collect()
+}
+
+/// Written level above its axis: easier to read than on its side, where the PNG shows it bold.
+fn axis_label(content: &str) -> Primitive {
+    gradient::text(LEFT - 40.0, TOP - 14.0, content, 14, TextAnchor::Start)
 }
 
 fn line(points: Vec<Point>, color: &str, width: f64) -> LinePlot {
@@ -249,7 +256,7 @@ mod tests {
     fn pictures(losses: &[(u64, f64)], title: &str) -> (String, (usize, usize, Vec<u8>)) {
         let dir = tempfile::tempdir().unwrap();
         let (svg, png) = (dir.path().join("loss.svg"), dir.path().join("loss.png"));
-        loss_curve(losses, title, &svg, &png).unwrap();
+        loss_curve(losses, &[], title, &svg, &png).unwrap();
         let file = std::io::BufReader::new(fs::File::open(png).unwrap());
         let mut reader = png::Decoder::new(file).read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
@@ -351,6 +358,25 @@ mod tests {
     }
 
     #[test]
+    fn held_out_losses_have_a_line_and_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let (svg, png) = (dir.path().join("a.svg"), dir.path().join("a.png"));
+        // Ten times the losses of the run: the axis must reach them.
+        let held: Vec<(u64, f64)> = (1..=5).map(|i| (20 * i, 300.0 - i as f64)).collect();
+        loss_curve(&run(100), &held, "kept back", &svg, &png).unwrap();
+        let text = fs::read_to_string(&svg).unwrap();
+        assert!(text.contains(">held-out examples</text>") && text.contains(HELD), "{text}");
+        assert_eq!(text.matches("<circle").count(), 5, "{text}");
+        let tops = text.split("<circle ").skip(1).map(|c| {
+            let cy = c.split("cy=\"").nth(1).unwrap().split('"').next().unwrap();
+            cy.parse::<f64>().unwrap()
+        });
+        tops.for_each(|y| assert!((TOP - 1.0..HEIGHT - BOTTOM).contains(&y), "{y}"));
+        let (without, _) = pictures(&run(100), "none");
+        assert!(!without.contains("held-out"));
+    }
+
+    #[test]
     fn a_title_cannot_break_the_svg() {
         let (svg, _) = pictures(&run(3), "a<b> & \"c\"\n</svg>\u{7}");
         assert!(svg.contains("a&lt;b&gt; &amp; &quot;c&quot; &lt;/svg&gt;"));
@@ -361,7 +387,7 @@ mod tests {
     fn a_picture_that_cannot_be_written_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("missing/loss.svg");
-        let error = loss_curve(&run(3), "", &missing, &dir.path().join("a.png")).unwrap_err();
+        let error = loss_curve(&run(3), &[], "", &missing, &dir.path().join("a.png")).unwrap_err();
         assert!(error.to_string().contains("a folder of the path is missing"), "{error}");
     }
 

@@ -14,14 +14,16 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// Between two looks at the clock as many steps are left out as take about this time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The share of the newest loss in the smoothed loss, once a hundred losses are in it.
-const NEWEST: f64 = 0.01;
+/// The shown loss is the mean of the newest fiftieth of the run's losses, and of a hundred at most:
+/// older ones would hide where the training is now.
+const SHARE: u64 = 50;
+const MOST_LOSSES: u64 = 100;
 
 /// Display of a run on the standard error stream.
 pub struct Progress {
     total: u64,
     view: View,
-    loss: SmoothLoss,
+    loss: RecentLoss,
     pace: Pace,
     /// The step at which there is next something to look at.
     next: u64,
@@ -31,6 +33,8 @@ pub struct Progress {
     examples: u64,
     /// Unit of the examples.
     counted: &'static str,
+    /// Time that went to measurements of the model.
+    paused: Duration,
     /// The newest measure that people want to see, as text.
     measured: String,
 }
@@ -63,9 +67,10 @@ impl Progress {
             View::Bar(_) => 1,
             View::Lines(_) => tenth_after(0, total),
         };
-        let (loss, pace) = (SmoothLoss::default(), Pace::start());
+        let (loss, pace) = (RecentLoss::of(total), Pace::start());
         let (counted, measured) = ("examples", String::new());
-        Progress { total, view, loss, pace, next, before: 0, examples: 0, counted, measured }
+        let (before, examples, paused) = (0, 0, Duration::ZERO);
+        Progress { total, view, loss, pace, next, before, examples, counted, paused, measured }
     }
 
     /// Calls the examples by this name: `tokens`.
@@ -94,7 +99,17 @@ impl Progress {
 
     /// Shows this measure beside the loss from now on.
     pub fn measured(&mut self, name: &str, value: f64) {
-        self.measured = format!("  {name} {value:.4}");
+        self.measured = format!("  {name} {}", crate::report::measure(value));
+    }
+
+    /// Tells that no step was taken for so long, while the model was measured.
+    pub fn paused(&mut self, time: Duration) {
+        self.paused = self.paused.saturating_add(time);
+    }
+
+    /// The time that the steps took.
+    fn spent(&self) -> Duration {
+        self.pace.began.elapsed().saturating_sub(self.paused)
     }
 
     /// Shows a line of its own.
@@ -128,20 +143,21 @@ impl Progress {
 
     #[cold]
     fn look(&mut self, done: u64) {
+        let spent = self.spent();
+        let pace = pace_text(self.examples, self.counted, spent);
+        let message = format!("{}{}{pace}", self.loss.text(), self.measured);
         match &mut self.view {
             View::Hidden => {}
             View::Bar(bar) => {
                 if self.pace.look(done) {
-                    let pace = pace_text(self.examples, self.counted, self.pace.began.elapsed());
-                    bar.set_message(format!("{}{}{pace}", self.loss.text(), self.measured));
+                    let times = step_and_rest(done, self.before, self.total, spent);
+                    bar.set_prefix(times);
+                    bar.set_message(message);
                     bar.set_position(done);
                 }
                 self.next = done.saturating_add(self.pace.stride);
             }
             View::Lines(out) => {
-                let spent = self.pace.began.elapsed();
-                let pace = pace_text(self.examples, self.counted, spent);
-                let message = format!("{}{}{pace}", self.loss.text(), self.measured);
                 let line = line(done, self.before, self.total, &message, spent);
                 // A log that can no longer be written is no reason to end the run.
                 let _ = writeln!(out, "{line}");
@@ -152,13 +168,8 @@ impl Progress {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template(
-        "{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {a_step} a step  {eta} left",
-    )
-    .expect("the template is checked by a test")
-    .with_key("a_step", |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = out.write_str(&step_time(state.per_sec()));
-    })
+    ProgressStyle::with_template("{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {prefix}")
+        .expect("the template is checked by a test")
 }
 
 /// The first step after `done` at which another tenth of `total` is full; never, after the last.
@@ -172,13 +183,15 @@ fn tenth_after(done: u64, total: u64) -> u64 {
 /// The plain line: `step 2000/20000 (10%)  loss 2.4012  30 us a step  1s left`.
 fn line(done: u64, before: u64, total: u64, loss: &str, spent: Duration) -> String {
     let percent = done as f64 / total.max(1) as f64 * 100.0;
+    let times = step_and_rest(done, before, total, spent);
+    format!("step {done}/{total} ({percent:.0}%)  loss {loss}  {times}")
+}
+
+/// `30 us a step  1s left`
+fn step_and_rest(done: u64, before: u64, total: u64, spent: Duration) -> String {
     let per_second = done.saturating_sub(before) as f64 / spent.as_secs_f64().max(1e-9);
     let left = total.saturating_sub(done) as f64 / per_second;
-    format!(
-        "step {done}/{total} ({percent:.0}%)  loss {loss}  {} a step  {} left",
-        step_time(per_second),
-        duration(left)
-    )
+    format!("{} a step  {} left", step_time(per_second), duration(left))
 }
 
 /// `  54000 tokens/s`, if the examples are told.
@@ -221,34 +234,46 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// A running mean: of all losses at first, later one that forgets the old ones. Losses that are not
-/// finite are told but leave the mean alone, which would never recover.
-#[derive(Debug, Default)]
-struct SmoothLoss {
-    mean: f64,
-    count: u64,
+/// Mean of the newest losses. Those that are not finite are told but leave the mean alone, which
+/// would show nothing else for as long as they are in it.
+#[derive(Debug)]
+struct RecentLoss {
+    /// The newest finite losses; once all places are full, the oldest one is replaced.
+    newest: Vec<f64>,
+    places: usize,
+    next: usize,
     last_is_finite: bool,
 }
 
-impl SmoothLoss {
+impl RecentLoss {
+    /// For a run of this many steps.
+    fn of(steps: u64) -> RecentLoss {
+        let places = (steps / SHARE).clamp(1, MOST_LOSSES) as usize;
+        RecentLoss { newest: Vec::with_capacity(places), places, next: 0, last_is_finite: false }
+    }
+
     #[inline]
     fn add(&mut self, loss: f64) {
         self.last_is_finite = loss.is_finite();
-        if self.last_is_finite {
-            self.count += 1;
-            let share = if self.count < 100 { 1.0 / self.count as f64 } else { NEWEST };
-            self.mean += share * (loss - self.mean);
+        if !self.last_is_finite {
+            return;
         }
+        match self.newest.get_mut(self.next) {
+            Some(oldest) => *oldest = loss,
+            None => self.newest.push(loss),
+        }
+        self.next = if self.next + 1 == self.places { 0 } else { self.next + 1 };
     }
 
     fn value(&self) -> f64 {
-        if self.last_is_finite { self.mean } else { f64::NAN }
+        let mean = || self.newest.iter().sum::<f64>() / self.newest.len() as f64;
+        if self.last_is_finite { mean() } else { f64::NAN }
     }
 
     fn text(&self) -> String {
         match self.value() {
             mean if mean.is_nan() => "not finite".to_owned(),
-            mean => format!("{mean:.4}"),
+            mean => crate::report::measure(mean),
         }
     }
 }
@@ -373,20 +398,36 @@ mod tests {
     }
 
     #[test]
-    fn the_smoothed_loss_is_the_mean_of_the_first_and_then_follows() {
-        let mut loss = SmoothLoss::default();
+    fn the_shown_loss_is_the_mean_of_the_newest() {
+        // A fiftieth of 150 steps are 3.
+        let mut loss = RecentLoss::of(150);
         assert!(loss.value().is_nan());
-        for value in [1.0, 2.0, 6.0] {
+        for (value, mean) in [(1.0, 1.0), (2.0, 1.5), (6.0, 3.0), (4.0, 4.0), (5.0, 5.0)] {
             loss.add(value);
+            assert!((loss.value() - mean).abs() < 1e-12, "{} for {mean}", loss.value());
         }
-        assert!((loss.value() - 3.0).abs() < 1e-12, "{}", loss.value());
         loss.add(f64::NAN);
         assert_eq!(loss.text(), "not finite");
         loss.add(3.0);
-        assert_eq!(loss.text(), "3.0000");
-        // After 1,000 losses of 5, the share of the earlier ones is below 0.99^900, about 1e-4.
-        (0..1_000).for_each(|_| loss.add(5.0));
-        assert!((loss.value() - 5.0).abs() < 1e-3, "{}", loss.value());
+        assert_eq!(loss.text(), "4.0000");
+        // The losses of the beginning leave no trace, however large they were.
+        loss.add(1e300);
+        (0..3).for_each(|_| loss.add(2.0));
+        assert_eq!(loss.value(), 2.0);
+        let windows = [1, 99, 400, 20_000, u64::MAX].map(|steps| RecentLoss::of(steps).places);
+        assert_eq!(windows, [1, 1, 8, 100, 100]);
+    }
+
+    /// Measurements are no steps: neither the time of a step nor the rest of the run has them.
+    #[test]
+    fn measurements_are_not_in_the_time_of_a_step() {
+        let mut progress = hidden_bar(10);
+        progress.pace.began -= Duration::from_secs(30);
+        assert!(progress.spent() > Duration::from_secs(29));
+        progress.paused(Duration::from_secs(30));
+        assert!(progress.spent() < Duration::from_secs(5));
+        progress.paused(Duration::MAX);
+        assert_eq!(progress.spent(), Duration::ZERO);
     }
 
     /// Drawing and the clock are what costs; a hundred thousand quick steps need few of them.

@@ -8,8 +8,27 @@ use chainrule::Tensor;
 /// Beyond this a tanh is as good as flat, and little gradient comes through.
 const SATURATED: f64 = 0.97;
 
+/// Letters of a made-up name that are printed.
+const LONGEST_SHOWN: usize = 30;
+
 /// The widest line that is printed.
 const WIDTH: usize = 100;
+
+/// A loss or another measure for people: four places, or a power of ten where those say nothing.
+pub fn measure(x: f64) -> String {
+    match x.abs() {
+        size if size >= 1e6 || (size > 0.0 && size < 5e-5) => format!("{x:.3e}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
+/// A made-up name as it is printed: a model that learned nothing may never end one.
+pub fn short_name(name: &str) -> String {
+    match name.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}... ({} letters)", &name[..end], name.chars().count()),
+        None => name.to_owned(),
+    }
+}
 
 /// Mean, standard deviation, norm and share of zeros of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,14 +172,14 @@ fn percent(share: f64) -> String {
 pub fn wrap(words: &[String]) -> String {
     let mut out = String::new();
     let mut column = 0;
-    for word in words {
+    for word in words.iter().map(|word| short_name(word)) {
         let wide = word.chars().count();
         if column > 0 && column + 2 + wide > WIDTH {
             out.push('\n');
             column = 0;
         }
         out.push_str("  ");
-        out.push_str(word);
+        out.push_str(&word);
         column += 2 + wide;
     }
     out
@@ -188,6 +207,19 @@ pub fn steps(n: u64) -> String {
 mod tests {
     use super::*;
     use chainrule::record_all;
+
+    #[test]
+    fn measures_are_short_at_any_size() {
+        let texts = [0.0, 2.0345, -0.5, 123456.75, 8.78e20, 1e-7, f64::NAN].map(measure);
+        let wanted = ["0.0000", "2.0345", "-0.5000", "123456.7500", "8.780e20", "1.000e-7", "NaN"];
+        assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn endless_names_are_cut() {
+        let names = ["anna".to_owned(), "l".repeat(200)];
+        assert_eq!(wrap(&names), format!("  anna  {}... (200 letters)", "l".repeat(30)));
+    }
 
     #[test]
     fn statistics_of_a_few_numbers() {

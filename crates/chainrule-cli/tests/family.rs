@@ -155,6 +155,8 @@ fn every_model_of_names_takes_a_few_steps() {
             "train names --model {model} --data names.txt --steps 3 --json --out {model}"
         ));
         assert_eq!(got["parameters"], parameters, "{model}");
+        let config = fs::read_to_string(place.path(model).join("config.toml")).unwrap();
+        assert!(config.contains("kind = \"names\"") && !config.contains("famil"), "{config}");
         let standings =
             got["samples"].as_array().unwrap().iter().map(|s| s["in"].as_str().unwrap());
         assert!(
@@ -169,6 +171,42 @@ fn every_model_of_names_takes_a_few_steps() {
         place.json("train names --model bn-mlp --data names.txt --steps 3 --json")["parameters"],
         12_297
     );
+}
+
+/// The end of a run names a command that works.
+#[test]
+fn the_next_command_runs() {
+    let place = Place::new();
+    for kind in ["moons", "regression"] {
+        let output = place.run(&format!("train {kind} --steps 20 --out {kind}"));
+        let out = text(&output.stdout);
+        let next = out.lines().last().unwrap().strip_prefix("next: chainrule ").unwrap();
+        let output = place.run(next);
+        assert!(output.status.success(), "{next}: {}", text(&output.stderr));
+    }
+    let svg = fs::read_to_string(place.path("moons/loss.svg")).unwrap();
+    assert!(svg.contains(">held-out examples</text>"), "{svg}");
+}
+
+/// A run that goes on tells of the steps that it took itself.
+#[test]
+fn a_run_that_goes_on_counts_its_own_steps() {
+    let place = Place::new();
+    place.json("train moons --steps 30 --json --out run");
+    let out = text(&place.run("train moons --resume run --steps 50").stdout);
+    assert!(out.contains("20 steps more (50 in all) in "), "{out}");
+}
+
+/// A run that went wrong says so in a few lines, also where its model makes up endless names.
+#[test]
+fn a_diverged_run_does_not_flood_the_terminal() {
+    let place = Place::new();
+    let output = place.run("train names --data names.txt --lr 1e6 --steps 60 --out run");
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+    assert!(out.len() + err.len() < 12_000, "{} bytes\n{out}{err}", out.len() + err.len());
+    for line in out.lines().filter(|line| line.starts_with("  ")) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
 }
 
 #[test]

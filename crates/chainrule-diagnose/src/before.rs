@@ -102,10 +102,14 @@ fn data(x: &Tensor, y: &Tensor) -> Result<Vec<Suspicion>> {
     Ok(out)
 }
 
-/// Weights that are none, or whose units begin equal. Biases and gains may be equal.
+/// Weights that are none, or whose units begin equal. Biases and gains may be equal, and so may the
+/// weights of the last layer: its units have targets of their own.
 fn weights(module: &dyn Module) -> Result<Vec<Suspicion>> {
     let mut out = Vec::new();
-    for (name, p) in module.named_parameters().into_iter().filter(|(_, p)| p.rank() > 1) {
+    let all: Vec<(String, Tensor)> =
+        module.named_parameters().into_iter().filter(|(_, p)| p.rank() > 1).collect();
+    let last = all.len().saturating_sub(1);
+    for (i, (name, p)) in all.into_iter().enumerate() {
         let numbers = p.to_f64_vec();
         let Some(&first) = numbers.first().filter(|_| p.shape().iter().all(|&n| n > 1)) else {
             continue;
@@ -113,7 +117,7 @@ fn weights(module: &dyn Module) -> Result<Vec<Suspicion>> {
         if numbers.iter().any(|v| !v.is_finite()) {
             let text = format!("`{name}` holds a number that is none");
             out.push(sign(Cause::InitScale, 1.0, name, text, &[], &[Change::Init]));
-        } else if numbers.iter().all(|&v| v == first) {
+        } else if i < last && numbers.iter().all(|&v| v == first) {
             let text = format!("all weights of `{name}` begin at {first}, so its units stay equal");
             let (value, init) = ([("weight", first)], [Change::Init]);
             out.push(sign(Cause::InitConstant, 0.9, name, text, &value, &init));

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
 
-use super::train::Common;
+use super::train::{Common, FamilyKind};
 use super::{CONTEXT, EMBEDDING, HIDDEN, MAX_NUMBERS, MAX_STEPS, SYMBOLS, size, whole};
 
 /// `chainrule train names`
@@ -14,8 +15,7 @@ use super::{CONTEXT, EMBEDDING, HIDDEN, MAX_NUMBERS, MAX_STEPS, SYMBOLS, size, w
     after_help = "Defaults: 20,000 steps, batch 32, sgd with rate 0.1 and a tenth of it in the second half,
 seed 2147483647; measured at the end.
 
-These are the options of the main model, bn-mlp. Others are bigram, mlp, wavenet, rnn, gru, lstm, bow
-and transformer; their options:
+These are the options of the main model, bn-mlp. The others have options of their own:
   chainrule train names --model gru --help
 
 Examples:
@@ -28,6 +28,11 @@ pub struct TrainNames {
     /// A text file with one name a line, letters a-z only [default: the built-in list]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub data: Option<PathBuf>,
+
+    /// The model
+    #[arg(long, value_name = "MODEL", default_value = MAIN, value_parser = models())]
+    #[arg(conflicts_with = "resume")]
+    pub model: String,
 
     /// Width of the hidden layer, in units
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = hidden)]
@@ -56,6 +61,12 @@ pub struct TrainNames {
     #[command(flatten)]
     pub common: Common,
 }
+
+/// The main model.
+pub const MAIN: &str = "bn-mlp";
+
+/// The word by which the parser knows the command of the other models; nobody types it.
+pub(super) const FAMILY_WORD: &str = "__names";
 
 /// The examples of a step if nothing is said.
 pub const BATCH: usize = 32;
@@ -114,39 +125,40 @@ pub fn check_sizes(context: usize, embedding: usize, hidden: usize) -> Result<()
 }
 
 /// `train names` with another `--model` than the main one, or with the `--resume` of such a run,
-/// has options of its own: those of `names-family`.
+/// has options of its own: those of a hidden command.
 pub(super) fn by_model(mut words: Vec<OsString>) -> Vec<OsString> {
-    const MAIN: &str = "bn-mlp";
     if words.len() < 3 || words[1] != "train" || words[2] != "names" {
         return words;
     }
     let is_other = match option(&words, "--model") {
-        Some((range, name)) if name == MAIN => {
-            words.drain(range);
-            false
-        }
-        Some(_) => true,
-        None => option(&words, "--resume").is_some_and(|(_, folder)| {
+        // A model that there is not is refused with the list of all.
+        Some(name) => name.to_str().is_some_and(|name| FamilyKind::from_str(name, false).is_ok()),
+        None => option(&words, "--resume").is_some_and(|folder| {
             let kind = crate::train::kind_of(Path::new(&folder));
             kind.is_ok_and(|kind| kind == crate::commands::train::names::KIND)
         }),
     };
     if is_other {
-        words[2] = "names-family".into();
+        words[2] = FAMILY_WORD.into();
     }
     words
 }
 
-/// Position and value of an option, as `--name value` or `--name=value`.
-fn option(words: &[OsString], name: &str) -> Option<(std::ops::Range<usize>, OsString)> {
+/// Value of an option, as `--name value` or `--name=value`.
+fn option(words: &[OsString], name: &str) -> Option<OsString> {
     words.iter().enumerate().find_map(|(at, word)| {
         if word == name {
-            let value = words.get(at + 1).cloned().unwrap_or_default();
-            return Some((at..(at + 2).min(words.len()), value));
+            return Some(words.get(at + 1).cloned().unwrap_or_default());
         }
-        let value = word.to_str()?.strip_prefix(name)?.strip_prefix('=')?;
-        Some((at..at + 1, value.into()))
+        Some(word.to_str()?.strip_prefix(name)?.strip_prefix('=')?.into())
     })
+}
+
+/// The words of `--model`: the main model and the others.
+fn models() -> PossibleValuesParser {
+    let others = FamilyKind::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    let main = PossibleValue::new(MAIN).help("Letters before it, through a hidden layer");
+    std::iter::once(main).chain(others).collect::<Vec<_>>().into()
 }
 
 fn hidden(text: &str) -> Result<usize, String> {

@@ -33,6 +33,7 @@ fn clap_finds_no_mistake_in_the_definitions() {
 fn the_defaults_are_those_of_the_help() {
     let expected = TrainNames {
         data: None,
+        model: "bn-mlp".into(),
         hidden: 200,
         context: 3,
         embedding: 10,
@@ -49,6 +50,7 @@ fn every_option_arrives_where_it_belongs() {
                --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused --eager";
     let expected = TrainNames {
         data: Some("n.txt".into()),
+        model: "bn-mlp".into(),
         hidden: 7,
         context: 6,
         embedding: 5,
@@ -205,11 +207,25 @@ fn usage_mistakes_end_with_status_2_and_help_with_0() {
 #[test]
 fn the_help_names_every_option_and_default() {
     let help = read("train names --help").unwrap_err().to_string();
-    for part in ["20,000 steps", "rate 0.1", "[default: half of the steps]", "--fused", "--resume"]
-    {
+    for part in [
+        "--model <MODEL>",
+        "bn-mlp:",
+        "20,000 steps",
+        "rate 0.1",
+        "[default: half of the steps]",
+        "--fused",
+        "--resume",
+    ] {
         assert!(help.contains(part), "{part} is missing in\n{help}");
     }
     for line in help.lines() {
         assert!(line.chars().count() <= 110, "too long: {line}");
     }
+    for words in ["train names --model gru --help", "train names --model gru --stepz 3"] {
+        let text = read(words).unwrap_err().to_string();
+        assert!(text.contains("Usage: chainrule train names --model <MODEL> [OPTIONS]"), "{text}");
+        assert!(!text.contains("famil") && !text.contains("__names"), "{text}");
+    }
+    let refused = read("train names --model gpt").unwrap_err().to_string();
+    assert!(refused.contains("bn-mlp") && refused.contains("transformer"), "{refused}");
 }

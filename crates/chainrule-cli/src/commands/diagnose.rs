@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chainrule_diagnose::data::Source;
-use chainrule_diagnose::description::Program;
+use chainrule_diagnose::description::{Program, apply};
 use chainrule_diagnose::{Bench, script};
 
 use crate::args::Diagnose;
 use crate::output;
+use crate::run_folder::write_atomic;
 
 /// Bytes of a description beyond which it is taken for another file.
 const MOST: u64 = 64 << 20;
@@ -25,7 +26,15 @@ pub fn run(args: &Diagnose) -> Result<()> {
         bail!("{}: {size} bytes are too many for a description", path.display());
     }
     let text = fs::read_to_string(path).with_context(about)?;
-    let program = Program::parse(&text).with_context(about)?;
+    let mut program = Program::parse(&text).with_context(about)?;
+    if args.fix {
+        let fix = program.value["fix"].as_array().cloned().unwrap_or_default();
+        if fix.is_empty() {
+            bail!("{}: the description has no `fix`", path.display());
+        }
+        let mended = apply(&program.value, &fix).with_context(about)?;
+        program = Program::of(mended).with_context(about)?;
+    }
     if args.python {
         return output::line(script(&program).trim_end());
     }
@@ -41,5 +50,8 @@ pub fn run(args: &Diagnose) -> Result<()> {
     let mut report = chainrule_diagnose::diagnose(&bench).with_context(about)?;
     report.seconds = start.elapsed().as_secs_f64();
     output::line(&report.text())?;
+    if let Some(file) = &args.report {
+        write_atomic(file, report.html().as_bytes())?;
+    }
     if args.json { output::json(&report.json()) } else { Ok(()) }
 }

@@ -21,7 +21,7 @@ const PIXEL: f64 = 3.0;
 const STEP_X: f64 = SIDE as f64 * PIXEL + 22.0;
 const STEP_Y: f64 = SIDE as f64 * PIXEL + 40.0;
 const COLUMNS: usize = 6;
-const TOP: f64 = 64.0;
+const TOP: f64 = 84.0;
 const LEFT: f64 = 24.0;
 
 /// Draws the pictures in rows of six; writes the same picture as SVG and as PNG.
@@ -33,6 +33,9 @@ pub fn mistakes(all: &[Mistake<'_>], title: &str, out_svg: &Path, out_png: &Path
     let wide = 2.0 * LEFT + COLUMNS as f64 * STEP_X;
     let mut scene = Scene::new(wide, TOP + rows as f64 * STEP_Y + 10.0);
     scene.add(text(wide / 2.0, 34.0, title, 18, TextAnchor::Middle));
+    let words =
+        "over each: the digit it is, the digit it was taken for (the model's probability of that)";
+    scene.add(text(wide / 2.0, 58.0, words, 12, TextAnchor::Middle));
     for (i, mistake) in all.iter().enumerate() {
         let x = LEFT + (i % COLUMNS) as f64 * STEP_X;
         let y = TOP + (i / COLUMNS) as f64 * STEP_Y;
@@ -61,5 +64,22 @@ fn picture(scene: &mut Scene, pixels: &[u8], x: f64, y: f64) {
             }
             start += run.len();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_have_words_that_are_explained() {
+        let dir = tempfile::tempdir().unwrap();
+        let (svg, png) = (dir.path().join("a.svg"), dir.path().join("a.png"));
+        let pixels: Vec<u8> = (0..784).map(|i| (i % 256) as u8).collect();
+        let one = || Mistake { pixels: &pixels, is: 3, taken_for: 5, sure: 0.987 };
+        mistakes(&[one(), one()], "wrong", &svg, &png).unwrap();
+        let text = std::fs::read_to_string(&svg).unwrap();
+        assert_eq!(text.matches(">3 as 5 (99%)</text>").count(), 2, "{text}");
+        assert!(text.contains(">over each: the digit it is"), "{text}");
     }
 }

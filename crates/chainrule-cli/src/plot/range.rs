@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use kuva::plot::ScatterPlot;
+use kuva::plot::legend::LegendPosition;
 use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, STRONG, TOP, WIDTH, line, one_line, range, save};
+use super::{
+    BOTTOM, HEIGHT, LEFT, LEGEND, RIGHT, STRONG, TOP, WIDTH, axis_label, line, one_line, range,
+    save,
+};
 
 const CHOSEN: &str = "#c4481c";
 
@@ -36,7 +40,7 @@ pub fn range_curve(
     }
     let mut theme = Theme::light();
     theme.grid_color = "#e4e4e4".into();
-    let layout = Layout::new(range(points.iter().map(|p| p.0)), (low - room, high + room))
+    let mut layout = Layout::new(range(points.iter().map(|p| p.0)), (low - room, high + room))
         .with_width(WIDTH)
         .with_height(HEIGHT)
         .with_force_margins(LEFT, RIGHT)
@@ -44,6 +48,29 @@ pub fn range_curve(
         .with_title(one_line(title))
         .with_x_label("learning rate")
         .with_x_tick_format(TickFormat::Custom(Arc::new(|x| format!("1e{x:.1}").replace(".0", ""))))
+        .with_legend_position(LegendPosition::InsideTopRight)
+        .with_legend_width(LEGEND)
         .with_theme(theme);
-    save(&render_multiple(plots, layout), out_svg, out_png)
+    layout.show_legend = true;
+    let mut scene = render_multiple(plots, layout);
+    scene.add(axis_label("loss"));
+    save(&scene, out_svg, out_png)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_and_lines_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (svg, png) = (dir.path().join("a.svg"), dir.path().join("a.png"));
+        let points: Vec<(f64, f64)> =
+            (0..30).map(|i| (1e-4 * 1.3f64.powi(i), 3.0 - 0.05 * f64::from(i))).collect();
+        range_curve(&points, Some(points[20].0), "rates", &svg, &png).unwrap();
+        let text = std::fs::read_to_string(&svg).unwrap();
+        for words in ["rates", "loss", "learning rate", "loss, smoothed", "falls fastest"] {
+            assert!(text.contains(&format!(">{words}</text>")), "{words} is missing in {text}");
+        }
+    }
 }

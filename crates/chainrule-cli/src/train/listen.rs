@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use chainrule::io::CheckpointFolder;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output;
 use crate::progress::Progress;
+use crate::report::measure;
 use crate::run_folder::{MetricsWriter, RunFolder};
 
 pub const JSON_FILE: &str = "metrics.jsonl";
@@ -258,17 +260,27 @@ pub fn stride(steps: u64) -> u64 {
     steps.div_ceil(MOST_LOSSES).max(1)
 }
 
-/// The losses of the steps, for the picture.
+/// The losses of the steps and those over examples that were kept back, for the picture.
 pub struct Losses {
     stride: u64,
     last: u64,
     pub points: Vec<(u64, f64)>,
+    pub held: Vec<(u64, f64)>,
 }
+
+/// Names of a loss over examples that the model does not learn from, the first one first.
+const HELD: [&str; 2] = ["val_loss", "test_loss"];
 
 impl Losses {
     /// Losses of a run of this length.
     pub fn new(steps: u64) -> Losses {
-        Losses { stride: stride(steps), last: steps, points: Vec::new() }
+        Losses { stride: stride(steps), last: steps, points: Vec::new(), held: Vec::new() }
+    }
+
+    /// The mean of the last tenth; NaN for a run without steps.
+    pub fn at_the_end(&self) -> f64 {
+        let tenth = &self.points[self.points.len() - self.points.len().div_ceil(10)..];
+        tenth.iter().map(|(_, loss)| loss).sum::<f64>() / tenth.len() as f64
     }
 
     /// With those that an earlier run wrote.
@@ -279,10 +291,12 @@ impl Losses {
         let rows = bytes.split(|&b| b == b'\n');
         for row in rows.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
             let number = |key: &str| row.get(key).and_then(Value::as_f64);
-            if let (Some(at), Some(loss)) = (number("step"), number("loss"))
-                && at as u64 <= step
-            {
-                self.points.push((at as u64, loss));
+            let Some(at) = number("step").map(|at| at as u64).filter(|at| *at <= step) else {
+                continue;
+            };
+            self.points.extend(number("loss").map(|loss| (at, loss)));
+            if row.get("evaluation").is_some() {
+                self.held.extend(HELD.into_iter().find_map(number).map(|loss| (at, loss)));
             }
         }
         self
@@ -291,10 +305,15 @@ impl Losses {
 
 impl Listener for Losses {
     fn hear(&mut self, event: &Event<'_>) -> chainrule::Result<()> {
-        if let Event::Step(step) = event
-            && (step.step.is_multiple_of(self.stride) || step.step == self.last)
-        {
-            self.points.push((step.step, step.loss));
+        match event {
+            Event::Step(s) if s.step.is_multiple_of(self.stride) || s.step == self.last => {
+                self.points.push((s.step, s.loss));
+            }
+            Event::Evaluated { step, metrics, .. } => {
+                let of = |name| metrics.iter().find(|(n, _)| *n == name).map(|m| (*step, m.1));
+                self.held.extend(HELD.into_iter().find_map(of));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -351,8 +370,9 @@ impl Listener for Bar {
                     progress.step(s.step, s.loss);
                 }
             }
-            Event::Evaluated { step, epoch, metrics, is_best, .. } => {
+            Event::Evaluated { step, epoch, metrics, seconds, is_best } => {
                 if let Some(progress) = &mut self.progress {
+                    progress.paused(Duration::from_secs_f64(*seconds));
                     progress.note(&measured(*step, *epoch, metrics, *is_best));
                     // The last one is the measure that the training is about.
                     if let [_, .., (name, value)] = metrics {
@@ -385,7 +405,7 @@ fn measured(step: u64, epoch: Option<f64>, metrics: &[(&str, f64)], is_best: boo
     };
     let parts: Vec<String> = metrics
         .iter()
-        .map(|(name, value)| format!("{} {value:.4}", name.replace('_', " ")))
+        .map(|(name, value)| format!("{} {}", name.replace('_', " "), measure(*value)))
         .collect();
     let best = if is_best { " (the best so far)" } else { "" };
     format!("{at}: {}{best}", parts.join(", "))

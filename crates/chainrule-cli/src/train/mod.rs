@@ -2,12 +2,15 @@
 //! listeners.
 
 mod data_sums;
+mod experiments;
 mod listen;
 mod page;
+mod ran;
 mod session;
 mod settings;
 mod watching;
 
 pub use data_sums::DataSums;
-pub use session::{Outcome, Ran, Session, absolute, load_weights};
-pub use settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, kind_of};
+pub use ran::{Outcome, Ran};
+pub use session::{Session, absolute, load_weights};
+pub use settings::{CONFIG_FILE, Checked, Config, Defaults, FAMILY, Settings, kind_of};

@@ -2,30 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow, bail};
 use chainrule::Tensor;
 use chainrule::data::Batches;
 use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
-use chainrule::monitor::Symptom;
 use chainrule::nn::{Module, StateDict};
-use chainrule::train::{End, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
+use chainrule::train::{End, Event, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
+use chainrule_diagnose::Suspicion;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::DataSums;
+use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
+use super::ran::{Outcome, Ran, StepTime, not_finite};
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
 use super::watching;
 use crate::args::train::{Common, KeptKind};
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt::Interrupt;
 use crate::names::MODEL_FILE;
 use crate::run_folder::RunFolder;
 use crate::{machine, output, plot, report};
+
+/// The page of the diagnosis in the folder of a run.
+pub const DIAGNOSIS_FILE: &str = "diagnosis.html";
 
 /// A training that is about to begin.
 pub struct Session<'a> {
@@ -172,13 +176,24 @@ impl<'a> Session<'a> {
         self.settings.count_steps(per_epoch);
         let options = self.options(per_epoch);
         let optimizer = self.settings.optimizer(task.module().parameters())?;
-        let trainer = Trainer::builder(task, optimizer, batches);
         let page = match self.args.studio && !self.args.dry_run && !self.args.find_lr {
             true => Some(Page::open(self.ways.label)?),
             false => None,
         };
         let schedule = Page::steered(page.as_ref(), self.settings.schedule());
-        let mut trainer = trainer.schedule(schedule).options(options).build()?;
+        let shared = SharedBatches::new(batches);
+        let signs = match self.resumed.is_some() {
+            true => Vec::new(),
+            false => experiments::signs(task, &shared)?,
+        };
+        let beginning = self.args.diagnose.map(|_| Beginning::of(task, &shared));
+        let trainer = Trainer::builder(task, optimizer, Box::new(shared.clone()));
+        let mut trainer = trainer.schedule(schedule).options(options.clone()).build()?;
+        if !self.args.json {
+            let tell =
+                |sign: &Suspicion| format!("before the first step: {}: {}", sign.place, sign.text);
+            signs.iter().for_each(|sign| output::complain(&tell(sign)));
+        }
         if self.args.dry_run {
             return self.dry_run(task, trainer);
         }
@@ -194,9 +209,17 @@ impl<'a> Session<'a> {
         let trainer = trainer.with_checkpoints(kept, about);
         let mut trainer = watching::attach(trainer, self.args, &folder);
         let mut bar = Bar::new(self.args.quiet || self.args.json);
+        let before = trainer.step();
+        let mut measuring = 0.0;
+        let mut clock = |event: &Event<'_>| {
+            if let Event::Evaluated { seconds, .. } = event {
+                measuring += seconds;
+            }
+            Ok(())
+        };
         let began = Instant::now();
         let ran = {
-            let all = Listeners::new().with(&mut metrics).with(&mut losses);
+            let all = Listeners::new().with(&mut metrics).with(&mut losses).with(&mut clock);
             let mut all = all.with(&mut bar).with(&mut replace);
             let mut shown = page.as_ref().map(Page::run);
             if let Some(shown) = &mut shown {
@@ -211,6 +234,7 @@ impl<'a> Session<'a> {
         let seconds = began.elapsed().as_secs_f64();
         bar.finish();
         let steps = trainer.step();
+        let pace = StepTime { steps: steps - before, seconds, measuring };
         let end = match ran {
             Ok(end) => end,
             Err(error) => return Err(self.broken(error, trainer, task, metrics, &folder)),
@@ -227,8 +251,23 @@ impl<'a> Session<'a> {
         save_model(&mut trainer, task, &folder)?;
         let [svg, png] = ["loss.svg", "loss.png"].map(|name| folder.file(name));
         let title = format!("{}: loss over {}", self.ways.label, report::steps(steps));
-        plot::loss_curve(&losses.points, &title, &svg, &png)?;
+        plot::loss_curve(&losses.points, &losses.held, &title, &svg, &png)?;
         let findings = watching::report(&trainer, &title, &folder)?;
+        let experiments = beginning.map(|beginning| Experiments {
+            task,
+            batches: shared,
+            settings: &self.settings,
+            options,
+            beginning,
+            reached: losses.at_the_end(),
+            signs: signs.clone(),
+        });
+        let asked = self.args.diagnose.flatten();
+        let proof = experiments.map(|all| all.prove(pace.seconds, asked)).transpose()?;
+        if let Some(proof) = &proof {
+            let page = proof.html(&format!("{}: why it does not learn", self.ways.label));
+            folder.write(DIAGNOSIS_FILE, page.as_bytes())?;
+        }
         let epochs =
             per_epoch.map(|n| steps as f64 * self.settings.accumulate as f64 / n.max(1) as f64);
         let parameters = task.module().parameter_count();
@@ -237,13 +276,15 @@ impl<'a> Session<'a> {
         let ran = Ran {
             kind: self.kind,
             findings,
+            signs,
+            proof,
             complaint: None,
             folder,
             metrics,
             end,
             steps,
             epochs,
-            seconds,
+            pace,
             numbers,
             best,
             overfit_floor,
@@ -478,162 +519,6 @@ fn save_model(trainer: &mut Trainer<'_>, task: &dyn Task, folder: &RunFolder) ->
     task.module().eval();
     let bytes = io::serialize_checked(&task.module().state_dict(), &BTreeMap::new())?;
     folder.write(MODEL_FILE, &bytes)
-}
-
-/// The message for a training that ended because of its loss.
-fn not_finite(end: &End, lr: f64) -> Option<String> {
-    let End::NotFinite { step, loss, why } = end else { return None };
-    Some(format!("the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"))
-}
-
-/// Outcome of a session.
-pub enum Outcome {
-    /// It was not to train, and all is said.
-    Done,
-    Ran(Box<Ran>),
-}
-
-/// A training that has ended, with its model saved.
-pub struct Ran {
-    kind: &'static str,
-    /// The findings of the monitor, if there was one.
-    findings: Option<Vec<Symptom>>,
-    pub folder: RunFolder,
-    metrics: Metrics,
-    pub end: End,
-    pub steps: u64,
-    pub epochs: Option<f64>,
-    pub seconds: f64,
-    /// The newest measurements.
-    pub numbers: chainrule::train::Metrics,
-    best: Option<f64>,
-    /// The least loss over the one batch that was learned by heart.
-    overfit_floor: Option<f64>,
-    parameters: usize,
-    json: bool,
-    pub lr: f64,
-    complaint: Option<String>,
-    page: Option<Page>,
-}
-
-impl Ran {
-    /// Says that the model is of no use, and why; the status is then 1.
-    pub fn complain(&mut self, why: String) {
-        self.complaint = Some(why);
-    }
-
-    /// The results that all trainings have, with `more`.
-    fn summary(&self, more: Map<String, Value>) -> Map<String, Value> {
-        let mut all = Map::new();
-        all.extend(self.numbers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
-        all.insert("seconds".into(), json!((self.seconds * 1e6).round() / 1e6));
-        all.extend(self.epochs.map(|epochs| ("epochs".to_owned(), json!(epochs))));
-        all.insert("steps".into(), json!(self.steps));
-        all.insert("parameters".into(), json!(self.parameters));
-        all.insert("best".into(), json!(self.best));
-        all.extend(self.overfit_floor.map(|floor| ("overfit_floor".to_owned(), json!(floor))));
-        if let Some(findings) = &self.findings {
-            let rows: Vec<Value> = findings.iter().map(Symptom::to_json).collect();
-            all.insert("findings".into(), json!(rows));
-        }
-        all.extend(more);
-        all.insert("interrupted".into(), json!(matches!(self.end, End::Stopped)));
-        all.insert("folder".into(), json!(self.folder.path().display().to_string()));
-        all.extend(self.error().map(|error| ("error".to_owned(), json!(error))));
-        all
-    }
-
-    fn error(&self) -> Option<String> {
-        let of_a_step = not_finite(&self.end, self.lr).or_else(|| self.complaint.clone());
-        of_a_step.or_else(|| {
-            let (name, x) = self.numbers.iter().find(|(_, x)| !x.is_finite())?;
-            let name = name.replace('_', " ");
-            Some(format!(
-                "the {name} is {x} after the last update; try a smaller --lr (it is {:?})",
-                self.lr
-            ))
-        })
-    }
-
-    /// Writes the last line of the metrics, prints the results (`lines` for people) and gives the
-    /// status.
-    pub fn finish(self, more: Map<String, Value>, lines: &[String]) -> Result<ExitCode> {
-        let summary = self.summary(more);
-        let error = self.error();
-        let place = self.folder.path().display().to_string();
-        let mut last = Map::from_iter([("final".to_owned(), json!(true))]);
-        last.extend(summary.clone());
-        let Ran {
-            kind,
-            findings,
-            metrics,
-            steps,
-            seconds,
-            numbers,
-            end,
-            overfit_floor,
-            json,
-            page,
-            ..
-        } = self;
-        page.iter().for_each(|page| page.report(steps, lines));
-        metrics.finish(&last)?;
-        if json {
-            output::json(&summary)?;
-        } else {
-            lines.iter().try_for_each(|line| output::line(line))?;
-            let numbers: Vec<String> = numbers
-                .iter()
-                .map(|(name, x)| format!("{} {x:.4}", name.replace('_', " ")))
-                .collect();
-            let each = match seconds / steps.max(1) as f64 {
-                each if each < 1e-3 => format!("{:.1} us", each * 1e6),
-                each => format!("{:.2} ms", each * 1e3),
-            };
-            let steps = report::steps(steps);
-            output::line(&format!("{steps} in {seconds:.1} s, {each} each"))?;
-            if !numbers.is_empty() {
-                output::line(&numbers.join(", "))?;
-            }
-            if let Some(findings) = &findings {
-                findings.iter().try_for_each(|s| output::line(&format!("finding: {s}")))?;
-                let file = Path::new(&place).join(watching::REPORT_FILE);
-                output::line(&format!("the report is {}", file.display()))?;
-            }
-            if let Some(floor) = overfit_floor.filter(|floor| *floor > 0.0) {
-                output::line(&format!(
-                    "some equal inputs of the batch have different targets: its loss cannot go below {floor:.4}"
-                ))?;
-            }
-        }
-        if let Some(error) = error {
-            bail!("{error}; the model after {} is in {place}", report::steps(steps));
-        }
-        let text = match end {
-            End::Stopped => {
-                let text = format!(
-                    "interrupted after {}; go on with --resume {place}",
-                    report::steps(steps)
-                );
-                match json {
-                    true => output::complain(&text),
-                    false => output::line(&text)?,
-                }
-                return Ok(ExitCode::from(interrupt::EXIT_STATUS as u8));
-            }
-            End::NoBetter { evaluations } => {
-                format!("no better for {evaluations} measurements; the model is in {place}")
-            }
-            _ => format!("the model is in {place}"),
-        };
-        if !json {
-            output::line(&text)?;
-            if let Some(next) = watching::next_command(kind, &place) {
-                output::line(&format!("next: {next}"))?;
-            }
-        }
-        Ok(ExitCode::SUCCESS)
-    }
 }
 
 /// A path as it is kept in settings: whole, so that it holds from other folders too.

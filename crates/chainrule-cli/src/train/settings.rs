@@ -19,6 +19,10 @@ use crate::args::train::{Common, OptimizerKind, ScheduleKind, check_settings};
 /// The file's name in the folder of a run.
 pub const CONFIG_FILE: &str = "config.toml";
 
+/// Kind of the models of names beside the main one. Files call both `names`, and say which of the
+/// others it is in `model`.
+pub const FAMILY: &str = "names --model";
+
 /// The way this file is laid out.
 const FORMAT: u32 = 2;
 
@@ -292,7 +296,8 @@ impl Config {
     /// The settings of a model of that kind.
     pub fn new(kind: &str, model: &impl Serialize, training: Settings) -> Result<Config> {
         let mut table = toml::Table::try_from(model)?;
-        table.insert("kind".into(), kind.into());
+        let word = if kind == FAMILY { "names" } else { kind };
+        table.insert("kind".into(), word.into());
         Ok(Config { model: table, training, versions: Versions::current(), data: None })
     }
 
@@ -304,7 +309,7 @@ impl Config {
 
     /// The kind of the model.
     pub fn kind(&self) -> &str {
-        self.model.get("kind").and_then(toml::Value::as_str).unwrap_or("")
+        kind_in(&self.model)
     }
 
     /// The settings of the model, within the limits of the options.
@@ -356,8 +361,18 @@ fn broken(folder: &Path, why: &str) -> anyhow::Error {
 /// The kind of the model of a run.
 pub fn kind_of(folder: &Path) -> Result<String> {
     let table: toml::Table = toml::from_str(&read_text(folder)?).unwrap_or_default();
-    let kind = table.get("model").and_then(|m| m.get("kind")).and_then(toml::Value::as_str);
-    Ok(kind.unwrap_or_default().to_owned())
+    let model = table.get("model").and_then(toml::Value::as_table);
+    Ok(model.map(kind_in).unwrap_or_default().to_owned())
+}
+
+/// The kind of the model of this table.
+fn kind_in(model: &toml::Table) -> &str {
+    match model.get("kind").and_then(toml::Value::as_str).unwrap_or_default() {
+        "names" if model.contains_key("model") => FAMILY,
+        // The word of earlier versions.
+        "names-family" => FAMILY,
+        kind => kind,
+    }
 }
 
 fn read_text(folder: &Path) -> Result<String> {
@@ -390,6 +405,25 @@ mod tests {
         let settings = Settings::new(&Common::default(), &Defaults::new());
         let model = toml::Table::from_iter([("hidden".to_owned(), 20.into())]);
         Config::new("moons", &model, settings).unwrap().to_text().unwrap()
+    }
+
+    #[test]
+    fn models_of_names_share_a_word_and_are_told_apart() {
+        let settings = || Settings::new(&Common::default(), &Defaults::new());
+        let table = |name: &str, value: &str| {
+            toml::Table::from_iter([(name.to_owned(), toml::Value::from(value))])
+        };
+        let text = Config::new(FAMILY, &table("model", "gru"), settings()).unwrap().to_text();
+        let text = text.unwrap();
+        assert!(text.contains("kind = \"names\"") && !text.contains("family"), "{text}");
+        assert_eq!(Config::parse(&text, FAMILY).unwrap().kind(), FAMILY);
+        let why = Config::parse(&text, "names").unwrap_err();
+        assert!(why.contains("of kind `names --model`, not `names`"), "{why}");
+        let main = Config::new("names", &table("data", "a"), settings()).unwrap();
+        assert_eq!(Config::parse(&main.to_text().unwrap(), "names").unwrap().kind(), "names");
+        // Folders of earlier versions can be read.
+        let old = text.replace("kind = \"names\"", "kind = \"names-family\"");
+        assert_eq!(Config::parse(&old, FAMILY).unwrap().kind(), FAMILY);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::listen::{JSON_FILE, MONITOR_FILE, MOST_BYTES};
 use crate::args::train::Common;
 use crate::run_folder::RunFolder;
+use crate::train::settings::FAMILY;
 
 /// The file's name in the folder of a run.
 pub const REPORT_FILE: &str = "report.html";
@@ -58,8 +59,10 @@ pub fn report(
 /// The command that comes next for a model of that kind.
 pub fn next_command(kind: &str, folder: &str) -> Option<String> {
     match kind {
-        "names" | "names-family" | "text" => Some(format!("chainrule sample {folder}")),
+        "names" | FAMILY | "text" => Some(format!("chainrule sample {folder}")),
         "digits" => Some(format!("chainrule eval {folder}")),
+        "regression" => Some(format!("chainrule predict {folder} 21.5")),
+        "moons" => Some(format!("chainrule export {folder} --onnx moons.onnx")),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use chainrule_core::dtype::DType;
 use chainrule_core::rng::Generator;
 use chainrule_core::tensor::Tensor;
-use chainrule_nn::nn::{Field, Layer, Linear, Module};
+use chainrule_nn::nn::{Field, Layer, Linear, Module, Sequential};
 
 use crate::cause::Cause;
 use crate::{before, mixes_examples, sees_the_future};
@@ -116,14 +116,22 @@ fn weights_and_data_that_cannot_be_learned_from_are_found() {
     assert_eq!(look(&x, &equal)[0].cause, Cause::Labels);
     let large = x.try_mul(5000.0f32).unwrap();
     assert!(look(&large, &y).iter().any(|s| s.cause == Cause::InputScale));
-    let state = net.state_dict();
-    let same = state.iter().map(|(name, t)| {
-        let flat = vec![0.25f32; t.numel()];
-        (name.clone(), Tensor::try_from_slice(&flat, t.shape()).unwrap())
-    });
-    net.load_state_dict(&same.collect()).unwrap();
-    let signs = look(&x, &y);
+    let g = &mut Generator::manual_seed(2);
+    let deep = Sequential::new().with(Linear::new(3, 4, g)).with(Linear::new(4, 2, g));
+    let equal = |of: &str| {
+        let mut state = deep.state_dict();
+        let flat = vec![0.25f32; state[of].numel()];
+        let same = Tensor::try_from_slice(&flat, state[of].shape()).unwrap();
+        let before_it = state.insert(of.to_string(), same).unwrap();
+        deep.load_state_dict(&state).unwrap();
+        let signs = before(&deep, &x, &y, &|x, y| deep.try_forward(x)?.try_mse(y)).unwrap();
+        state.insert(of.to_string(), before_it);
+        deep.load_state_dict(&state).unwrap();
+        signs
+    };
+    let signs = equal("0.weight");
     assert_eq!(signs[0].cause, Cause::InitConstant, "{signs:?}");
+    assert!(equal("1.weight").is_empty(), "a last layer may begin equal");
     let classes = Tensor::try_from_slice(&[0i64, 1, 0, 1], [4]).unwrap();
     let far = normal(&[4, 3]).try_mul(900.0f32).unwrap();
     let wide = mixed(0.0);

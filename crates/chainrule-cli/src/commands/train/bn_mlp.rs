@@ -144,7 +144,6 @@ fn finish(task: &MainTask<'_>, mut ran: Box<Ran>) -> Result<ExitCode> {
             "warning: the model is worse than guessing (loss {validation:.2}, guessing {guessing:.2}); try a smaller --lr (it is {lr:?})"
         ));
     }
-    let each = (ran.steps > 0).then(|| (ran.seconds * 1e9 / ran.steps as f64).round() / 1e3);
     let mut lines = Vec::new();
     if let Some((parameters, intermediates)) = task.table.take() {
         lines.push("\nvalues and gradients of the last step".to_owned());
@@ -155,14 +154,16 @@ fn finish(task: &MainTask<'_>, mut ran: Box<Ran>) -> Result<ExitCode> {
         lines.push(format!("{}\n", report::wrap(&samples)));
     }
     lines.push(format!(
-        "loss: train {train:.4}, validation {validation:.4}, test {test:.4}; {} parameters",
+        "loss: train {}, validation {}, test {}; {} parameters",
+        report::measure(train),
+        report::measure(validation),
+        report::measure(test),
         report::count(model.parameter_count() as u64)
     ));
-    let more: [(&str, Value); 5] = [
+    let more: [(&str, Value); 4] = [
         ("train_loss", json!(train)),
         ("val_loss", json!(validation)),
         ("test_loss", json!(test)),
-        ("us_per_step", json!(each)),
         ("samples", json!(samples)),
     ];
     ran.numbers.clear();

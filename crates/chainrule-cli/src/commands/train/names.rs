@@ -24,7 +24,7 @@ use crate::commands::export::TrainedModel;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
-pub const KIND: &str = "names-family";
+pub const KIND: &str = crate::train::FAMILY;
 
 /// As the lectures train them.
 const DEFAULTS: Defaults = Defaults {
