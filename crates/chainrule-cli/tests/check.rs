@@ -62,6 +62,60 @@ fn the_mistakes_of_an_op_are_detected_and_named() {
     assert!(error.contains("the nearest names are softmax"), "{error}");
 }
 
+/// A Python that has the package: that of `CHAINRULE_PYTHON`, or the usual one.
+fn python_with_the_package() -> Option<String> {
+    let python = std::env::var("CHAINRULE_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let run = std::process::Command::new(&python).args(["-c", "import chainrule.check"]).output();
+    let has = run.is_ok_and(|done| done.status.success());
+    if !has {
+        eprintln!("skipped: {python} has no package chainrule; CHAINRULE_PYTHON names another one");
+    }
+    has.then_some(python)
+}
+
+const LAYER: &str = "\
+import chainrule as cr
+
+class Layer(cr.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, b):
+        y = cr.tanh(x @ w + b)
+        ctx.save_for_backward(x, w, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w, y = ctx.saved_tensors
+        dz = dy * (1 - y * y)
+        return dz @ w.T, x.T @ dz, dz.sum(0)
+
+inputs = [cr.randn(5, 3), cr.randn(3, 4), cr.randn(4)]
+";
+
+#[test]
+fn the_mistake_in_a_file_is_named_and_drawn() {
+    let Some(python) = python_with_the_package() else { return };
+    let place = Place::new();
+    std::fs::write(place.path("right.py"), LAYER).unwrap();
+    let wrong = LAYER.replace("dz = dy * (1 - y * y)", "dz = dy * (1 - y)");
+    std::fs::write(place.path("wrong.py"), wrong).unwrap();
+    let output = place.run(&format!("check backward right.py --python {python}"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("Layer: "), "{}", text(&output.stdout));
+    let words = format!("check backward wrong.py --python {python} --picture wrong.svg");
+    let output = place.run(&words);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said} {}", text(&output.stderr));
+    assert!(said.contains("wrong.py:13  dz = dy * (1 - y)"), "{said}");
+    assert!(said.contains("corrected") && said.contains("all else of the backward is right"));
+    let picture = std::fs::read_to_string(place.path("wrong.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+    let words = format!("check backward wrong.py --python {python} --picture no/such/wrong.svg");
+    let output = place.run(&words);
+    let error = text(&output.stderr);
+    assert!(!output.status.success() && error.contains("cannot write the picture"), "{error}");
+}
+
 #[test]
 fn backward_passes_of_a_file_need_a_file_and_a_python() {
     let place = Place::new();

@@ -30,8 +30,9 @@ pub enum Check {
 functions NAME and NAME_backward(gradient, *inputs); `example_inputs` of the class, or `inputs` of the file, is a list of
 tensors or a function that makes one.
 
-Example:
-  chainrule check backward layers.py"
+Examples:
+  chainrule check backward layers.py
+  chainrule check backward layers.py --picture layers.svg"
 )]
 pub struct CheckBackward {
     /// A Python file
@@ -41,6 +42,11 @@ pub struct CheckBackward {
     /// The Python in which the package `chainrule` is installed
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     pub python: PathBuf,
+
+    /// Draw the lines of a wrong backward pass beside the quantities of the right one, as SVG; of
+    /// several, the others get -2, -3 in their names
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
 }
 
 /// `chainrule check names`

@@ -19,6 +19,9 @@ pub fn run(args: &CheckBackward) -> Result<ExitCode> {
     let python = args.python.display();
     let mut command = Command::new(&args.python);
     command.args(["-m", MODULE]).arg(&args.file).stdin(Stdio::null()).stderr(Stdio::piped());
+    if let Some(picture) = &args.picture {
+        command.arg("--picture").arg(picture);
+    }
     let done = match command.spawn() {
         Ok(child) => child.wait_with_output().with_context(|| format!("cannot run {python}"))?,
         Err(e) if e.kind() == ErrorKind::NotFound => bail!(

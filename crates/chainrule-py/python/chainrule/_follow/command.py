@@ -1,5 +1,5 @@
-"""`python -m chainrule.check FILE.py`: the backward passes that a file holds, checked;
-`chainrule check backward FILE.py` runs it.
+"""`python -m chainrule.check FILE.py [--picture FILE.svg]`: the backward passes that a file holds,
+checked; `chainrule check backward FILE.py` runs it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-USAGE = "usage: python -m chainrule.check FILE.py"
+USAGE = "usage: python -m chainrule.check FILE.py [--picture FILE.svg]"
 
 
 class _Unusable(Exception):
@@ -71,20 +71,46 @@ def _expect_runs(name: str, function: Any, inputs: Any) -> None:
         raise _Unusable(f"{name}: it fails on its own inputs: {type(error).__name__}: {error}") from error
 
 
+def _asked(words: list[str]) -> tuple[str | None, str | None]:
+    """The file to check, and the file for the picture; no file where the words are not usable."""
+    rest, picture = list(words), None
+    if "--picture" in rest[:-1]:
+        at = rest.index("--picture")
+        picture = rest[at + 1]
+        del rest[at : at + 2]
+    return (rest[0], picture) if len(rest) == 1 and not rest[0].startswith("-") else (None, None)
+
+
+def _draw(path: str, pictures: list[str]) -> None:
+    """The picture of the first followed backward pass at a path, those of others beside it."""
+    if not pictures:
+        print("no picture: no line of a wrong backward pass was found")
+    root, end = os.path.splitext(path)
+    for i, picture in enumerate(pictures):
+        name = path if i == 0 else f"{root}-{i + 1}{end}"
+        try:
+            with open(name, "w", encoding="utf-8") as out:
+                out.write(picture)
+        except OSError as error:
+            raise _Unusable(f"{name}: cannot write the picture: {error.strerror or error}") from error
+        print(f"wrote {name}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use.
     """
     from ..check import backward
 
     words = sys.argv[1:] if arguments is None else arguments
-    if len(words) != 1 or words[0].startswith("-"):
+    file, picture = _asked(words)
+    if file is None:
         print(USAGE, file=sys.stderr)
         return 2
     try:
-        module = _loaded(words[0])
+        module, pictures = _loaded(file), list[str]()
         passes = list(_passes(module))
         if not passes:
-            raise _Unusable(f"{words[0]}: there is no class with `forward` and `backward`, and no function NAME with a NAME_backward")
+            raise _Unusable(f"{file}: there is no class with `forward` and `backward`, and no function NAME with a NAME_backward")
         right = True
         for name, function, by_hand in passes:
             inputs = _inputs(module, name, function)
@@ -92,6 +118,9 @@ def main(arguments: list[str] | None = None) -> int:
             report = backward(function, inputs, by_hand)
             print(f"{name}: {report}", flush=True)
             right = right and bool(report)
+            pictures += report.pictures
+        if picture is not None:
+            _draw(picture, pictures)
     except _Unusable as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
