@@ -9,6 +9,8 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
+use crate::places;
+
 pyo3::create_exception!(
     chainrule,
     GradientError,
@@ -55,6 +57,7 @@ fn is_index(text: &str) -> bool {
 /// interpreter.
 #[inline]
 pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
+    places::begin();
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(x)) => Ok(x),
         Ok(Err(error)) => Err(raised_in_python().unwrap_or_else(|| to_python(error))),

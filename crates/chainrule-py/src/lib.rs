@@ -7,7 +7,8 @@
 //! gradients (`derive`), optimizers, programs and checks (`train`), trainings that do not learn
 //! (`diagnose`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`),
 //! handles that alias (`alias`), a function while it is traced (`session`), what must hold before a
-//! program runs (`ready`), the place in the user's code (`script`). Nothing here knows mathematics:
+//! program runs (`ready`), the place in the user's code (`script`) and those of the nodes of tapes
+//! (`places`). Nothing here knows mathematics:
 //! it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
@@ -27,6 +28,7 @@ mod interchange;
 mod linalg;
 mod monitor;
 mod ops;
+mod places;
 mod ready;
 mod reducing;
 mod script;
@@ -52,6 +54,7 @@ fn size_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
 #[pymodule]
 fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
+    chainrule_core::tensor::place::lines_are_of_a_script(places::line_of);
     m.add("GradientError", py.get_type::<error::GradientError>())?;
     m.add("InternalError", py.get_type::<error::InternalError>())?;
     m.add_class::<tensor::PyTensor>()?;
@@ -83,7 +86,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _safetensors_load _safetensors_save;
         weights: _weights_load;
         diagnose: _prove _causes;
-        train: _gradcheck _explain _explain_opaque _compare _verdict;
+        train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
     }
     ops::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))

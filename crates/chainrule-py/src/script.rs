@@ -9,7 +9,7 @@ pub const PYTHON: Script = Script { caller, source };
 /// The folder of the package, whose own lines say nothing to its user.
 static FOLDER: PyOnceLock<String> = PyOnceLock::new();
 
-fn folder(py: Python<'_>) -> PyResult<&String> {
+pub fn folder(py: Python<'_>) -> PyResult<&String> {
     FOLDER.get_or_try_init(py, || {
         let file: String = py.import("chainrule")?.getattr("__file__")?.extract()?;
         Ok(file.trim_end_matches("__init__.py").to_string())

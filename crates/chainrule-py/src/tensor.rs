@@ -13,7 +13,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 use crate::alias::{Alias, Past, Views};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::error::{GradientError, check, has_room, keep, run, through};
-use crate::session;
+use crate::{places, session};
 
 /// A tensor of Python.
 #[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
@@ -48,6 +48,7 @@ pub struct Rest {
 impl Inner {
     #[inline]
     pub fn new(tensor: Tensor, alias: Option<Box<Alias>>) -> Inner {
+        places::note(&tensor);
         let rest = session::current()
             .map(|session| Box::new(Rest { born: Some(session), ..Rest::default() }));
         Inner { tensor, alias, rest }

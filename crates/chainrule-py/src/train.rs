@@ -583,6 +583,14 @@ pub fn _compare(
     })
 }
 
+/// Stand-ins for the tensors of these names behind a loss.
+#[pyfunction]
+pub fn _named_behind(loss: &Bound<'_, PyTensor>, names: Vec<String>) -> Vec<Option<PyTensor>> {
+    let loss = loss.get().tensor();
+    let found = names.iter().map(|name| check::compare::named_behind(&loss, name));
+    found.map(|t| t.map(PyTensor::from)).collect()
+}
+
 /// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, and
 /// the text.
 #[pyfunction]

@@ -31,7 +31,8 @@ pub struct Comparison {
     /// found on the tape are at the end.
     pub rows: Vec<ComparisonRow>,
     corrections: Vec<Correction>,
-    is_corrected: bool,
+    /// Error of the gradients with the corrections, if these make all right.
+    error: Option<f64>,
     verdict: Option<Verdict>,
 }
 
@@ -75,6 +76,12 @@ pub enum Standing {
     Consequence(Vec<String>),
     /// It could not be compared.
     NotCompared,
+}
+
+/// The tensor of a name behind a loss, with zeros for its elements.
+#[doc(hidden)]
+pub fn named_behind(loss: &Tensor, name: &str) -> Option<Tensor> {
+    ByHand::from((name, loss)).on_tape(loss)
 }
 
 /// Compares hand-written gradients with those of autograd, at every tensor that you name.
@@ -186,7 +193,7 @@ pub fn compare_within<C: Into<ByHand>>(
         true => explained((loss, &own_upstream), &tape, &found),
         false => None,
     };
-    Ok(Comparison { rows, corrections: Vec::new(), is_corrected: false, verdict })
+    Ok(Comparison { rows, corrections: Vec::new(), error: None, verdict })
 }
 
 /// The most work for a verdict: walks by elements.
@@ -410,8 +417,8 @@ impl Comparison {
         self.verdict.as_ref()
     }
 
-    pub(crate) fn correct(&mut self, corrections: Vec<Correction>, is_whole: bool) {
-        (self.corrections, self.is_corrected) = (corrections, is_whole);
+    pub(crate) fn correct(&mut self, corrections: Vec<Correction>, error: Option<f64>) {
+        (self.corrections, self.error) = (corrections, error);
     }
 
     /// The row of this name.

@@ -38,7 +38,7 @@ impl fmt::Display for Comparison {
         if !self.corrections.is_empty() {
             writeln!(f)?;
         }
-        write_corrections(f, &self.corrections, self.is_corrected)
+        write_corrections(f, &self.corrections, self.error)
     }
 }
 
@@ -114,7 +114,10 @@ impl fmt::Display for MistakeText<'_> {
             if let Some(result) = &used.result {
                 write!(f, "{result} = ")?;
             }
-            write!(f, "{} at {}:{}", used.op, used.location.file(), used.location.line())?;
+            write!(f, "{}", used.op)?;
+            if let Some(at) = &used.place {
+                write!(f, " at {at}")?;
+            }
             let rule = used.id.map(OpId::entry);
             if let Some(rule) = rule.filter(|entry| !entry.gradient.is_empty()) {
                 write!(f, ": {}", rule.gradient)?;

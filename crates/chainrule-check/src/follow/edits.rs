@@ -50,6 +50,8 @@ pub(crate) enum EditKind {
     Mask(Id),
     /// A number.
     Number,
+    /// An expression of the forward pass in the place of an operand.
+    Donated,
 }
 
 /// The most values that are tried in one place.
@@ -171,6 +173,10 @@ impl Maker<'_> {
                     self.add(out, to, cost + more, kind(true));
                 }
             }
+            let donated = self.replay.donated.iter().filter(|(_, m)| m.dtype == meta.dtype);
+            for (e, _) in donated.filter(|(_, m)| m.shape == meta.shape) {
+                self.add(out, self.with(place, e.clone()), 1.6, EditKind::Donated);
+            }
             if let [a, b] = meta.shape[..]
                 && a == b
                 && a > 1
@@ -187,6 +193,18 @@ impl Maker<'_> {
             for op in twins(self.op().as_ref(), &self.meta(*first).shape) {
                 let inputs = self.inputs().iter().map(|id| value(*id));
                 self.add(out, Expression::apply(op, inputs), 0.7, EditKind::Twin);
+            }
+        }
+        // Another axis, index or order of axes, as an op of this kind has it elsewhere.
+        let own = self.op();
+        let mut tried: Vec<&Arc<dyn Op>> = Vec::new();
+        for op in self.replay.kin.iter().filter(|op| own.id().is_some() && op.id() == own.id()) {
+            if op.parameters() != own.parameters()
+                && !tried.iter().any(|t| t.parameters() == op.parameters())
+            {
+                tried.push(op);
+                let inputs = self.inputs().iter().map(|id| value(*id));
+                self.add(out, Expression::apply(op.clone(), inputs), 0.9, EditKind::Twin);
             }
         }
         if let [a, b] = *self.inputs()

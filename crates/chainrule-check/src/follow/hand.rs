@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::WORK;
 use super::known::{Known, forward_values, names};
-use super::replay::{Replay, takes};
+use super::replay::{Change, Replay, takes};
 use super::report::Writer;
 use super::search::{Goal, Point, Search};
 use crate::autograd::upstream;
@@ -61,7 +61,7 @@ pub fn compare_code<C: Into<ByHand>>(
         return compare(loss, claims);
     }
     let mut report = compare(loss, claims.clone())?;
-    let Ok(replay) = traced.and_then(Replay::new) else { return Ok(report) };
+    let Ok(mut replay) = traced.and_then(Replay::new) else { return Ok(report) };
     if report.passed() {
         return Ok(report);
     }
@@ -83,6 +83,7 @@ pub fn compare_code<C: Into<ByHand>>(
     let all = due.iter().map(|g| largest(g)).fold(0.0, f64::max);
     let known = Known::of(&tape);
     let run = replay.run(&[])?;
+    replay.donate(&tape, &run);
     let ranks = known.ranks(&replay, &run);
     let count = replay.program.list().len();
     let names = bound(&replay, &tape);
@@ -94,7 +95,9 @@ pub fn compare_code<C: Into<ByHand>>(
     let hits = if found.alone.is_empty() { &found.together[..] } else { &found.alone[..1] };
     let writer = Writer { replay: &replay, run: &goal.points[0].run, known: &known, names };
     let is_whole = !found.alone.is_empty() || found.is_whole;
-    report.correct(hits.iter().map(|h| writer.correction(h)).collect(), is_whole);
+    let changes: Vec<Change> = hits.iter().map(|h| h.change.clone()).collect();
+    let error = is_whole.then(|| replay.error(&goal.points[0], &changes));
+    report.correct(hits.iter().map(|h| writer.correction(h)).collect(), error);
     Ok(report)
 }
 

@@ -66,9 +66,8 @@ pub(crate) fn words(source: &Source, names: &HashMap<u64, String>) -> String {
     }
     match source {
         Source::Node(node) => {
-            let file = node.location.file();
-            let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
-            format!("the result of `{}` ({file}:{})", node.op.name(), node.location.line())
+            let at = node.place().map_or(String::new(), |at| format!(" ({at})"));
+            format!("the result of `{}`{at}", node.op.name())
         }
         _ => "an input".to_string(),
     }

@@ -37,7 +37,7 @@ use crate::tensor::value::Value;
 use crate::tensor::watch::Watching;
 use crate::tensor::{Tensor, no_grad};
 use known::Known;
-use replay::{Replay, takes};
+use replay::{Change, Replay, takes};
 use report::Writer;
 use search::{Goal, Point, Search};
 
@@ -111,27 +111,31 @@ pub(crate) fn follow_custom(op: &dyn CustomOp, inputs: &[Tensor]) -> Result<Foll
         wrong: names.iter().zip(&wrong).filter(|(_, w)| **w).map(|(n, _)| n.clone()).collect(),
         corrections: Vec::new(),
         is_whole: false,
+        error: 0.0,
     };
     if followed.is_right() {
         return Ok(followed);
     }
     // A backward that reads elements or draws numbers cannot be followed: its gradients alone are
     // judged.
-    let Ok(replay) = points[0].recorded(op, &graded).and_then(Replay::new) else {
+    let Ok(mut replay) = points[0].recorded(op, &graded).and_then(Replay::new) else {
         return Ok(followed);
     };
-    correct(&replay, points, close, &mut followed)?;
+    correct(&mut replay, points, close, &mut followed)?;
     Ok(followed)
 }
 
 fn correct(
-    replay: &Replay,
+    replay: &mut Replay,
     points: Vec<Right>,
     close: Closeness,
     followed: &mut Followed,
 ) -> Result<()> {
     let _guard = crate::tensor::node::Mode::get().with(crate::tensor::node::Mode::NO_GRAD).enter();
     let known = Known::of(&points[0].tape);
+    let run = replay.run(&points[0].arguments)?;
+    replay.donate(&points[0].tape, &run);
+    let replay = &*replay;
     let mut at = Vec::new();
     for p in points {
         at.push(Point { run: replay.run(&p.arguments)?, due: p.due });
@@ -146,6 +150,8 @@ fn correct(
     let hits = if found.alone.is_empty() { &found.together[..] } else { &found.alone[..1] };
     followed.corrections = hits.iter().map(|h| writer.correction(h)).collect();
     followed.is_whole = !found.alone.is_empty() || found.is_whole;
+    let changes: Vec<Change> = hits.iter().map(|h| h.change.clone()).collect();
+    followed.error = goal.points.iter().map(|p| replay.error(p, &changes)).fold(0.0, f64::max);
     Ok(())
 }
 

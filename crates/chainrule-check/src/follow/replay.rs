@@ -5,12 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::expression::{Expression, Values};
+use super::search::Point;
 use crate::error::{Error, Result};
 use crate::program::{Id, Origin, Program};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Source, lock};
+use crate::tensor::op::Op;
 use crate::tensor::run::compute;
-use crate::tensor::value::Value;
+use crate::tensor::value::{Meta, Value};
+use crate::verdict::numbers::largest;
+use crate::verdict::tape::RecordedPass;
 
 /// All values of one run, by id.
 pub(crate) struct Run {
@@ -42,7 +46,15 @@ pub(crate) struct Replay {
     work: Vec<u64>,
     comparing: u64,
     spent: Cell<u64>,
+    /// Ops of either pass: one may be written for another of its kind.
+    pub kin: Vec<Arc<dyn Op>>,
+    /// Expressions of the forward pass whose operands are at hand here.
+    pub donated: Vec<(Expression, Meta)>,
 }
+
+/// The most expressions that are taken over from a forward pass, and how deep they are.
+const DONATED: usize = 40;
+const DEPTH: usize = 3;
 
 /// The work that an instruction is beside its numbers, and an edit before it runs: what the
 /// dispatch costs, in operations on numbers.
@@ -91,7 +103,54 @@ impl Replay {
         let size = |id: Id| program.infos()[id.index()].meta.shape.numel() as u64;
         let comparing = 4 * program.results().map(size).sum::<u64>();
         let spent = Cell::new(0);
-        Ok(Replay { program, below, reaches, maker, work, comparing, spent })
+        let (kin, donated) = (Vec::new(), Vec::new());
+        Ok(Replay { program, below, reaches, maker, work, comparing, spent, kin, donated })
+    }
+
+    /// Takes over the ops of both passes, and expressions of the forward pass.
+    pub fn donate(&mut self, tape: &RecordedPass, run: &Run) {
+        let mut numbers: Vec<u64> = tape.nodes.keys().copied().collect();
+        numbers.sort_unstable();
+        let mut made: HashMap<u64, (Expression, usize)> = HashMap::new();
+        let forward = numbers.iter().map(|number| tape.nodes[number].op.clone());
+        self.kin = self.program.list().iter().map(|i| i.op.clone()).chain(forward).collect();
+        for number in numbers {
+            let node = &tape.nodes[&number];
+            let saved = lock(&node.saved).clone();
+            let mut inputs = Vec::new();
+            let mut depth = 1;
+            for (i, input) in node.inputs.iter().enumerate() {
+                let value = saved.inputs.get(i).and_then(Option::as_ref);
+                if let Some(id) = value.and_then(|value| self.at_hand(run, value)) {
+                    inputs.push(Expression::Value(id));
+                } else if let Some((e, below)) = made.get(&input.number()) {
+                    depth = depth.max(below + 1);
+                    inputs.push(e.clone());
+                }
+            }
+            if inputs.len() == node.inputs.len() && depth <= DEPTH {
+                made.insert(number, (Expression::apply(node.op.clone(), inputs), depth));
+            }
+        }
+        let mut found: Vec<u64> = made.keys().copied().collect();
+        found.sort_unstable();
+        self.donated = found
+            .into_iter()
+            .filter(|number| tape.nodes[number].meta.dtype.is_float())
+            .map(|number| (made[&number].0.clone(), tape.nodes[&number].meta))
+            .take(DONATED)
+            .collect();
+    }
+
+    /// A value of the program that has the same elements.
+    fn at_hand(&self, run: &Run, value: &Arc<Value>) -> Option<Id> {
+        let elements = Tensor::from_parts(value.clone(), Source::None).to_f64_vec();
+        let ids = (0..self.program.infos().len() as u32).map(Id);
+        let mut given = ids.filter(|id| self.maker[id.index()].is_none());
+        given.find(|id| {
+            run.tensor(*id)
+                .is_some_and(|own| own.meta() == value.meta && own.to_f64_vec() == elements)
+        })
     }
 
     /// The work done so far, in units of about a nanosecond. It is counted, not measured, so that
@@ -140,6 +199,19 @@ impl Replay {
         let over = self.changed_values(run, changes)?;
         let own = |id: Id| over[id.index()].clone().or_else(|| run.value(id));
         Some(self.program.results().map(own).collect())
+    }
+
+    /// The relative error of the worst result after some changes.
+    pub fn error(&self, point: &Point, changes: &[Change]) -> f64 {
+        let Some(found) = self.changed(&point.run, changes) else { return f64::INFINITY };
+        let each = found.iter().zip(&point.due).map(|(value, due)| {
+            let value = value.as_ref().map(|v| Tensor::from_parts(v.clone(), Source::None));
+            let given = value.map(|t| t.to_f64_vec()).unwrap_or_default();
+            let off = given.iter().zip(due).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let size = largest(due);
+            if off == 0.0 || size == 0.0 { off } else { off / size }
+        });
+        each.fold(0.0, f64::max)
     }
 
     /// As [`Replay::changed`], with all values that the changes reach, by id.

@@ -50,6 +50,8 @@ pub struct Followed {
     pub(super) wrong: Vec<String>,
     pub(super) corrections: Vec<Correction>,
     pub(super) is_whole: bool,
+    /// Relative error of the worst gradient after the corrections, over all points.
+    pub(super) error: f64,
 }
 
 impl Followed {
@@ -74,6 +76,12 @@ impl Followed {
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
+
+    /// The relative error of the worst gradient once the corrections are made, at the given inputs
+    /// and near them; infinite if they do not make all right.
+    pub fn error(&self) -> f64 {
+        if self.is_whole { self.error } else { f64::INFINITY }
+    }
 }
 
 impl fmt::Display for Followed {
@@ -95,15 +103,16 @@ impl fmt::Display for Followed {
         if self.corrections.is_empty() {
             write!(f, "\nunidentified: no edit of one instruction, or of two, makes them right")?;
         }
-        write_corrections(f, &self.corrections, self.is_whole)
+        write_corrections(f, &self.corrections, self.is_whole.then_some(self.error))
     }
 }
 
-/// A block for each mistake.
+/// A block for each mistake. `error` is that of the gradients after the corrections, if these make
+/// all of them right.
 pub(crate) fn write_corrections(
     f: &mut fmt::Formatter<'_>,
     corrections: &[Correction],
-    is_whole: bool,
+    error: Option<f64>,
 ) -> fmt::Result {
     for (i, c) in corrections.iter().enumerate() {
         if corrections.len() > 1 {
@@ -111,18 +120,50 @@ pub(crate) fn write_corrections(
         }
         let place = c.place.as_ref().map_or_else(|| "here".to_string(), Place::to_string);
         let width = place.len().max("corrected".len()) + 2;
-        write!(f, "\n{place:<width$}{}\n{:<width$}{}", c.source, "", c.why)?;
+        let (blank, carets) = marks(&c.source, &c.corrected);
+        write!(f, "\n{place:<width$}{}\n{:<width$}{blank}{carets}{}", c.source, "", c.why)?;
         write!(f, "\n{:<width$}{}", "corrected", c.corrected)?;
         if i + 1 == corrections.len() {
-            let rest = if is_whole {
-                "all gradients are right with it"
-            } else {
-                "other gradients are wrong still"
-            };
-            write!(f, "    {rest}")?;
+            match error {
+                Some(0.0) => write!(f, "    right to the last bit")?,
+                Some(error) => write!(f, "    right to {error:.0e}")?,
+                None => write!(f, "    other gradients are wrong still")?,
+            }
+            if error.is_some() {
+                write!(f, "; all else of the backward is right")?;
+            }
         }
     }
     Ok(())
+}
+
+/// The blank in front of the carets, and the carets under the part of a line that its correction
+/// changes: whole words, or all behind the `=` where little of it stays.
+fn marks(source: &str, corrected: &str) -> (String, String) {
+    if source.is_empty() {
+        return (String::new(), String::new());
+    }
+    let (old, new): (Vec<char>, Vec<char>) =
+        (source.chars().collect(), corrected.chars().collect());
+    let mut first = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old.len().min(new.len()) - first;
+    let back = old.iter().rev().zip(new.iter().rev()).take(rest);
+    let mut end = old.len() - back.take_while(|(a, b)| a == b).count();
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    while first > 0 && first < old.len() && word(old[first - 1]) && word(old[first]) {
+        first -= 1;
+    }
+    while end > first && end < old.len() && word(old[end - 1]) && word(old[end]) {
+        end += 1;
+    }
+    let behind = old.iter().position(|c| *c == '=').map_or(0, |at| at + 2).min(old.len());
+    if first < behind || end <= first {
+        (first, end) = (behind, old.len());
+        while end > first && matches!(old[end - 1], ';' | ' ') {
+            end -= 1;
+        }
+    }
+    (" ".repeat(first), format!("{} ", "^".repeat((end - first).max(1))))
 }
 
 /// The writer of edits in the user's words.
@@ -240,6 +281,9 @@ impl Writer<'_> {
             EditKind::Swapped => "the operands are exchanged".to_string(),
             EditKind::Number => format!("a number in `{own}` is another one than is due"),
             EditKind::Twin => format!("`{op}` stands where another op is due"),
+            EditKind::Donated => {
+                format!("an operand of `{own}` is another one than the forward pass has there")
+            }
             EditKind::Function => {
                 format!("`{own}` takes an operand as it is where a function of it is due")
             }

@@ -436,3 +436,76 @@ fn code_beside_the_tape() {
     .unwrap();
     assert!(report.passed() && report.corrections().is_empty(), "{report}");
 }
+
+#[test]
+fn an_update_too_early() {
+    let found = followed(
+        |x| Ok(x[0].matmul(&x[1]).tanh()),
+        |ctx, dy| {
+            let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+            let dz = dy * (1.0 - ctx.output().square());
+            let dw = x.t().matmul(&dz);
+            let stepped = w - &dw * 0.1;
+            let dx = dz.matmul(&stepped.t());
+            Ok(vec![Some(dx), Some(dw)])
+        },
+        &[&[5, 3], &[3, 4]],
+    );
+    assert_eq!(found.wrong(), ["input 0"]);
+    let text = found.to_string();
+    assert!(found.is_whole() && !text.contains("still"), "{text}");
+    let places: Vec<&str> = found.corrections().iter().map(Correction::source).collect();
+    assert!(places.iter().any(|s| s.contains("stepped")), "{text}");
+}
+
+#[test]
+fn another_axis_and_an_expression_of_the_forward_pass() {
+    let found = followed(
+        |x| Ok(x[0].cumsum(1) * &x[1]),
+        |ctx, g| {
+            let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+            let dx = (g * w).flip([1]).cumsum(1).flip([1]);
+            let dw = (g * x.cumsum(0)).sum(0, false);
+            Ok(vec![Some(dx), Some(dw)])
+        },
+        &[&[4, 4], &[4]],
+    );
+    assert_eq!(found.wrong(), ["input 1"]);
+    assert_corrected(&found, "x.cumsum(0)", "cumsum");
+    let found = followed(
+        |x| Ok((&x[0] * &x[1] + x[0].sin()).square()),
+        |ctx, g| {
+            let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+            let inner = x * w + x.sin();
+            let slope = w + x.cos();
+            let dz = g * &inner * 2.0;
+            let dw = (g * x * 2.0) * x;
+            Ok(vec![Some(dz * slope), Some(dw)])
+        },
+        &[&[4, 3], &[4, 3]],
+    );
+    assert_eq!(found.wrong(), ["input 1"]);
+    assert!(found.is_whole(), "{found}");
+}
+
+#[test]
+fn carets_stand_under_the_part_that_changes() {
+    let found = followed(
+        layer,
+        |ctx, dy| {
+            let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+            let dz = dy * (1.0 - ctx.output().square());
+            let dw = x.t().matmul(dy);
+            Ok(vec![Some(dz.matmul(&w.t())), Some(dw), Some(dz.sum(0, false))])
+        },
+        &[&[5, 3], &[3, 4], &[4]],
+    );
+    let text = found.to_string();
+    let rows: Vec<&str> = text.lines().collect();
+    let at = rows.iter().position(|r| r.contains("let dw = x.t().matmul(dy);")).expect(&text);
+    let column = rows[at].find("dy)").expect(&text);
+    assert!(rows[at + 1][..column].trim().is_empty(), "{text}");
+    assert!(rows[at + 1][column..].starts_with("^^ "), "{text}");
+    assert!(rows[at + 2].contains("right to "), "{text}");
+    assert!(found.error() < 1e-12, "{text}");
+}

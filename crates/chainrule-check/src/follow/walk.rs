@@ -121,5 +121,6 @@ fn said(writer: &Writer<'_>, instruction: &Instruction, hit: &Hit) -> Edited {
         EditKind::Over(id) => format!("{own} is divided by {}", value(id)),
         _ => format!("{} stands where {own} is due", show(&hit.change.to.with(hit.change.number))),
     };
-    Edited { op: instruction.op.name(), place: instruction.location.clone(), text }
+    let place = instruction.location.clone().filter(|place| !place.is_of_library());
+    Edited { op: instruction.op.name(), place, text }
 }

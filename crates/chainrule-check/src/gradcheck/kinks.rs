@@ -11,12 +11,12 @@
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::tape::{Function, Tape, is_float};
 use crate::compare::index_of;
 use crate::error::Result;
+use crate::program::Place;
 use crate::richardson::largest;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -29,8 +29,8 @@ use crate::tensor::value::Value;
 pub struct Kink {
     /// The op.
     pub op: &'static str,
-    /// The line that called it.
-    pub location: &'static Location<'static>,
+    /// The line that called it, if it is known.
+    pub location: Option<Place>,
     /// Kind of the break.
     pub what: Break,
     /// The element of its result.
@@ -74,7 +74,10 @@ impl fmt::Display for Kink {
         if self.count > 1 {
             write!(f, " and {} more", self.count - 1)?;
         }
-        write!(f, " ({})", self.location)
+        match &self.location {
+            Some(at) => write!(f, " ({at})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -462,7 +465,7 @@ fn kink(node: &Node, saved: &SavedValues, broken: &BrokenStep) -> Kink {
     let same = shape == node.meta.shape && broken.what != Break::Path;
     Kink {
         op: node.op.name(),
-        location: node.location,
+        location: node.place(),
         what: broken.what,
         index: index_of(j, &shape),
         at: if same { at.unwrap_or_default() } else { Vec::new() },

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::problems::Problem;
 use super::products::product;
 use super::report::{Blame, Outcome, PairCheck, Slot};
 use super::survey::Survey;
-use super::tape::{Function, Tape, is_float, nodes, values};
+use super::tape::{Function, OpCall, Tape, is_float, nodes, values};
 use crate::autograd::custom::is_custom;
 use crate::compare::index_of;
 use crate::error::{Error, Result};
@@ -113,11 +112,11 @@ fn same(a: &Tensor, b: &Tensor) -> bool {
 }
 
 /// The first op on the tape of everything whose result is not finite, and the line that called it.
-fn arose_in(y: &Tensor) -> Option<(&'static str, &'static Location<'static>)> {
+fn arose_in(y: &Tensor) -> Option<OpCall> {
     let bad = |node: &Arc<Node>| {
         let output = lock(&node.saved).output.clone()?;
         let output = Tensor::from_parts(output, Source::None);
-        (!output.is_finite()).then(|| (node.op.name(), node.location))
+        (!output.is_finite()).then(|| (node.op.name(), node.place()))
     };
     nodes(std::slice::from_ref(y)).iter().find_map(bad)
 }

@@ -1,9 +1,9 @@
 //! Problems of a function under check, beside its derivatives.
 
 use std::fmt;
-use std::panic::Location;
 
 use super::report::Slot;
+use crate::program::Place;
 
 /// Something about the function itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub enum Problem {
         /// The element.
         value: f64,
         /// The op in which it arose, and the line that called it, if it was found.
-        op: Option<(&'static str, &'static Location<'static>)>,
+        op: Option<(&'static str, Option<Place>)>,
     },
     /// No output is a float, so there is nothing to differentiate.
     NoFloatOutput,
@@ -55,7 +55,8 @@ impl fmt::Display for Problem {
             Problem::NotFinite { what, index, value, op } => {
                 write!(f, "{what} is {value} at {index:?}")?;
                 match op {
-                    Some((op, location)) => write!(f, ": it arose in {op} ({location})"),
+                    Some((op, Some(place))) => write!(f, ": it arose in {op} ({place})"),
+                    Some((op, None)) => write!(f, ": it arose in {op}"),
                     None => Ok(()),
                 }
             }

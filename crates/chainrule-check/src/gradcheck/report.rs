@@ -1,12 +1,12 @@
 //! Report of a check.
 
 use std::fmt;
-use std::panic::Location;
 
 use super::kinks::Kink;
 use super::laws::BrokenLaw;
 use super::precision;
 use super::problems::Problem;
+use crate::program::Place;
 
 /// The report of [`gradcheck`](super::gradcheck): one entry for each pair of an output and an
 /// input, and what else was seen.
@@ -102,7 +102,7 @@ pub struct NotFinite {
     /// The element.
     pub value: f64,
     /// The op in whose backward rule such numbers arose, and the line that called it.
-    pub op: Option<(&'static str, &'static Location<'static>)>,
+    pub op: Option<(&'static str, Option<Place>)>,
 }
 
 /// One element of a gradient: that of the output's product with the random cotangent under which
@@ -309,8 +309,11 @@ impl fmt::Display for PairCheck {
         }
         if let Some(found) = &self.not_finite {
             write!(f, "; it is {} at {:?}", found.value, found.index)?;
-            if let Some((op, location)) = found.op {
-                write!(f, ", which arose in the backward of {op} ({location})")?;
+            if let Some((op, place)) = &found.op {
+                write!(f, ", which arose in the backward of {op}")?;
+                if let Some(place) = place {
+                    write!(f, " ({place})")?;
+                }
             }
         }
         for kink in &self.kinks {

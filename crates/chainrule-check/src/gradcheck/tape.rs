@@ -3,17 +3,17 @@
 use crate::autograd::functional::push_forward_all;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::panic::Location;
 use std::sync::Arc;
 
 use crate::autograd::walk::{Observer, Walk, reachable};
 use crate::error::Result;
+use crate::program::Place;
 use crate::tensor::node::{Mode, Node, Source, lock};
 use crate::tensor::op::Saved;
 use crate::tensor::{Tensor, no_grad};
 
 /// An op, and the line that called it.
-pub(super) type OpCall = (&'static str, &'static Location<'static>);
+pub(super) type OpCall = (&'static str, Option<Place>);
 
 /// The function under check.
 pub(super) type Function<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
@@ -62,7 +62,7 @@ impl Tape {
         impl Observer for First {
             fn pass(&mut self, node: &Arc<Node>, _: usize, part: &Tensor) {
                 if self.0.is_none() && !part.is_finite() {
-                    self.0 = Some((node.op.name(), node.location));
+                    self.0 = Some((node.op.name(), node.place()));
                 }
             }
         }

@@ -230,7 +230,11 @@ fn what_a_custom_backward_lacks_is_told_by_the_name_of_the_op() {
     let report = wild.unwrap();
     let pair = &report.pairs[0];
     let found = pair.not_finite.as_ref().unwrap();
-    assert_eq!((pair.outcome, found.op.unwrap().0), (Outcome::NotFinite, "mine"), "{report}");
+    assert_eq!(
+        (pair.outcome, found.op.as_ref().unwrap().0),
+        (Outcome::NotFinite, "mine"),
+        "{report}"
+    );
     assert_eq!(found.index, [2]);
     assert!(report.to_string().contains("which arose in the backward of mine ("), "{report}");
     let value = custom("pole", |x| x[0].try_reciprocal(), |_, g| Ok(vec![Some(g.clone())]));

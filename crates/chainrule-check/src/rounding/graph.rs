@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::autograd::walk::{Observer, Planted, Walk, reachable};
 use crate::error::Result;
+use crate::program::Place;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Op, Saved};
@@ -22,8 +23,10 @@ pub struct Use {
     pub(crate) id: Option<OpId>,
     /// Its result: the name, or nothing if it has none.
     pub result: Option<String>,
-    /// The line that called it.
+    /// The line of Rust code that called it.
     pub location: &'static Location<'static>,
+    /// The user's line that called it, if it is known.
+    pub place: Option<Place>,
 }
 
 /// The nodes and leaves behind a loss.
@@ -91,6 +94,7 @@ impl LossGraph {
             id: node.op.id(),
             result: Source::Node(node.clone()).name(),
             location: node.location,
+            place: node.place(),
         };
         self.nodes.iter().rev().filter(takes).map(used).collect()
     }

@@ -40,9 +40,9 @@ use search::{search, search_others};
 /// `loss` is a single element with its tape (do not free it: call this before `backward`, or keep
 /// the graph). Replayed are the classic mistakes of each op's own list and those that can be made
 /// at any op: a wrong sign or factor, a mean or a slice or another axis where stretched axes must
-/// be summed, a part of a gradient that overwrites the others, a gradient cut off by value. One
-/// mistake is looked for: of several at once none is found, so correct the gradients from the loss
-/// down.
+/// be summed, a part of a gradient that overwrites the others, a gradient cut off by value. If
+/// none of them gives the numbers alone, other edits of the right backward pass are tried, one and
+/// two at a time: see [`Verdict::deviations`].
 ///
 /// The more intermediates are given, the fewer places are suspected: with all of them there is one.
 /// The cost is one backward pass, and for each mistake tried at most one walk from its place down;

@@ -58,13 +58,13 @@ impl Deviation {
 
     fn of(node: &Arc<Node>, text: String) -> Deviation {
         let tensor = label(&Source::Node(node.clone()));
-        Deviation { op: node.op.name(), tensor, place: Some(node.location.into()), text }
+        Deviation { op: node.op.name(), tensor, place: node.place(), text }
     }
 
     /// A fault in the gradient of a tensor, whatever made it.
     pub(super) fn at(node: Option<&Arc<Node>>, tensor: String, text: String) -> Deviation {
         let op = node.map_or("leaf", |node| node.op.name());
-        Deviation { op, tensor, place: node.map(|node| node.location.into()), text }
+        Deviation { op, tensor, place: node.and_then(|node| node.place()), text }
     }
 }
 

@@ -11,6 +11,7 @@ use super::other::{Deviation, fraction};
 use super::reading::{Reading, Sizes, meaning, sizes_of};
 use super::search::{Effort, Suspect};
 use crate::catalogue::Fault;
+use crate::program::Place;
 use crate::tensor::node::{Node, Source, lock};
 use chainrule_core::ops::twins::scales;
 
@@ -25,7 +26,8 @@ pub struct Verdict {
     deviations: Vec<Deviation>,
     readings: Vec<Reading>,
     corrections: Vec<Correction>,
-    is_corrected: bool,
+    /// Error of the gradients with the corrections, if these make all right.
+    error: Option<f64>,
     cost: SearchCost,
 }
 
@@ -45,6 +47,7 @@ pub struct Diagnosis {
     op: &'static str,
     tensor: String,
     location: Option<&'static Location<'static>>,
+    place: Option<Place>,
     mistake: &'static str,
     what: String,
     input: Option<usize>,
@@ -92,7 +95,7 @@ impl Verdict {
             deviations,
             readings,
             corrections: Vec::new(),
-            is_corrected: false,
+            error: None,
             cost: SearchCost { places: effort.nodes, replays: effort.replays, walks: case.walks },
         }
     }
@@ -114,8 +117,8 @@ impl Verdict {
         &self.wrong
     }
 
-    /// The mistakes that give just these numbers. Several coincide here; with none the mistake is
-    /// unidentified.
+    /// The classic mistakes that give just these numbers, each alone. Several may coincide; with
+    /// none, [`deviations`](Verdict::deviations) may say what does, also where there are two.
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
@@ -150,7 +153,7 @@ impl Verdict {
         for (op, inputs) in customs {
             // An op that cannot be followed is judged by its gradients alone.
             if let Ok(found) = follow_custom(op.as_ref(), &inputs) {
-                self.is_corrected = found.is_whole();
+                self.error = found.is_whole().then(|| found.error());
                 self.corrections.extend(found.corrections().iter().cloned());
             }
         }
@@ -236,9 +239,9 @@ fn is_leaf(o: &Observed) -> bool {
 
 impl Diagnosis {
     fn of(case: &Case, suspect: &Suspect) -> Diagnosis {
-        let (op, location) = match &suspect.place {
-            Source::Node(node) => (node.op.name(), Some(node.location)),
-            _ => ("leaf", None),
+        let (op, location, place) = match &suspect.place {
+            Source::Node(node) => (node.op.name(), Some(node.location), node.place()),
+            _ => ("leaf", None, None),
         };
         let general = suspect.fault.general();
         let (formula, what, fix) = match (&suspect.fault, &suspect.place) {
@@ -274,6 +277,7 @@ impl Diagnosis {
             op,
             tensor: label(&suspect.place),
             location,
+            place,
             mistake: suspect.fault.name(),
             what,
             input: suspect.fault.input(),
@@ -297,9 +301,14 @@ impl Diagnosis {
         &self.tensor
     }
 
-    /// The line that called the op: the backward of this line is the one to change.
+    /// The line of Rust code that called the op.
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
+    }
+
+    /// The user's line that called the op: the backward of this line is the one to change.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// The mistake, as the catalogue calls it.
@@ -337,10 +346,9 @@ impl Diagnosis {
     }
 
     /// Its place, in words.
-    fn place(&self) -> String {
+    fn place_text(&self) -> String {
         let input = self.input.map_or(String::new(), |input| format!(", input {input}"));
-        let line =
-            self.location.map_or(String::new(), |at| format!(", {}:{}", file(at), at.line()));
+        let line = self.place.as_ref().map_or(String::new(), |at| format!(", {at}"));
         format!("in `{}`{input} (result `{}`{line})", self.op, self.tensor)
     }
 }
@@ -370,12 +378,10 @@ pub(super) fn times(factor: f64, node: &Node) -> String {
 
 /// Origin of a part.
 fn source_of(node: &Node) -> String {
-    format!("{} ({}:{})", node.op.name(), file(node.location), node.location.line())
-}
-
-/// The path of a source file from `src` on, as far as there is one.
-fn file(location: &Location<'static>) -> &'static str {
-    location.file()
+    match node.place() {
+        Some(at) => format!("{} ({at})", node.op.name()),
+        None => node.op.name().to_string(),
+    }
 }
 
 /// The gradient of an op, as the table has it.
@@ -412,7 +418,7 @@ impl fmt::Display for Verdict {
             writeln!(f, "harmless: the gradients of all {} leaves are right", self.leaves)?;
         }
         if !self.corrections.is_empty() {
-            write_corrections(f, &self.corrections, self.is_corrected)?;
+            write_corrections(f, &self.corrections, self.error)?;
             writeln!(f)?;
         }
         match self.diagnoses.len() {
@@ -441,7 +447,7 @@ impl fmt::Display for Verdict {
                 for of_kind in kinds {
                     writeln!(f, "{}", of_kind[0])?;
                     if let [_, others @ ..] = &of_kind[..] {
-                        let others: Vec<String> = others.iter().map(|e| e.place()).collect();
+                        let others: Vec<String> = others.iter().map(|e| e.place_text()).collect();
                         writeln!(f, "    or so:    {}", others.join("; "))?;
                     }
                 }
@@ -466,7 +472,7 @@ impl fmt::Display for Wrong {
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "- {} {}", self.mistake, self.place())?;
+        writeln!(f, "- {} {}", self.mistake, self.place_text())?;
         writeln!(f, "    what:     {}", self.what)?;
         writeln!(f, "    evidence: {}", self.evidence)?;
         writeln!(f, "    right:    {}", self.formula)?;

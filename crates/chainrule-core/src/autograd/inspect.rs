@@ -2,12 +2,12 @@
 //! finite.
 
 use std::fmt;
-use std::panic::Location;
 
 use super::walk::reachable;
 use crate::dtype::DType;
 use crate::error::raise;
 use crate::tensor::node::{Source, lock};
+use crate::tensor::place::Place;
 use crate::tensor::value::Value;
 use crate::tensor::{Tensor, log, widen};
 
@@ -18,8 +18,8 @@ pub struct NonFinite {
     pub op: &'static str,
     /// The name of its result, if it has one.
     pub name: Option<String>,
-    /// The line that called it.
-    pub location: &'static Location<'static>,
+    /// The line that called it, if it is known.
+    pub location: Option<Place>,
     /// The value found: NaN or an infinity.
     pub value: f64,
     /// Whether a parameter among its inputs was not finite already.
@@ -32,7 +32,10 @@ impl fmt::Display for NonFinite {
         if let Some(name) = &self.name {
             write!(f, " (`{name}`)")?;
         }
-        write!(f, " at {} gave {}", self.location, self.value)?;
+        if let Some(at) = &self.location {
+            write!(f, " at {at}")?;
+        }
+        write!(f, " gave {}", self.value)?;
         if self.from_parameter {
             write!(f, " from a parameter that was not finite")?;
         }
@@ -78,7 +81,7 @@ impl Tensor {
             Some(NonFinite {
                 op: node.op.name(),
                 name: t.name(),
-                location: node.location,
+                location: node.place(),
                 value,
                 from_parameter: node.inputs.iter().any(bad),
             })

@@ -11,6 +11,7 @@ use crate::error::{Result, raise};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::place::Place;
 
 /// Tensors of up to this many elements are written out; of larger ones the text gives statistics.
 const FEW: usize = 8;
@@ -31,6 +32,7 @@ pub struct Step {
     op: Option<&'static str>,
     rule: Option<String>,
     location: Option<&'static Location<'static>>,
+    place: Option<Place>,
     shape: Shape,
     value: Option<Tensor>,
     inputs: Vec<Option<Tensor>>,
@@ -70,7 +72,7 @@ impl Step {
         self.op
     }
 
-    /// The line that called the op.
+    /// The line of Rust code that called the op.
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
     }
@@ -148,6 +150,7 @@ impl Observer for Recorder<'_> {
             op: node.map(|node| node.op.name()),
             rule: node.map(|node| rule(&*node.op)),
             location: node.map(|node| node.location),
+            place: node.and_then(|node| node.place()),
             shape: gradient.shape(),
             value: self.chart.value(target),
             inputs: node.map(|node| inputs(self.chart, node)).unwrap_or_default(),
@@ -228,10 +231,9 @@ impl fmt::Display for Trace {
 
 fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, indent: &str) -> fmt::Result {
     write!(f, "{}", step.tensor)?;
-    match (step.op, step.location) {
-        (Some(op), Some(at)) => {
-            writeln!(f, ": {op}, {} ({}:{})", step.shape, at.file(), at.line())?
-        }
+    match (step.op, &step.place) {
+        (Some(op), Some(at)) => writeln!(f, ": {op}, {} ({at})", step.shape)?,
+        (Some(op), None) => writeln!(f, ": {op}, {}", step.shape)?,
         _ => writeln!(f, ": leaf, {}", step.shape)?,
     }
     if let Some(value) = &step.value {

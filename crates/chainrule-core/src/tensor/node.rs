@@ -303,10 +303,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 #[inline]
 pub(crate) fn next_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The number that the next node or leaf gets, if no other thread is faster.
+#[inline]
+pub fn coming_number() -> u64 {
+    NEXT.load(Ordering::Relaxed)
 }
 
 /// Recording mode of this thread, as flags.

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
+use std::sync::OnceLock;
+
+use super::node::Node;
 
 /// A line of the user's code.
 ///
@@ -35,6 +38,38 @@ impl Place {
     /// The place as Rust's own type, if it is one in Rust code.
     pub fn rust(&self) -> Option<&'static Location<'static>> {
         self.rust
+    }
+
+    /// Whether it is a line of the library, which says nothing to its user: of an op's rule, of
+    /// Rust's own sources, or of any Rust code where a script calls it.
+    pub fn is_of_library(&self) -> bool {
+        let own = file!().trim_end_matches("tensor/place.rs");
+        let here = self.file.starts_with(own) || self.file.starts_with("/rustc/");
+        self.rust.is_some() && (here || SCRIPT.get().is_some())
+    }
+}
+
+/// Asks a script's language for the line that made a node of the tape, by the node's number.
+type AskScript = fn(u64) -> Option<(String, u32)>;
+
+static SCRIPT: OnceLock<AskScript> = OnceLock::new();
+
+/// Lines of nodes are those of a script from now on: the Rust code that calls the ops is part of
+/// its interpreter, and says nothing to the user.
+pub fn lines_are_of_a_script(ask: AskScript) {
+    SCRIPT.get_or_init(|| ask);
+}
+
+impl Node {
+    /// The user's line that called the op; none where a script made the node and its line is not
+    /// known any more.
+    pub fn place(&self) -> Option<Place> {
+        match SCRIPT.get() {
+            None => Some(self.location.into()),
+            Some(ask) => {
+                ask(self.number).map(|(file, line)| Place { file: file.into(), line, rust: None })
+            }
+        }
     }
 }
 

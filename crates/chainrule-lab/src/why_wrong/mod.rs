@@ -63,7 +63,7 @@ a maximum), where your backward takes one of the slopes there and autograd anoth
 | what is given | what it must be |
 | --- | --- |
 | the function | a class with `forward(ctx, ...)` and `backward(ctx, ...)`, or two functions |
-| the inputs | tensors of any shape, for two functions also arrays of NumPy, by which a backward of tensors may compute, too; floats are taken in f64, also f32 and bf16; integers stay as they are |
+| the inputs | tensors of any shape, for two functions also arrays of NumPy, by which a backward of tensors may compute, too, and numbers and lists of Python; floats are taken in f64, also f32 and bf16; integers stay as they are |
 | the source | in a file or a notebook, in the user's own code: not in an installed package |
 | the file of the command | such classes, or functions `NAME` and `NAME_backward`; `example_inputs` of the class, or `inputs` of the file (a list, a dict by name, or a function that makes one) |
 
@@ -76,6 +76,15 @@ right passes. Two that are equal (perhaps up to a constant factor or the order o
 
 ![The lines of a backward pass, each joined with the quantity that it computes](images/follow.svg)
 
+`chainrule check backward net.py --picture net.svg` draws this picture of your own file, and `report.pictures` has it in Python. Of two mistakes each line stands out, and all that is made of
+neither is joined with a quantity as before:
+
+![A backward pass with two mistakes, in the lines of dz and db1](images/follow-two.svg)
+
+In a loop a line has a value for each step. Here the gradient of the recurrent weights takes the state after a step in place of that before it:
+
+![A recurrence in which one line reads the state of another step](images/follow-loop.svg)
+
 Three things order the lines: which gradients depend on the value of a line (a mistake reaches all wrong ones and spoils no right one), whether all that the line reads is
 known while its result is not, and whether its result is what its variable is named for (`dz` for the gradient of `z`). None of them is a proof: a line of a fused formula computes what no step of autograd
 does, and is right. A line that runs several times, in a loop or in a function that is called for each layer, has a value for each run; what the mistake of one run spoils, the next ones
@@ -86,6 +95,7 @@ The proof is that it works. Starting from the likeliest line, one expression at 
 - another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later;
 - another number: a sign or two, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon or a bound;
 - a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
+- the line as another one of the function is written, with its own names (`dq` as `dk` is made), and the slope of another activation;
 - where the value that is due can be solved for, for all runs of the line together, whatever product of the values at hand makes it, or sum of two; with what is due put there, so that
   what comes after it in a recurrence is what it should be.
 
@@ -127,12 +137,12 @@ println!("{found}");
 ```text
 1 of 2 gradients are wrong: input 1
 layer.rs:8  let dw = x.t().matmul(dy);
-            `dy` is the gradient of the result of `tanh` (layer.rs:5); due here is the gradient of the result of `matmul` (layer.rs:5)
-corrected   let dw = x.t().matmul(dz);    all gradients are right with it
+                                  ^^ `dy` is the gradient of the result of `tanh` (layer.rs:5); due here is the gradient of the result of `matmul` (layer.rs:5)
+corrected   let dw = x.t().matmul(dz);    right to 2e-16; all else of the backward is right
 ```
 
 Gradients that are written out beside a loss are given with their code, `check::compare_code(&loss, || { ...; Ok(vec![("h", dh), ("w", dw)]) })`: the report is that of `check::compare`, with the wrong
-line and its correction (`Comparison::corrections`). A pass that draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
+line and its correction (`Comparison::corrections`). In Python `check.compare(loss, code)` takes a function that returns the gradients by name in the place of the gradients. A pass that draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
 
 ## Gradients without code
 

@@ -104,9 +104,7 @@ else:
 
 def explain(loss: Tensor) -> str:
     """The backward pass of `loss`, step by step, as text: what came in, the rule, what went out."""
-    from ._places import without_places
-
-    return without_places(loss.trace_backward())
+    return loss.trace_backward()
 
 
 __all__ = [

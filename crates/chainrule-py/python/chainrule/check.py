@@ -10,7 +10,6 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
-from ._places import without_places
 from ._workflow import Finding, Workflow, WorkflowReport
 
 
@@ -20,7 +19,7 @@ class Report:
     """
 
     def __init__(self, passed: bool, text: str, outcome: str | None = None) -> None:
-        self.passed, self.text = passed, without_places(text)
+        self.passed, self.text = passed, text
         self.outcome = outcome or ("right" if passed else "wrong")
         self.pictures: list[str] = []
         """Pictures of the followed lines of a backward pass: both programs side by side, as SVG."""
@@ -194,9 +193,14 @@ def _tensor(x: Any) -> Tensor:
     return _c.from_numpy(np.ascontiguousarray(x))
 
 
-def compare(loss: Tensor, by_hand: Mapping[str, Any], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
+def compare(loss: Tensor, by_hand: Mapping[str, Any] | Callable[[], Mapping[str, Any]], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
     """Gradients written by hand (tensors or NumPy arrays), by the names of their tensors
     (`t.named(...)`), beside those of autograd.
+
+    Instead of the gradients, the code may be given that computes them: a function without arguments
+    that gives such a mapping. If a gradient is wrong, the lines of the function are followed, and
+    the report begins with the wrong line and the line as it should be. The forward pass ran once,
+    so an edit is confirmed at these values alone; its lines are found best in float64.
 
     An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than
     rounding keeps it from that: the backward pass is run again with its numbers changed in their
@@ -204,7 +208,24 @@ def compare(loss: Tensor, by_hand: Mapping[str, Any], *, rtol: float = 1e-5, ato
     Without an `atol` each gradient is judged by its own size, however small. A gradient that cannot
     be compared does not pass. If one is wrong, `verdict` is asked what gives these numbers.
     """
-    return Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in by_hand.items()], rtol, atol))
+    given = by_hand() if callable(by_hand) else by_hand
+    report = Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in given.items()], rtol, atol))
+    if report.passed or not callable(by_hand):
+        return report
+    return _with_code(report, loss, by_hand, list(given))
+
+
+def _with_code(report: Report, loss: Tensor, code: Callable[[], Mapping[str, Any]], names: list[str]) -> Report:
+    """The report with the wrong lines of the code in front, where all gradients have tensors."""
+    from ._follow.of_loss import followed
+
+    targets = {n: t for n, t in zip(names, _c._named_behind(loss, names)) if t is not None}
+    found = followed(loss, code, targets) if len(targets) == len(names) else None
+    if found is None:
+        return report
+    told = Report(False, "\n".join([str(found), report.text]), report.outcome)
+    told.pictures = [found.picture]
+    return told
 
 
 def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:

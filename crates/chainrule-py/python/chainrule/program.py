@@ -19,7 +19,6 @@ from ._captured import name_captured
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
-from ._places import without_places
 from .nn.module import Module
 from .optim import LIVE
 
@@ -298,13 +297,13 @@ class Compiled:
         """The program of the last call, one line for each instruction."""
         if self._last is None:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
-        return without_places(self._last.program.listing)
+        return self._last.program.listing
 
     def to_python(self) -> str:
         """The program of the last call as a NumPy script that runs on its own."""
         if self._last is None:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
-        return without_places(self._last.program.to_python())
+        return self._last.program.to_python()
 
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""

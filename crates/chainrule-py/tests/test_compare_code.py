@@ -1,0 +1,86 @@
+"""`compare` with the code that computes the gradients: the wrong line, and the corrected one."""
+
+import chainrule as cr
+import numpy as np
+import pytest
+
+F64 = cr.float64
+
+
+def net(seed=0):
+    r = np.random.default_rng(seed)
+    x, y = cr.tensor(r.standard_normal((6, 3))), cr.tensor(r.standard_normal((6, 2)))
+    w1, b1, w2 = (cr.tensor(r.standard_normal(s), requires_grad=True).named(n) for n, s in (("w1", (3, 4)), ("b1", (4,)), ("w2", (4, 2))))
+    z = (x @ w1 + b1).named("z")
+    h = z.tanh().named("h")
+    out = (h @ w2).named("out")
+    loss = ((out - y) ** 2).mean()
+    return x, y, w1, b1, w2, z, h, out, loss
+
+
+X, Y, W1, B1, W2, Z, H, OUT, LOSS = net()
+
+
+def right():
+    dout = 2 * (OUT - Y) / OUT.numel()
+    dw2 = H.T @ dout
+    dh = dout @ W2.T
+    dz = dh * (1 - H * H)
+    return {"out": dout, "w2": dw2, "h": dh, "z": dz, "w1": X.T @ dz, "b1": dz.sum(0)}
+
+
+def another_stage():
+    dout = 2 * (OUT - Y) / OUT.numel()
+    dw2 = H.T @ dout
+    dh = dout @ W2.T
+    dz = dh * (1 - H * H)
+    dw1 = X.T @ dh
+    return {"out": dout, "w2": dw2, "h": dh, "z": dz, "w1": dw1, "b1": dz.sum(0)}
+
+
+def input_for_output():
+    dout = 2 * (OUT - Y) / OUT.numel()
+    dz = (dout @ W2.T) * (1 - Z * Z)
+    return {"w2": H.T @ dout, "w1": X.T @ dz, "b1": dz.sum(0)}
+
+
+def an_update_too_early():
+    dout = 2 * (OUT - Y) / OUT.numel()
+    dw2 = H.T @ dout
+    w2 = W2 - 0.1 * dw2
+    dh = dout @ w2.T
+    dz = dh * (1 - H * H)
+    return {"w2": dw2, "w1": X.T @ dz, "b1": dz.sum(0)}
+
+
+def test_right_code_is_right():
+    report = cr.check.compare(LOSS, right)
+    assert report.passed and str(report) == str(cr.check.compare(LOSS, right()))
+
+
+@pytest.mark.parametrize(
+    "code, there, due",
+    [
+        (another_stage, "dw1 = X.T @ dh", "dw1 = X.T @ dz"),
+        (input_for_output, "(1 - Z * Z)", "(1 - H * H)"),
+        (an_update_too_early, "dh = dout @ w2.T", "dh = dout @ W2.T"),
+    ],
+)
+def test_the_line_of_the_code(code, there, due):
+    report = cr.check.compare(LOSS, code)
+    text = str(report)
+    assert not report and "test_compare_code.py:" in text.splitlines()[0] and there in text.splitlines()[0], text
+    corrected = next(row for row in text.splitlines() if row.startswith("corrected"))
+    assert due in corrected and "all else of the backward is right" in corrected, text
+    assert report.pictures and report.pictures[0].startswith("<svg")
+    assert str(cr.check.compare(LOSS, code())) in text
+
+
+def test_code_that_fails_raises_its_own_error():
+    with pytest.raises(ZeroDivisionError):
+        cr.check.compare(LOSS, lambda: {"w1": 1 / 0})
+
+
+def test_a_name_that_is_not_there_is_no_line():
+    report = cr.check.compare(LOSS, lambda: {"w9": X})
+    assert not report and "corrected" not in str(report)
