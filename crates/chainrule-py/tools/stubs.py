@@ -39,7 +39,7 @@ RESULTS = {
     "get_default_dtype": "dtype", "_dtype": "dtype", "_promoted": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_manual_seed": "None",
     "_memory_trim": "None", "_memory_statistics": "list[tuple[str, int]]",
     "op_table": "list[tuple[str, str, str, str, str]]", "_safetensors_load": "list[tuple[str, Tensor]]", "_safetensors_save": "None",
-    "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_verdict": "tuple[bool, str]",
+    "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_named_behind": "list[Tensor | None]", "_verdict": "tuple[bool, str]",
     "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
     "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str", "to_onnx": "tuple[list[str], list[str]]",

@@ -76,7 +76,7 @@ right passes. Two that are equal (perhaps up to a constant factor or the order o
 
 ![The lines of a backward pass, each joined with the quantity that it computes](images/follow.svg)
 
-`chainrule check backward net.py --picture net.svg` draws this picture of your own file, and `report.pictures` has it in Python. Of two mistakes each line stands out, and all that is made of
+`chainrule check backward net.py --picture net.svg` draws this picture of your own file, and `report.pictures` has it in Python. Two mistakes both stand out, and all that is made of
 neither is joined with a quantity as before:
 
 ![A backward pass with two mistakes, in the lines of dz and db1](images/follow-two.svg)
