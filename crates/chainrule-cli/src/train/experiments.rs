@@ -38,7 +38,7 @@ const SHORT: u64 = 60;
 const CERTAIN: f64 = 0.8;
 /// Batches that the constant answer is measured on.
 const BATCHES: usize = 30;
-/// How many times as long a longer run is.
+/// Factor from the steps of a run to those of a longer one.
 const LONGER: u64 = 4;
 
 /// Batches that several trainings take one after another.
@@ -98,7 +98,7 @@ impl Batches for Shuffled {
 /// State of a training before its first step.
 pub struct Beginning {
     weights: StateDict,
-    /// Of the generators inside the model, such as those of dropout.
+    /// The generators inside the model, such as those of dropout.
     generators: BTreeMap<String, GeneratorState>,
     place: StateDict,
 }
