@@ -57,13 +57,14 @@ impl Header<'_> {
             3 => i16::from_le_bytes(self.number()?).to_string(),
             4 => self.u32()?.to_string(),
             5 => i32::from_le_bytes(self.number()?).to_string(),
-            6 => float(f32::from_le_bytes(self.number()?).to_string()),
+            // Debug output has an exponent where digits would be hundreds of zeros.
+            6 => float(format!("{:?}", f32::from_le_bytes(self.number()?))),
             7 => (self.number::<1>()? != [0]).to_string(),
             8 => serde_json::Value::from(self.text()?).to_string(),
             9 => return self.array(depth, out),
             10 => self.u64()?.to_string(),
             11 => i64::from_le_bytes(self.number()?).to_string(),
-            12 => float(f64::from_le_bytes(self.number()?).to_string()),
+            12 => float(format!("{:?}", f64::from_le_bytes(self.number()?))),
             _ => return Err(format!("type {kind} of metadata is unknown")),
         };
         let _ = write!(out, "{text}");
@@ -165,6 +166,24 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
             begin.checked_add(offset).ok_or_else(|| format!("`{name}` lies beyond its end"))?;
         let place = Place { file: 0, data: Data::Plain { at }, form };
         into.add(WeightEntry::new(name, dtype, shape, place).stored_as(stored))?;
+    }
+    apart(into)
+}
+
+/// An error if tensors share bytes, which no writer of the format makes.
+fn apart(read: &Read) -> Outcome<()> {
+    let mut order: Vec<(u64, u64, &str)> = Vec::with_capacity(read.entries.len());
+    for entry in &read.entries {
+        if let Data::Plain { at } = entry.place.data {
+            order.push((at, entry.bytes_in_file(), entry.name()));
+        }
+    }
+    order.sort_unstable();
+    for pair in order.windows(2) {
+        let ((at, len, name), (next, _, other)) = (pair[0], pair[1]);
+        if at.saturating_add(len) > next {
+            return Err(format!("`{name}` and `{other}` overlap; it is damaged, copy it again"));
+        }
     }
     Ok(())
 }

@@ -36,7 +36,8 @@ pub fn read_zip(source: &Source, into: &mut Read) -> Outcome<()> {
 
 /// The bytes before the elements.
 fn head_length(head: &[u8]) -> Option<u64> {
-    let long = *head.get(6)? >= 2;
+    // The length has two bytes in version 1, and four since.
+    let long = *head.get(6)? > 1;
     let len = head.get(8..if long { 12 } else { 10 })?;
     let len = len.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
     Some(len + if long { 12 } else { 10 })
@@ -46,6 +47,13 @@ fn entry(name: String, head: &[u8], data: Data) -> Outcome<WeightEntry> {
     let cut = "not a whole .npy array; copy or save it again";
     if !head.starts_with(b"\x93NUMPY") {
         return Err(cut.into());
+    }
+    match head.get(6..8).ok_or(cut)? {
+        [1..=3, 0] => {}
+        [major, minor] => {
+            return Err(format!(".npy of version {major}.{minor}; 1.0, 2.0 and 3.0 can be read"));
+        }
+        _ => return Err(cut.into()),
     }
     let begin = head_length(head).ok_or(cut)?;
     let text = head.get(10..begin as usize).ok_or(cut)?;

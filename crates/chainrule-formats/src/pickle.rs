@@ -2,13 +2,16 @@
 //! the few functions that PyTorch's files name, by name, and calls nothing.
 //!
 //! All values lie in one list and refer to each other by number, so that neither a deep nest nor a
-//! cycle costs stack when they are dropped.
+//! cycle costs stack when they are dropped. A code of one byte may make a value or copy a list of
+//! any length, so that all of them count against a [`Budget`].
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Arc;
 
 use chainrule_core::dtype::DType;
 
+use crate::budget::Budget;
 use crate::source::{Outcome, reason};
 
 /// A value; one with parts is a number in the list.
@@ -24,19 +27,19 @@ pub enum Value {
 /// A value with parts, or a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
-    Str(String),
+    Str(Arc<str>),
     Tuple(Vec<Value>),
     List(Vec<Value>),
     Dict(Vec<(Value, Value)>),
-    Global(String),
-    Storage(Storage),
-    Tensor(Described),
+    Global(Arc<str>),
+    Storage(Arc<Storage>),
+    Tensor(Box<Described>),
 }
 
 /// A block of elements in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Storage {
-    pub key: String,
+    pub key: Arc<str>,
     /// None for a storage of bytes, whose tensors say their dtype.
     pub dtype: Option<DType>,
     pub numel: u64,
@@ -45,7 +48,7 @@ pub struct Storage {
 /// A view of a storage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
-    pub storage: Storage,
+    pub storage: Arc<Storage>,
     pub dtype: DType,
     pub offset: u64,
     pub shape: Vec<usize>,
@@ -94,29 +97,51 @@ pub struct Pickle<R> {
     stack: Vec<Value>,
     marks: Vec<usize>,
     memo: HashMap<u64, Value>,
+    pub budget: Budget,
 }
+
+/// The bytes of an entry of the memo, in a table that doubles.
+const MEMO: usize = 48;
+/// The most axes of a tensor of PyTorch.
+const MOST_AXES: usize = 64;
 
 const CUT: &str = "its pickle is damaged: a value is missing";
 
 impl<R: Read> Pickle<R> {
-    pub fn new(reader: R, most: u64) -> Pickle<R> {
+    pub fn new(reader: R, most: u64, budget: Budget) -> Pickle<R> {
         let (nodes, stack, marks) = (Vec::new(), Vec::new(), Vec::new());
-        Pickle { reader, left: most, read: 0, nodes, stack, marks, memo: HashMap::new() }
+        Pickle { reader, left: most, read: 0, nodes, stack, marks, memo: HashMap::new(), budget }
     }
 
     /// The values; the reader, which may hold the file, is dropped.
-    pub fn into_nodes(self) -> Vec<Node> {
-        self.nodes
+    pub fn into_nodes(self) -> (Vec<Node>, Budget) {
+        (self.nodes, self.budget)
     }
 
-    fn take(&mut self, len: u64) -> Outcome<Vec<u8>> {
+    fn byte(&mut self) -> Outcome<u8> {
+        let mut byte = [0];
+        self.fill(&mut byte)?;
+        Ok(byte[0])
+    }
+
+    fn fill(&mut self, out: &mut [u8]) -> Outcome<()> {
+        self.claim(out.len() as u64)?;
+        self.reader.read_exact(out).map_err(|e| reason(&e))
+    }
+
+    fn claim(&mut self, len: u64) -> Outcome<()> {
         if len > self.left {
             return Err(format!("its pickle claims {len} bytes, and has {} left", self.left));
         }
-        let mut bytes = Vec::new();
-        let got = (&mut self.reader).take(len).read_to_end(&mut bytes).map_err(|e| reason(&e))?;
         self.left -= len;
         self.read += len;
+        Ok(())
+    }
+
+    fn take(&mut self, len: u64) -> Outcome<Vec<u8>> {
+        self.claim(len)?;
+        let mut bytes = Vec::new();
+        let got = (&mut self.reader).take(len).read_to_end(&mut bytes).map_err(|e| reason(&e))?;
         match got as u64 == len {
             true => Ok(bytes),
             false => Err("its pickle is cut off; copy or save it again".into()),
@@ -124,34 +149,41 @@ impl<R: Read> Pickle<R> {
     }
 
     fn number(&mut self, len: u64) -> Outcome<u64> {
-        Ok(self.take(len)?.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes[..len as usize])?;
+        Ok(u64::from_le_bytes(bytes))
     }
 
     fn line(&mut self) -> Outcome<String> {
         let mut bytes = Vec::new();
         loop {
-            match self.take(1)?[0] {
+            match self.byte()? {
                 b'\n' => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
                 byte => bytes.push(byte),
             }
         }
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: Value) -> Outcome<()> {
+        self.budget.grow(&mut self.stack, 1)?;
         self.stack.push(value);
+        Ok(())
     }
 
+    /// Pushes a new node, whose parts are counted already.
     fn push_node(&mut self, node: Node) -> Outcome<()> {
         let number = u32::try_from(self.nodes.len()).map_err(|_| "its pickle is too large")?;
+        self.budget.grow(&mut self.nodes, 1)?;
         self.nodes.push(node);
-        self.stack.push(Value::Node(number));
-        Ok(())
+        self.push(Value::Node(number))
     }
 
     fn text(&mut self, len: u64) -> Outcome<()> {
         let bytes = self.take(len)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        self.push_node(Node::Str(text))
+        let text = String::from_utf8_lossy(&bytes);
+        self.budget.take(text.len() + size_of::<[usize; 2]>())?;
+        let text = Node::Str(text.into());
+        self.push_node(text)
     }
 
     fn pop(&mut self) -> Outcome<Value> {
@@ -163,26 +195,29 @@ impl<R: Read> Pickle<R> {
     }
 
     fn up_to_mark(&mut self) -> Outcome<Vec<Value>> {
-        let mark = self.marks.pop().ok_or(CUT)?;
-        Ok(self.stack.split_off(mark.min(self.stack.len())))
+        let mark = self.marks.pop().ok_or(CUT)?.min(self.stack.len());
+        self.budget.take((self.stack.len() - mark) * size_of::<Value>())?;
+        Ok(self.stack.split_off(mark))
     }
 
     fn many(&mut self, count: usize) -> Outcome<Vec<Value>> {
+        self.budget.take(count * size_of::<Value>())?;
         let mut all = (0..count).map(|_| self.pop()).collect::<Outcome<Vec<_>>>()?;
         all.reverse();
         Ok(all)
     }
 
     pub fn node(&self, value: Value) -> Option<&Node> {
-        match value {
-            Value::Node(n) => self.nodes.get(n as usize),
-            _ => None,
-        }
+        node(&self.nodes, value)
     }
 
-    fn top(&mut self) -> Outcome<&mut Node> {
+    /// The container on the stack, and the budget of what is added to it.
+    fn top(&mut self) -> Outcome<(&mut Node, &mut Budget)> {
         match self.stack.last() {
-            Some(Value::Node(n)) => self.nodes.get_mut(*n as usize).ok_or_else(|| CUT.to_owned()),
+            Some(Value::Node(n)) => {
+                let node = self.nodes.get_mut(*n as usize).ok_or(CUT)?;
+                Ok((node, &mut self.budget))
+            }
             _ => Err(CUT.into()),
         }
     }
@@ -190,7 +225,7 @@ impl<R: Read> Pickle<R> {
     /// Reads one pickle, to its end.
     pub fn run(&mut self) -> Outcome<Value> {
         loop {
-            let code = self.take(1)?[0];
+            let code = self.byte()?;
             if code == b'.' {
                 let value = self.pop()?;
                 self.stack.clear();
@@ -207,27 +242,27 @@ impl<R: Read> Pickle<R> {
     /// Codes of simple values and of the memo; whether it was one.
     fn simple(&mut self, code: u8) -> Outcome<bool> {
         match code {
-            0x80 => drop(self.take(1)?),
-            0x95 => drop(self.take(8)?),
-            b'N' => self.push(Value::None),
-            0x88 => self.push(Value::Bool(true)),
-            0x89 => self.push(Value::Bool(false)),
+            0x80 => drop(self.byte()?),
+            0x95 => drop(self.number(8)?),
+            b'N' => self.push(Value::None)?,
+            0x88 => self.push(Value::Bool(true))?,
+            0x89 => self.push(Value::Bool(false))?,
             b'K' => self.int(1)?,
             b'M' => self.int(2)?,
             b'J' => {
                 let n = self.number(4)? as u32 as i32;
-                self.push(Value::Int(n.into()));
+                self.push(Value::Int(n.into()))?;
             }
             0x8a => self.long()?,
             b'I' | b'L' => self.digits()?,
             b'G' => {
                 let bits = self.number(8)?.swap_bytes();
-                self.push(Value::Float(f64::from_bits(bits)));
+                self.push(Value::Float(f64::from_bits(bits)))?;
             }
             b'F' => {
                 let line = self.line()?;
                 let x = line.parse().map_err(|_| format!("{line:?} is no float"))?;
-                self.push(Value::Float(x));
+                self.push(Value::Float(x))?;
             }
             b'X' | b'T' | b'B' => {
                 let len = self.number(4)?;
@@ -243,13 +278,14 @@ impl<R: Read> Pickle<R> {
             }
             b'V' => {
                 let line = self.line()?;
-                self.push_node(Node::Str(line))?;
+                self.budget.take(line.len() + size_of::<[usize; 2]>())?;
+                self.push_node(Node::Str(line.into()))?;
             }
             b'q' | b'r' | b'p' | 0x94 => self.remember(code)?,
             b'h' | b'j' | b'g' => {
                 let key = self.place(code)?;
                 let value = *self.memo.get(&key).ok_or(CUT)?;
-                self.push(value);
+                self.push(value)?;
             }
             _ => return Ok(false),
         }
@@ -258,8 +294,7 @@ impl<R: Read> Pickle<R> {
 
     fn int(&mut self, len: u64) -> Outcome<()> {
         let n = self.number(len)?;
-        self.push(Value::Int(n as i64));
-        Ok(())
+        self.push(Value::Int(n as i64))
     }
 
     fn long(&mut self) -> Outcome<()> {
@@ -269,8 +304,7 @@ impl<R: Read> Pickle<R> {
         }
         let n = self.number(len)? as i64;
         let unused = 64 - 8 * len as u32;
-        self.push(Value::Int(if len == 0 { 0 } else { n << unused >> unused }));
-        Ok(())
+        self.push(Value::Int(if len == 0 { 0 } else { n << unused >> unused }))
     }
 
     fn digits(&mut self) -> Outcome<()> {
@@ -283,8 +317,7 @@ impl<R: Read> Pickle<R> {
                 Value::Int(n.map_err(|_| format!("{text:?} is no whole number of 8 bytes"))?)
             }
         };
-        self.push(value);
-        Ok(())
+        self.push(value)
     }
 
     fn place(&mut self, code: u8) -> Outcome<u64> {
@@ -298,14 +331,19 @@ impl<R: Read> Pickle<R> {
     fn remember(&mut self, code: u8) -> Outcome<()> {
         let key = if code == 0x94 { self.memo.len() as u64 } else { self.place(code)? };
         let value = *self.stack.last().ok_or(CUT)?;
-        self.memo.insert(key, value);
+        if self.memo.insert(key, value).is_none() {
+            self.budget.take(MEMO)?;
+        }
         Ok(())
     }
 
     /// Codes of containers; whether it was one.
     fn container(&mut self, code: u8) -> Outcome<bool> {
         match code {
-            b'(' => self.marks.push(self.stack.len()),
+            b'(' => {
+                self.budget.grow(&mut self.marks, 1)?;
+                self.marks.push(self.stack.len());
+            }
             b')' => self.push_node(Node::Tuple(Vec::new()))?,
             b'}' => self.push_node(Node::Dict(Vec::new()))?,
             b']' => self.push_node(Node::List(Vec::new()))?,
@@ -315,23 +353,31 @@ impl<R: Read> Pickle<R> {
             }
             b't' | b'l' | b'd' => {
                 let parts = self.up_to_mark()?;
-                self.push_node(match code {
+                let node = match code {
                     b't' => Node::Tuple(parts),
                     b'l' => Node::List(parts),
-                    _ => Node::Dict(pairs(&parts)?),
-                })?;
+                    _ => Node::Dict(pairs(&parts, &mut self.budget)?),
+                };
+                self.push_node(node)?;
             }
             b'a' | b'e' => {
                 let parts = if code == b'a' { self.many(1)? } else { self.up_to_mark()? };
                 match self.top()? {
-                    Node::List(list) => list.extend(parts),
+                    (Node::List(list), budget) => {
+                        budget.grow(list, parts.len())?;
+                        list.extend(parts);
+                    }
                     _ => return Err("its pickle appends to what is no list".into()),
                 }
             }
             b's' | b'u' => {
                 let parts = if code == b's' { self.many(2)? } else { self.up_to_mark()? };
                 match self.top()? {
-                    Node::Dict(dict) => dict.extend(pairs(&parts)?),
+                    (Node::Dict(dict), budget) => {
+                        let pairs = pairs(&parts, budget)?;
+                        budget.grow(dict, pairs.len())?;
+                        dict.extend(pairs);
+                    }
                     _ => return Err("its pickle sets an item of what is no dictionary".into()),
                 }
             }
@@ -339,7 +385,7 @@ impl<R: Read> Pickle<R> {
             b'1' => drop(self.up_to_mark()?),
             b'2' => {
                 let value = *self.stack.last().ok_or(CUT)?;
-                self.push(value);
+                self.push(value)?;
             }
             _ => return Ok(false),
         }
@@ -371,7 +417,7 @@ impl<R: Read> Pickle<R> {
                 // The state of an OrderedDict, as `_metadata` of a module's; it has no elements.
                 self.pop()?;
                 match self.top()? {
-                    Node::Dict(_) => Ok(()),
+                    (Node::Dict(_), _) => Ok(()),
                     _ => Err("its pickle sets the state of an object that is no dictionary".into()),
                 }
             }
@@ -392,109 +438,125 @@ impl<R: Read> Pickle<R> {
                  and containers are read; save a state_dict instead"
             ));
         }
-        self.push_node(Node::Global(name))
+        self.budget.take(name.len() + size_of::<[usize; 2]>())?;
+        self.push_node(Node::Global(name.into()))
     }
 
     fn call(&mut self, function: Value, arguments: Value) -> Outcome<()> {
+        let (nodes, budget) = (&self.nodes, &mut self.budget);
         let (Some(Node::Global(name)), Some(Node::Tuple(arguments))) =
-            (self.node(function), self.node(arguments))
+            (node(nodes, function), node(nodes, arguments))
         else {
             return Err("its pickle calls what is no function".into());
         };
-        let (name, arguments) = (name.clone(), arguments.clone());
         let wrong = || format!("its pickle calls `{name}` with arguments that do not fit");
-        match name.as_str() {
+        let first = arguments.first();
+        let made = match &**name {
             "collections.OrderedDict" => {
-                let items = match arguments.first() {
-                    None => Vec::new(),
-                    Some(&list) => self.items(list).ok_or_else(wrong)?,
+                let list = match first {
+                    None => &[],
+                    Some(&list) => parts(nodes, list).ok_or_else(wrong)?,
                 };
-                self.push_node(Node::Dict(items))
+                budget.take(list.len() * size_of::<(Value, Value)>())?;
+                Node::Dict(items(nodes, list).ok_or_else(wrong)?)
             }
             "torch.Size" => {
-                let parts = arguments.first().and_then(|&a| self.parts(a)).ok_or_else(wrong)?;
-                let parts = parts.to_vec();
-                self.push_node(Node::Tuple(parts))
+                let parts = first.and_then(|&a| parts(nodes, a)).ok_or_else(wrong)?;
+                budget.take(size_of_val(parts))?;
+                Node::Tuple(parts.to_vec())
             }
             "torch._utils._rebuild_parameter" | "torch.nn.parameter.Parameter" => {
-                match arguments.first() {
-                    Some(&data) if matches!(self.node(data), Some(Node::Tensor(_))) => {
-                        self.push(data);
-                        Ok(())
+                return match first {
+                    Some(&data) if matches!(node(nodes, data), Some(Node::Tensor(_))) => {
+                        self.push(data)
                     }
                     _ => Err(wrong()),
-                }
+                };
             }
             _ => {
-                let tensor = self.described(&name, &arguments).ok_or_else(wrong)?;
-                self.push_node(Node::Tensor(tensor))
+                let tensor = described(nodes, name, arguments).ok_or_else(wrong)?;
+                let sizes = size_of_val(&*tensor.shape) + size_of_val(&*tensor.strides);
+                budget.take(size_of::<Described>() + sizes)?;
+                Node::Tensor(Box::new(tensor))
             }
-        }
-    }
-
-    fn parts(&self, value: Value) -> Option<&[Value]> {
-        match self.node(value)? {
-            Node::Tuple(parts) | Node::List(parts) => Some(parts),
-            _ => None,
-        }
-    }
-
-    /// Pairs of an OrderedDict that was pickled as a list of them.
-    fn items(&self, list: Value) -> Option<Vec<(Value, Value)>> {
-        let pair = |&item: &Value| match self.parts(item)? {
-            [key, value] => Some((*key, *value)),
-            _ => None,
         };
-        self.parts(list)?.iter().map(pair).collect()
-    }
-
-    fn described(&self, name: &str, arguments: &[Value]) -> Option<Described> {
-        let [storage, offset, shape, strides, rest @ ..] = arguments else { return None };
-        let Some(Node::Storage(storage)) = self.node(*storage) else { return None };
-        let whole = |value: &Value| match value {
-            Value::Int(n) => u64::try_from(*n).ok(),
-            _ => None,
-        };
-        let named = match name {
-            "torch._utils._rebuild_tensor_v3" => match self.node(*rest.get(2)?)? {
-                Node::Global(dtype) => storage_dtype(dtype),
-                _ => None,
-            },
-            "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor" => None,
-            _ => return None,
-        };
-        let shape = self.parts(*shape)?.iter().map(|v| usize::try_from(whole(v)?).ok());
-        let shape = shape.collect::<Option<Vec<_>>>()?;
-        let strides = self.parts(*strides)?.iter().map(whole).collect::<Option<Vec<_>>>()?;
-        let dtype = named.or(storage.dtype)?;
-        (shape.len() == strides.len()).then(|| Described {
-            storage: storage.clone(),
-            dtype,
-            offset: whole(offset).unwrap_or(u64::MAX),
-            shape,
-            strides,
-        })
+        self.push_node(made)
     }
 
     /// `('storage', type, key, device, elements)`.
     fn storage(&mut self, id: Value) -> Outcome<()> {
+        let nodes = &self.nodes;
         let found = || {
-            let [word, kind, key, _, numel, ..] = self.parts(id)? else { return None };
-            let Node::Str(word) = self.node(*word)? else { return None };
-            let (Node::Global(kind), Node::Str(key)) = (self.node(*kind)?, self.node(*key)?) else {
+            let [word, kind, key, _, numel, ..] = parts(nodes, id)? else { return None };
+            let Node::Str(word) = node(nodes, *word)? else { return None };
+            let (Node::Global(kind), Node::Str(key)) = (node(nodes, *kind)?, node(nodes, *key)?)
+            else {
                 return None;
             };
             let Value::Int(numel) = numel else { return None };
             let dtype = storage_dtype(kind);
             let numel = u64::try_from(*numel).ok()?;
-            (word == "storage").then(|| Storage { key: key.clone(), dtype, numel })
+            (&**word == "storage").then(|| Storage { key: key.clone(), dtype, numel })
         };
         let storage = found().ok_or("its pickle has a storage that cannot be understood")?;
-        self.push_node(Node::Storage(storage))
+        self.budget.take(size_of::<Storage>() + size_of::<[usize; 2]>())?;
+        self.push_node(Node::Storage(Arc::new(storage)))
     }
 }
 
-fn pairs(parts: &[Value]) -> Outcome<Vec<(Value, Value)>> {
+fn node(nodes: &[Node], value: Value) -> Option<&Node> {
+    match value {
+        Value::Node(n) => nodes.get(n as usize),
+        _ => None,
+    }
+}
+
+fn parts(nodes: &[Node], value: Value) -> Option<&[Value]> {
+    match node(nodes, value)? {
+        Node::Tuple(parts) | Node::List(parts) => Some(parts),
+        _ => None,
+    }
+}
+
+/// Pairs of an OrderedDict that was pickled as a list of them.
+fn items(nodes: &[Node], list: &[Value]) -> Option<Vec<(Value, Value)>> {
+    let mut items = Vec::with_capacity(list.len());
+    for &item in list {
+        let [key, value] = parts(nodes, item)? else { return None };
+        items.push((*key, *value));
+    }
+    Some(items)
+}
+
+fn described(nodes: &[Node], name: &str, arguments: &[Value]) -> Option<Described> {
+    let [storage, offset, shape, strides, rest @ ..] = arguments else { return None };
+    let Some(Node::Storage(storage)) = node(nodes, *storage) else { return None };
+    let whole = |value: &Value| match value {
+        Value::Int(n) => u64::try_from(*n).ok(),
+        _ => None,
+    };
+    let named = match name {
+        "torch._utils._rebuild_tensor_v3" => match node(nodes, *rest.get(2)?)? {
+            Node::Global(dtype) => storage_dtype(dtype),
+            _ => None,
+        },
+        "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor" => None,
+        _ => return None,
+    };
+    let (shape, strides) = (parts(nodes, *shape)?, parts(nodes, *strides)?);
+    if shape.len() != strides.len() || shape.len() > MOST_AXES {
+        return None;
+    }
+    let shape = shape.iter().map(|v| usize::try_from(whole(v)?).ok());
+    let shape = shape.collect::<Option<Vec<_>>>()?;
+    let strides = strides.iter().map(whole).collect::<Option<Vec<_>>>()?;
+    let dtype = named.or(storage.dtype)?;
+    let offset = whole(offset).unwrap_or(u64::MAX);
+    Some(Described { storage: storage.clone(), dtype, offset, shape, strides })
+}
+
+fn pairs(parts: &[Value], budget: &mut Budget) -> Outcome<Vec<(Value, Value)>> {
+    budget.take(size_of_val(parts))?;
     match parts.len() % 2 {
         0 => Ok(parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()),
         _ => Err(CUT.into()),

@@ -1,8 +1,11 @@
 //! `.pt` and `.pth`: a pickle beside storages, in a zip or, before version 1.6, one after another.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{Cursor, Read as _};
+use std::io::Read as _;
+use std::sync::Arc;
 
+use crate::budget::Budget;
 use crate::pickle::{Described, Node, Pickle, Value};
 use crate::place::{Data, Form, Place, span};
 use crate::source::{Outcome, Source};
@@ -12,6 +15,8 @@ use crate::zip;
 
 /// The longest pickle: names and shapes of millions of tensors.
 const MOST_PICKLE: u64 = 256 << 20;
+/// The growth of a deflated pickle, which names of layers hardly reach; zeros grow a thousandfold.
+const MOST_UNPACKED: u64 = 100;
 /// The most values of a nest, where parts may be named several times.
 const MOST_VALUES: usize = 1 << 20;
 /// The deepest nest.
@@ -23,7 +28,7 @@ pub fn is_torch(source: &Source) -> Outcome<bool> {
 }
 
 /// A storage's place, and its bytes.
-type Places = HashMap<String, (Data, u64)>;
+type Places = HashMap<Arc<str>, (Data, u64)>;
 
 /// The tensors and the nest of a zip.
 pub fn read(source: &Source, into: &mut Read) -> Outcome<Tree> {
@@ -43,18 +48,16 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<Tree> {
     for member in &members {
         let key = member.name.strip_prefix(folder).and_then(|name| name.strip_prefix("data/"));
         if let Some(key) = key {
-            places.insert(key.to_owned(), (member.data(source)?, member.len));
+            places.insert(key.into(), (member.data(source)?, member.len));
         }
     }
-    if main.len > MOST_PICKLE {
-        return Err(format!("its pickle claims {} bytes", main.len));
+    if main.len > MOST_PICKLE.min(main.packed.saturating_mul(MOST_UNPACKED)) {
+        return Err(format!("its pickle claims {} bytes, packed in {}", main.len, main.packed));
     }
-    let bytes = main.head(source, main.len)?;
-    let len = bytes.len() as u64;
-    let mut pickle = Pickle::new(Cursor::new(bytes), len);
+    let mut pickle = Pickle::new(main.reader(source)?, main.len, Budget::of(source.len()));
     let value = pickle.run()?;
-    Nest { nodes: &pickle.nodes, places, swapped, into, seen: HashMap::new(), values: 0 }
-        .root(value)
+    let (nodes, budget) = pickle.into_nodes();
+    Nest::new(&nodes, places, swapped, budget, into).tree(value, 0)
 }
 
 /// The tensors and the nest of a file without a zip: pickles, the keys of storages, the storages.
@@ -62,7 +65,8 @@ pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
     // The number that begins such a file is a pickle of 15 bytes.
     const MAGIC: u64 = 15;
     let reader = source.buffered(MAGIC)?;
-    let mut pickle = Pickle::new(reader, (source.len() - MAGIC.min(source.len())).min(MOST_PICKLE));
+    let most = source.len().saturating_sub(MAGIC).min(MOST_PICKLE);
+    let mut pickle = Pickle::new(reader, most, Budget::of(source.len()));
     pickle.run()?;
     pickle.run()?;
     let value = pickle.run()?;
@@ -71,20 +75,24 @@ pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
         return Err("the list of its storages is damaged".into());
     };
     let mut names = Vec::new();
+    let of_place = 4 * size_of::<(Arc<str>, Data, u64)>();
+    let taken = keys.len() * of_place;
     for key in keys {
         match pickle.node(*key) {
             Some(Node::Str(key)) => names.push(key.clone()),
             _ => return Err("the list of its storages is damaged".into()),
         }
     }
+    pickle.budget.take(taken)?;
+    pickle.budget.take(pickle.nodes.len() * size_of::<(&str, u64)>())?;
     let sizes: HashMap<&str, u64> = pickle.nodes.iter().filter_map(storage_size).collect();
     let mut at = MAGIC + pickle.read;
     let mut lengths = Vec::new();
     for key in &names {
-        let size = sizes.get(key.as_str()).ok_or("a storage without tensors is damaged")?;
+        let size = sizes.get(&**key).ok_or("a storage without tensors is damaged")?;
         lengths.push(*size);
     }
-    let nodes = pickle.into_nodes();
+    let (nodes, budget) = pickle.into_nodes();
     let mut places = Places::new();
     for (key, size) in names.into_iter().zip(lengths) {
         source.check(at, 8)?;
@@ -96,13 +104,12 @@ pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
         places.insert(key, (Data::Plain { at: at + 8 }, bytes));
         at += 8 + bytes;
     }
-    Nest { nodes: &nodes, places, swapped: false, into, seen: HashMap::new(), values: 0 }
-        .root(value)
+    Nest::new(&nodes, places, false, budget, into).tree(value, 0)
 }
 
 fn storage_size(node: &Node) -> Option<(&str, u64)> {
     match node {
-        Node::Storage(s) => Some((s.key.as_str(), s.dtype.map_or(1, |d| d.size() as u64))),
+        Node::Storage(s) => Some((&*s.key, s.dtype.map_or(1, |d| d.size() as u64))),
         _ => None,
     }
 }
@@ -113,17 +120,38 @@ struct Nest<'a> {
     places: Places,
     swapped: bool,
     into: &'a mut Read,
-    /// The tensors that have a number, by their value's.
-    seen: HashMap<(u32, String), usize>,
+    /// The keys on the way to the present value. A name is joined for tensors alone: keys may be
+    /// long, and each may stand over a million values.
+    path: Vec<Key>,
+    /// The tensors that have a number, by name, with their value's.
+    seen: HashMap<String, (u32, usize)>,
     values: usize,
+    budget: Budget,
 }
 
-impl Nest<'_> {
-    fn root(mut self, value: Value) -> Outcome<Tree> {
-        self.tree(value, "", 0)
+/// A step on the way to a value.
+#[derive(Clone, Copy)]
+enum Key {
+    Index(usize),
+    Of(Value),
+}
+
+/// The bytes of a tensor in the tables that hold it, beside its name and sizes.
+const OF_TENSOR: usize = 640;
+
+impl<'a> Nest<'a> {
+    fn new(
+        nodes: &'a [Node],
+        places: Places,
+        swapped: bool,
+        budget: Budget,
+        into: &'a mut Read,
+    ) -> Nest<'a> {
+        let (path, seen) = (Vec::new(), HashMap::new());
+        Nest { nodes, places, swapped, into, path, seen, values: 0, budget }
     }
 
-    fn tree(&mut self, value: Value, name: &str, depth: usize) -> Outcome<Tree> {
+    fn tree(&mut self, value: Value, depth: usize) -> Outcome<Tree> {
         self.values += 1;
         if depth > DEEPEST || self.values > MOST_VALUES {
             return Err("its containers are nested in each other without end".into());
@@ -137,38 +165,68 @@ impl Nest<'_> {
         };
         let nodes = self.nodes;
         Ok(match &nodes[number as usize] {
-            Node::Str(text) => Tree::Str(text.clone()),
-            Node::Tuple(parts) => Tree::Tuple(self.all(parts, name, depth)?),
-            Node::List(parts) => Tree::List(self.all(parts, name, depth)?),
+            Node::Str(text) | Node::Global(text) => Tree::Str(text.clone()),
+            Node::Tuple(parts) => Tree::Tuple(self.all(parts, depth)?),
+            Node::List(parts) => Tree::List(self.all(parts, depth)?),
             Node::Dict(items) => {
-                let mut out = Vec::new();
-                for (key, value) in items {
-                    let key = self.tree(*key, "", DEEPEST.max(depth))?;
-                    let name = join(name, &word(&key));
-                    out.push((key, self.tree(*value, &name, depth + 1)?));
+                self.budget.take(items.len() * size_of::<(Tree, Tree)>())?;
+                let mut out = Vec::with_capacity(items.len());
+                for &(key, value) in items {
+                    let name = self.tree(key, DEEPEST.max(depth))?;
+                    self.path.push(Key::Of(key));
+                    out.push((name, self.tree(value, depth + 1)?));
+                    self.path.pop();
                 }
                 Tree::Dict(out)
             }
-            Node::Tensor(tensor) => Tree::Tensor(self.tensor(tensor, number, name)?),
-            Node::Global(name) => Tree::Str(name.clone()),
-            Node::Storage(_) => return Err(format!("`{name}` is a storage without a tensor")),
+            Node::Tensor(tensor) => Tree::Tensor(self.tensor(tensor, number)?),
+            Node::Storage(_) => {
+                let name = self.name()?;
+                return Err(format!("`{name}` is a storage without a tensor"));
+            }
         })
     }
 
-    fn all(&mut self, parts: &[Value], name: &str, depth: usize) -> Outcome<Vec<Tree>> {
-        let part = |(i, &v): (usize, &Value)| self.tree(v, &join(name, &i.to_string()), depth + 1);
-        parts.iter().enumerate().map(part).collect()
+    fn all(&mut self, parts: &[Value], depth: usize) -> Outcome<Vec<Tree>> {
+        self.budget.take(parts.len() * size_of::<Tree>())?;
+        let mut out = Vec::with_capacity(parts.len());
+        for (i, &part) in parts.iter().enumerate() {
+            self.path.push(Key::Index(i));
+            out.push(self.tree(part, depth + 1)?);
+            self.path.pop();
+        }
+        Ok(out)
     }
 
-    fn tensor(&mut self, tensor: &Described, number: u32, name: &str) -> Outcome<usize> {
-        let name = if name.is_empty() { "tensor" } else { name };
-        if let Some(&at) = self.seen.get(&(number, name.to_owned())) {
-            return Ok(at);
+    /// The keys on the way, joined by dots.
+    fn name(&mut self) -> Outcome<String> {
+        let mut name = String::new();
+        for (i, &key) in self.path.iter().enumerate() {
+            let word = match key {
+                Key::Index(i) => i.to_string().into(),
+                Key::Of(value) => word(self.nodes, value),
+            };
+            // Thrice: the tensor has it, and so do two tables.
+            self.budget.take(3 * (word.len() + 1))?;
+            if i > 0 {
+                name.push('.');
+            }
+            name.push_str(&word);
         }
-        let entry = self.entry(tensor, name).map_err(|e| format!("`{name}`: {e}"))?;
+        Ok(if name.is_empty() { "tensor".into() } else { name })
+    }
+
+    fn tensor(&mut self, tensor: &Described, number: u32) -> Outcome<usize> {
+        let name = self.name()?;
+        match self.seen.get(&name) {
+            Some(&(value, at)) if value == number => return Ok(at),
+            _ => {}
+        }
+        self.budget.take(OF_TENSOR + 4 * size_of_val(&*tensor.shape))?;
         let at = self.into.entries.len();
+        let entry = self.entry(tensor, &name).map_err(|e| format!("`{name}`: {e}"))?;
         self.into.add(entry)?;
-        self.seen.insert((number, name.to_owned()), at);
+        self.seen.insert(name, (number, at));
         Ok(at)
     }
 
@@ -214,17 +272,16 @@ fn is_rows(shape: &[usize], strides: &[u64]) -> bool {
         })
 }
 
-fn join(name: &str, part: &str) -> String {
-    if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") }
-}
-
 /// A key as part of a name.
-fn word(key: &Tree) -> String {
+fn word(nodes: &[Node], key: Value) -> Cow<'_, str> {
     match key {
-        Tree::Str(text) => text.clone(),
-        Tree::Int(n) => n.to_string(),
-        Tree::Bool(x) => x.to_string(),
-        Tree::Float(x) => x.to_string(),
-        _ => "?".into(),
+        Value::Int(n) => n.to_string().into(),
+        Value::Bool(x) => x.to_string().into(),
+        Value::Float(x) => x.to_string().into(),
+        Value::None => "?".into(),
+        Value::Node(n) => match &nodes[n as usize] {
+            Node::Str(text) | Node::Global(text) => (&**text).into(),
+            _ => "?".into(),
+        },
     }
 }

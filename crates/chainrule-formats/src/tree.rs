@@ -1,5 +1,7 @@
 //! A nest of containers around tensors, as PyTorch saves it.
 
+use std::sync::Arc;
+
 /// A value of a `.pt` file: containers, simple values, and places of tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
@@ -12,7 +14,7 @@ pub enum Tree {
     /// A tuple.
     Tuple(Vec<Tree>),
     /// A text.
-    Str(String),
+    Str(Arc<str>),
     /// A whole number.
     Int(i64),
     /// A float.

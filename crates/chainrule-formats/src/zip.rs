@@ -1,7 +1,7 @@
 //! The list of a zip, from its end, and its entries. PyTorch stores tensors without packing, and
 //! they are read in place, as views of their storages: this needs positions, not streams.
 
-use std::io::Read as _;
+use std::io::{BufReader, Read};
 
 use flate2::read::DeflateDecoder;
 
@@ -13,7 +13,8 @@ pub struct Member {
     pub name: String,
     /// The bytes of the content.
     pub len: u64,
-    packed: u64,
+    /// The bytes that it has in the file.
+    pub packed: u64,
     deflated: bool,
     header: u64,
 }
@@ -40,7 +41,21 @@ pub fn list(source: &Source) -> Outcome<Vec<Member>> {
         members.push(member);
         at += size;
     }
+    apart(&members)?;
     Ok(members)
+}
+
+/// An error if entries share bytes, by which a small file could unpack to any size.
+fn apart(members: &[Member]) -> Outcome<()> {
+    let mut order: Vec<&Member> = members.iter().collect();
+    order.sort_by_key(|member| member.header);
+    for pair in order.windows(2) {
+        let end = pair[0].header.saturating_add(30).checked_add(pair[0].packed);
+        if end.is_none_or(|end| end > pair[1].header) {
+            return Err(format!("its entries `{}` and `{}` overlap", pair[0].name, pair[1].name));
+        }
+    }
+    Ok(())
 }
 
 /// Position and length of the list.
@@ -122,6 +137,17 @@ impl Member {
         Ok(match self.deflated {
             true => Data::Deflated { at, packed: self.packed, skip: 0 },
             false => Data::Plain { at },
+        })
+    }
+
+    /// The content, piece by piece.
+    pub fn reader<'a>(&self, source: &'a Source) -> Outcome<Box<dyn Read + 'a>> {
+        Ok(match self.data(source)? {
+            Data::Plain { at } => Box::new(source.buffered(at)?.take(self.len)),
+            Data::Deflated { at, packed, .. } => {
+                let unpacked = DeflateDecoder::new(source.from(at)?.take(packed));
+                Box::new(BufReader::new(unpacked.take(self.len)))
+            }
         })
     }
 

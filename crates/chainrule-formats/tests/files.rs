@@ -100,6 +100,55 @@ fn shards_are_one_set() {
     }
 }
 
+#[test]
+fn unknown_versions_are_errors() {
+    let read = |name: &str, at: usize, byte: u8| {
+        let mut bytes = std::fs::read(data(name)).unwrap();
+        bytes[at] = byte;
+        Weights::parse(bytes).map(|_| ()).map_err(|e| e.to_string())
+    };
+    for (name, at, versions, good) in
+        [("quants.gguf", 4, 0..=255, 2..=3), ("one.npy", 6, 0..=255, 1..=1)]
+    {
+        for version in versions {
+            match read(name, at, version) {
+                Ok(()) => assert!(good.contains(&version), "{name} of version {version}"),
+                // A long header in a file whose header has a short length.
+                Err(why) if name == "one.npy" && (2..=3).contains(&version) => {
+                    assert!(why.contains("not a whole"), "{why}");
+                }
+                Err(why) => assert!(why.contains(&format!("version {version}")), "{why}"),
+            }
+        }
+    }
+    assert!(read("one.npy", 7, 1).unwrap_err().contains("version 1.1"));
+}
+
+/// GGUF and safetensors whose tensors share bytes; views of a storage of PyTorch may, and do.
+#[test]
+fn tensors_that_share_bytes_are_an_error() {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let gguf = |second: u64| {
+        let mut file = b"GGUF\x03\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+        for (name, offset) in [("a", 0), ("b", second)] {
+            file.extend(text(name));
+            file.extend([1, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            file.extend(offset.to_le_bytes());
+        }
+        file.resize(file.len().next_multiple_of(32) + 128, 0);
+        Weights::parse(file).map(|w| w.load().unwrap().len())
+    };
+    assert_eq!(gguf(64).unwrap(), 2);
+    for offset in [0, 32, 60] {
+        let why = gguf(offset).unwrap_err().to_string();
+        assert!(why.contains("`a` and `b` overlap"), "{why}");
+    }
+    let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#;
+    let mut file = text(header);
+    file.extend([0; 12]);
+    assert!(Weights::parse(file).is_err());
+}
+
 /// Each file cut at each byte is an error, and no panic.
 #[test]
 fn what_is_cut_off_is_an_error() {

@@ -177,3 +177,24 @@ fn npy() {
     good.extend([0; 8]);
     fuzz("npy", 6, &[good], 64, |bytes| parse_npy(&bytes).is_ok());
 }
+
+/// Files that other programs wrote, each reader of theirs with its own damage.
+#[cfg(feature = "formats")]
+#[test]
+fn weights_of_other_programs() {
+    use chainrule::formats::Weights;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../chainrule-formats/tests/data");
+    let files = [
+        "torch.safetensors",
+        "nest.pt",
+        "legacy.pt",
+        "stored.npz",
+        "packed.npz",
+        "one.npy",
+        "quants.gguf",
+    ];
+    for (seed, name) in (7..).zip(files) {
+        let good = std::fs::read(format!("{folder}/{name}")).unwrap();
+        fuzz(name, seed, &[good], 64, |bytes| Weights::parse(bytes).is_ok());
+    }
+}

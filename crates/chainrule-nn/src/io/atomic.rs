@@ -115,13 +115,12 @@ pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// The bytes of a regular file, or why it is not read: a folder, a pipe or a device, more than
-/// `most` bytes, an error of the system.
+/// A regular file and its length, or why it is not read: a folder, a pipe or a device, an error of
+/// the system.
 ///
 /// A pipe without a writer would block and a device may have no end, so both are refused before
-/// they are opened. The limit holds for what is read and not only for the size that the system
-/// gives, which may be 0 or change.
-pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+/// they are opened.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), String> {
     let about = fs::metadata(path).map_err(|e| reason(&e))?;
     if about.is_dir() {
         return Err("this is a folder; give the path of a file".into());
@@ -129,17 +128,29 @@ pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     if !about.is_file() {
         return Err("this is a pipe or a device, not a file; save its content in a file".into());
     }
-    let too_long = || format!("more than {most} bytes, the most that is read of such a file");
-    if about.len() > most {
-        return Err(too_long());
-    }
     let file = File::open(path).map_err(|e| reason(&e))?;
+    Ok((file, about.len()))
+}
+
+pub(crate) fn too_long(most: u64) -> String {
+    format!("more than {most} bytes, the most that is read of such a file")
+}
+
+/// The bytes of a regular file, or why it is not read: more than `most` bytes, or no such file.
+///
+/// The limit holds for what is read and not only for the size that the system gives, which may be 0
+/// or change.
+pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let (file, len) = open_regular(path)?;
+    if len > most {
+        return Err(too_long(most));
+    }
     let mut bytes = Vec::new();
-    let room = usize::try_from(about.len()).unwrap_or(usize::MAX);
+    let room = usize::try_from(len).unwrap_or(usize::MAX);
     bytes.try_reserve_exact(room).map_err(|_| format!("no memory for its {room} bytes"))?;
     let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
     match read.map_err(|e| reason(&e))? as u64 > most {
-        true => Err(too_long()),
+        true => Err(too_long(most)),
         false => Ok(bytes),
     }
 }

@@ -6,13 +6,13 @@
 //! save leaves the earlier file whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorView};
 
-use super::atomic::{read_bounded, reason, write_atomic};
+use super::atomic::{open_regular, reason, too_long, write_atomic};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
@@ -21,55 +21,133 @@ use crate::tensor::Tensor;
 /// The largest file that is read, 16 GiB: a longer one is no set of weights for this library.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Reads all tensors of a file, each in its dtype. The 8-bit floats and complex numbers of the
-/// format are an error that names the tensor.
+/// The longest header, as other readers of the format have it.
+const MOST_HEADER: u64 = 100_000_000;
+
+/// The bytes that are read and added to the checksum at a time, so that they are still in a cache.
+const PIECE: usize = 1 << 18;
+
+/// Reads all tensors of a file, each in its dtype and straight into its own memory: the file takes
+/// no second copy. The 8-bit floats and complex numbers of the format are an error that names the
+/// tensor.
+///
+/// A checksum in the header, see [`serialize_checked`], must fit; a file without one is read too.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
-    let error = |why: String| Error::File { path: path.to_owned(), why };
-    let bytes = read_bounded(path, MOST_BYTES).map_err(error)?;
-    parse(&bytes).map_err(|e| error(e.to_string()))
+    let read = || {
+        let (file, len) = open_regular(path)?;
+        match len > MOST_BYTES {
+            true => Err(too_long(MOST_BYTES)),
+            false => read(&mut &file, len),
+        }
+    };
+    read().map_err(|why| Error::File { path: path.to_owned(), why })
 }
 
-/// Reads all tensors from the bytes of a file. A checksum in its header, see [`serialize_checked`],
-/// must fit; a file without one is read too.
+/// As [`load`], from the bytes of a file.
 pub fn parse(bytes: &[u8]) -> Result<StateDict> {
-    let file = SafeTensors::deserialize(bytes).map_err(|e| {
-        Error::argument(
-            "safetensors",
-            format!("not a whole safetensors file ({e}); copy or save it again"),
-        )
-    })?;
-    verify(bytes).map_err(|why| Error::argument("safetensors", why))?;
-    file.iter().map(|(name, view)| Ok((name.to_string(), tensor(name, &view)?))).collect()
+    read(&mut &*bytes, bytes.len() as u64).map_err(|why| Error::argument("safetensors", why))
+}
+
+fn not_whole(e: &dyn std::fmt::Display) -> String {
+    format!("not a whole safetensors file ({e}); copy or save it again")
+}
+
+/// Reads the tensors of a file of this length.
+fn read(file: &mut impl Read, len: u64) -> Result<StateDict, String> {
+    let cut = |e: io::Error| match e.kind() {
+        io::ErrorKind::UnexpectedEof => not_whole(&"it ends too early"),
+        _ => reason(&e),
+    };
+    let mut head = vec![0; 8];
+    file.read_exact(&mut head).map_err(cut)?;
+    let header = head.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
+    if header > MOST_HEADER || header > len - 8 {
+        return Err(not_whole(&format!("its header claims {header} bytes")));
+    }
+    head.resize(8 + header as usize, 0);
+    file.read_exact(&mut head[8..]).map_err(cut)?;
+    // Names, shapes and offsets are held against each other as it is deserialized.
+    let about: Metadata = serde_json::from_slice(&head[8..]).map_err(|e| not_whole(&e))?;
+    let data = len - 8 - header;
+    if about.data_len() as u64 != data {
+        let why = format!("{data} bytes of data instead of {}", about.data_len());
+        return Err(not_whole(&why));
+    }
+    let mut checksum = Checksum::of(&head, &about)?;
+    let mut tensors = StateDict::new();
+    // In the order of the data, which have no gaps.
+    for name in about.offset_keys() {
+        let Some(info) = about.info(&name) else { continue };
+        let dtype = dtype_of(&name, info.dtype)?;
+        let fill = |out: &mut [u8]| {
+            for piece in out.chunks_mut(PIECE) {
+                file.read_exact(piece).map_err(|e| Error::argument("safetensors", cut(e)))?;
+                checksum.add(piece);
+            }
+            Ok(())
+        };
+        let tensor = Tensor::try_filled(info.shape.as_slice(), dtype, fill);
+        let tensor = tensor.map_err(|e| match e {
+            Error::Argument { why, .. } => why,
+            other => format!("`{name}`: {other}"),
+        })?;
+        tensors.insert(name, tensor);
+    }
+    checksum.check()?;
+    Ok(tensors)
 }
 
 /// The entry of the header's metadata with the checksum, and the word before its eight digits.
 const CHECKSUM: &str = "chainrule.checksum";
 const CRC_32: &str = "chainrule crc32 ";
 
-/// An error unless the checksum in the header, if there is one, is that of all bytes with zeros in
-/// its place.
-///
-/// A value with the word under another name, or the name with another value, is a damaged entry: so
-/// no single byte can change unnoticed, not even one of the entry itself.
-fn verify(bytes: &[u8]) -> Result<(), String> {
-    let Ok((header, metadata)) = SafeTensors::read_metadata(bytes) else { return Ok(()) };
-    let entries = metadata.metadata().iter().flatten();
-    let mut ours = entries.filter(|(key, value)| *key == CHECKSUM || value.starts_with(CRC_32));
-    let Some((key, value)) = ours.next() else { return Ok(()) };
-    let damaged = || {
-        "damaged: the checksum does not fit the content; restore the file or save it again"
-            .to_owned()
-    };
-    let digits = value.strip_prefix(CRC_32).filter(|d| key == CHECKSUM && d.len() == 8);
-    let digits = digits.ok_or_else(damaged)?;
-    let header = &bytes[..(8 + header).min(bytes.len())];
-    let at = position(header, value.as_bytes()).ok_or_else(damaged)? + CRC_32.len();
-    // As text: digits in another case are a damaged byte, too.
-    match ours.next().is_none() && format!("{:08x}", crc(bytes, at)) == digits {
-        true => Ok(()),
-        false => Err(damaged()),
+/// The checksum of a file that is being read, of which its own digits count as zeros.
+struct Checksum {
+    hasher: crc32fast::Hasher,
+    /// The digits in the header; none in the file of another program.
+    wanted: Option<String>,
+}
+
+impl Checksum {
+    /// A value with the word under another name, or the name with another value, is a damaged
+    /// entry: so no single byte can change unnoticed, not even one of the entry itself.
+    fn of(head: &[u8], about: &Metadata) -> Result<Checksum, String> {
+        let entries = about.metadata().iter().flatten();
+        let mut ours = entries.filter(|(key, value)| *key == CHECKSUM || value.starts_with(CRC_32));
+        let mut hasher = crc32fast::Hasher::new();
+        let Some((key, value)) = ours.next() else {
+            return Ok(Checksum { hasher, wanted: None });
+        };
+        let digits = value.strip_prefix(CRC_32).filter(|d| key == CHECKSUM && d.len() == 8);
+        let digits = digits.filter(|_| ours.next().is_none()).ok_or_else(damaged)?;
+        let at = position(head, value.as_bytes()).ok_or_else(damaged)? + CRC_32.len();
+        hasher.update(&head[..at]);
+        hasher.update(ZEROS);
+        hasher.update(&head[at + ZEROS.len()..]);
+        Ok(Checksum { hasher, wanted: Some(digits.to_owned()) })
     }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if self.wanted.is_some() {
+            self.hasher.update(bytes);
+        }
+    }
+
+    fn check(self) -> Result<(), String> {
+        // As text: digits in another case are a damaged byte, too.
+        match self.wanted {
+            Some(wanted) if format!("{:08x}", self.hasher.finalize()) != wanted => Err(damaged()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The digits in the place of a checksum's own.
+const ZEROS: &[u8] = b"00000000";
+
+fn damaged() -> String {
+    "damaged: the checksum does not fit the content; restore the file or save it again".to_owned()
 }
 
 fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
@@ -80,8 +158,8 @@ fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
 fn crc(bytes: &[u8], at: usize) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..at]);
-    hasher.update(b"00000000");
-    hasher.update(&bytes[at + 8..]);
+    hasher.update(ZEROS);
+    hasher.update(&bytes[at + ZEROS.len()..]);
     hasher.finalize()
 }
 
@@ -135,14 +213,12 @@ const DTYPES: [(DType, Dtype); DType::ALL.len()] = [
     (DType::F64, Dtype::F64),
 ];
 
-fn tensor(name: &str, view: &TensorView<'_>) -> Result<Tensor> {
-    let found = DTYPES.into_iter().find(|(_, in_file)| *in_file == view.dtype());
-    let Some((dtype, _)) = found else {
+fn dtype_of(name: &str, in_file: Dtype) -> Result<DType, String> {
+    let found = DTYPES.into_iter().find(|(_, known)| *known == in_file);
+    found.map(|(dtype, _)| dtype).ok_or_else(|| {
         let known = DType::ALL.map(DType::name).join(", ");
-        let why = format!("`{name}` has dtype {:?}; {known} can be read", view.dtype());
-        return Err(Error::argument("safetensors", why));
-    };
-    Tensor::try_from_bytes(view.data(), view.shape(), dtype)
+        format!("`{name}` has dtype {in_file:?}; {known} can be read")
+    })
 }
 
 /// The bytes of a file with these tensors and, in its header, this text by name.
@@ -264,6 +340,8 @@ mod tests {
         let lies = r#"{"a":{"dtype":"F32","shape":[18446744073709551615,2],"data_offsets":[0,8]}}"#;
         let quarter = r#"{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}"#;
         let rank = r#"{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}"#;
+        let gap = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+        assert!(parse(&header(gap, 8)).is_err());
         for (json, data) in [(overlap, 12), (lies, 8), (quarter, 4), (rank, 4), ("{", 0), ("[]", 0)]
         {
             assert!(parse(&header(json, data)).is_err(), "{json}");
