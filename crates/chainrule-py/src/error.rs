@@ -1,6 +1,7 @@
 //! Errors of the library as Python exceptions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 use chainrule::Error;
 use pyo3::exceptions::{
@@ -10,6 +11,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 
 use crate::places;
+use crate::words::in_python;
 
 pyo3::create_exception!(
     chainrule,
@@ -24,9 +26,9 @@ pyo3::create_exception!(
     "A defect of chainrule itself. Python goes on; please report the message."
 );
 
-/// The exception for an error: its kind from the error's kind, its text as it is.
+/// The exception for an error: its kind from the error's kind, its text in the words of Python.
 pub fn to_python(error: Error) -> PyErr {
-    let text = error.kind().to_string();
+    let text = in_python(&error.kind().to_string());
     match error.kind() {
         Error::DType { .. } => PyTypeError::new_err(text),
         Error::Gradient { .. } => GradientError::new_err(text),
@@ -65,11 +67,37 @@ pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
     }
 }
 
-/// The exception for a panic.
+/// The exception for a panic, which says where in the library it was.
 pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> PyErr {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-    InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into()))
+    let text = in_python(&text.unwrap_or_else(|| "it gave no message".into()));
+    let place = PANICKED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let place = place.map_or(String::new(), |place| format!(" ({place})"));
+    InternalError::new_err(format!("chainrule is at fault here; please report: {text}{place}"))
+}
+
+/// The place of the last panic.
+static PANICKED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps panics of the library from the standard error: each becomes an exception, which has all
+/// that would be printed.
+pub fn silence_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        // The part of the path inside the library: the rest is the machine that built it.
+        let place = info.location().and_then(|at| {
+            let file = at.file().replace('\\', "/");
+            let inside = file.find("chainrule").map(|start| file[start..].to_string())?;
+            Some(format!("{inside}, line {}", at.line()))
+        });
+        *PANICKED.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }));
+}
+
+/// Panics, so that a test sees what becomes of it.
+#[pyfunction]
+pub fn _panic(text: &str) -> PyResult<()> {
+    run(|| panic!("{text}"))
 }
 
 /// Whether there is memory for this many elements of 8 bytes: whoever takes it without asking would

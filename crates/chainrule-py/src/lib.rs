@@ -5,11 +5,11 @@
 //! methods from the table of ops (`ops`), operators (`elementwise`), ops whose Python form is
 //! special (`reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`),
 //! gradients (`derive`), optimizers, programs and checks (`train`), trainings that do not learn
-//! (`diagnose`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`),
-//! handles that alias (`alias`), a function while it is traced (`session`), what must hold before a
-//! program runs (`ready`), the place in the user's code (`script`) and those of the nodes of tapes
-//! (`places`). Nothing here knows mathematics:
-//! it all goes to the library.
+//! (`diagnose`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`)
+//! and their texts (`words`), handles that alias (`alias`), a function while it is traced
+//! (`session`), what must hold before a program runs (`ready`), the place in the user's code
+//! (`script`) and those of the nodes of tapes (`places`). Nothing here knows mathematics: it all
+//! goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
 
@@ -37,6 +37,7 @@ mod shaping;
 mod tensor;
 mod train;
 mod weights;
+mod words;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -55,6 +56,7 @@ fn size_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
 fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     chainrule_core::tensor::place::lines_are_of_a_script(places::line_of);
+    error::silence_panics();
     m.add("GradientError", py.get_type::<error::GradientError>())?;
     m.add("InternalError", py.get_type::<error::InternalError>())?;
     m.add_class::<tensor::PyTensor>()?;
@@ -72,6 +74,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         ($($module:ident: $($name:ident)*;)*) => {$($(m.add_function(wrap_pyfunction!($module::$name, m)?)?;)*)*};
     }
     functions! {
+        error: _panic;
         args: _dtype _promoted get_default_dtype set_default_dtype;
         session: _session_begin _session_end _session_on _session_stepped _session_walked _uses_begin _uses_end;
         tensor: _set_grad_enabled is_grad_enabled _set_record_all;

@@ -3,9 +3,11 @@
 import gc
 import itertools
 import multiprocessing
+import re
 import subprocess
 import sys
 import threading
+import warnings
 
 import chainrule as cr
 import chainrule.nn.functional as F
@@ -19,6 +21,15 @@ FUNCTIONS = [n for n in FUNCTIONS if n not in ("manual_seed", "ValuesIndices")]
 
 
 refused = [0]
+# Names of Rust: dtypes, methods, paths, files. A shown tensor has the name of its op.
+RUST = re.compile(
+    r"\bto_dtype\b|\bparameter\(\)|\w::\w|/rustc/|\.rs\b|panicked|\btry_\w|(?<![\w'\"`/.-])(?:[iu](?:8|16|32|64|size)|b?f16|f32|f64)(?![\w'\"`/-])"
+)
+
+
+def assert_speaks_python(error, call):
+    text = re.sub(r"grad_fn=<\w+>", "", str(error))
+    assert not RUST.search(text), (call, text)
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS)))
@@ -33,6 +44,39 @@ def test_wrong_arguments(name):
                 except Exception as error:
                     refused[0] += 1
                     assert not isinstance(error, cr.InternalError), (name, call, error)
+                    assert_speaks_python(error, (name, call))
+
+
+def test_messages_name_what_python_has():
+    w = cr.ones(2, requires_grad=True)
+    y = (w * w).sum()
+    y.backward()
+    for wrong, part in [
+        (lambda: cr.arange(3).softmax(0), r"x\.to\(dtype\)"),
+        (lambda: cr.ones(3).index_select(0, cr.ones(2)), "must be int64"),
+        (lambda: cr.ones(2).sum().backward(), r"requires_grad_\(\)"),
+        (lambda: y.backward(), r"retain_graph=True"),
+        (lambda: cr.arange(2).requires_grad_(), "float32 and float64"),
+    ]:
+        with pytest.raises(Exception, match=part) as found:
+            wrong()
+        assert_speaks_python(found.value, part)
+
+
+def test_a_panic_is_an_exception_and_prints_nothing():
+    code = """
+import chainrule as cr
+from chainrule import _chainrule as native
+try:
+    native._panic("index 3 of i64, make it with parameter()")
+except cr.InternalError as error:
+    print(error)
+print(cr.ones(2).sum().item())
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert out.stderr == "" and out.returncode == 0
+    text, rest = out.stdout.splitlines()
+    assert "index 3 of int64" in text and "requires_grad_()" in text and "report" in text and "/rustc/" not in text and rest == "2.0"
 
 
 def test_there_were_many_wrong_calls(request):

@@ -1,9 +1,12 @@
 //! Origin of arrays: an `.npz` file beside the description, or its NumPy text, which is run
 //! by `python3`.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use chainrule_nn::io::read_bounded;
 
 use super::npz::{self, Arrays};
 use super::{Array, Table};
@@ -12,6 +15,12 @@ use crate::error::{Result, wrong};
 
 /// The text that runs a description's own, once for each seed, and writes the arrays.
 const RUN: &str = include_str!("run_numpy.py");
+
+/// Bytes of data beyond which a file, or what Python makes, is not read.
+const MOST: u64 = 4 << 30;
+
+/// Bytes of the messages of Python that are kept.
+const WORDS: u64 = 1 << 20;
 
 /// Note to the user on how the data were made.
 pub type Told = Option<String>;
@@ -38,7 +47,7 @@ impl Source {
     pub fn tables(&self, program: &Program, seeds: &[u64]) -> Result<(Vec<Table>, Told)> {
         if let Some(file) = &program.data.file {
             let path = self.folder.join(file);
-            let bytes = std::fs::read(&path)
+            let bytes = read_bounded(&path, MOST)
                 .map_err(|e| wrong(format!("cannot read the data of {}: {e}", path.display())))?;
             let mut arrays = npz::parse(&bytes)?;
             return Ok((vec![table(&mut arrays, "")?], None));
@@ -78,7 +87,7 @@ impl Source {
             "code": code, "seeds": seeds,
             "generator": self.generator().map(|p| p.display().to_string()),
         });
-        let missing = |e: std::io::Error| {
+        let missing = |e: io::Error| {
             wrong(format!("the data need python3 with NumPy, which cannot be run: {e}"))
         };
         let mut child = Command::new("python3")
@@ -92,14 +101,45 @@ impl Source {
         // A child that ends early closes the pipe; its own words say why.
         let _ = stdin.write_all(job.to_string().as_bytes());
         drop(stdin);
-        let output = child.wait_with_output().map_err(missing)?;
-        if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stderr);
+        let (made, words) = streams(&mut child).map_err(missing)?;
+        if made.len() as u64 > MOST {
+            // Nobody reads on, so that it would wait for ever.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(wrong(format!(
+                "the data that the NumPy text made are more than {MOST} bytes"
+            )));
+        }
+        if !child.wait().map_err(missing)?.success() {
+            let text = String::from_utf8_lossy(&words);
             let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no message");
             return Err(wrong(format!("the data could not be made: {}", last.trim())));
         }
-        npz::parse(&output.stdout)
+        npz::parse(&made)
     }
+}
+
+/// The two streams of a child, up to the bounds, read at the same time: a full pipe that nobody
+/// reads would stop it.
+fn streams(child: &mut Child) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let words = thread::spawn(move || -> io::Result<Vec<u8>> {
+        let mut words = Vec::new();
+        if let Some(mut err) = err {
+            err.by_ref().take(WORDS).read_to_end(&mut words)?;
+            io::copy(&mut err, &mut io::sink())?;
+        }
+        Ok(words)
+    });
+    let mut made = Vec::new();
+    if let Some(out) = out {
+        out.take(MOST + 1).read_to_end(&mut made)?;
+    }
+    if made.len() as u64 > MOST {
+        return Ok((made, Vec::new()));
+    }
+    let words = words.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok((made, words))
 }
 
 fn table(arrays: &mut Arrays, suffix: &str) -> Result<Table> {
