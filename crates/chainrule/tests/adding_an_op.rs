@@ -1,5 +1,5 @@
 //! The walk-through of the book, followed to the letter: its file and its line are added to a copy
-//! of the sources, which then compiles, and the tests of the op pass.
+//! of the sources. It compiles, and the op passes its own tests and those of every op.
 //!
 //! It compiles the library once more, so that it runs on demand: `cargo test --test adding_an_op --
 //! --ignored`.
@@ -105,10 +105,21 @@ fn the_walk_through_works() {
     let list = format!("{}\n{line}\n\ninclude!({after}", before.trim_end());
     fs::write(family.join("mod.rs"), list).expect("the list");
 
+    // The op's own tests, those that each row of the table goes through, and the identity of ops.
     let module = format!("ops::unary::{name}::");
-    let (passed, text) = sources.cargo(&["test", "-p", "chainrule-core", "--lib", &module]);
+    let suites = ["every_op", "identity::", &module];
+    let crates = ["chainrule-core", "chainrule-check", "chainrule-program"];
+    let mut arguments = vec!["test", "--all-features", "--lib"];
+    arguments.extend(crates.iter().flat_map(|own| ["-p", own]));
+    arguments.push("--");
+    arguments.extend(suites);
+    let (passed, text) = sources.cargo(&arguments);
     assert!(passed, "{text}");
     let (_, file_tests) = file.split_once("mod tests").expect("tests");
-    let count = file_tests.matches("#[test]").count();
-    assert!(text.contains(&format!("{count} passed")), "{text}");
+    let ran = |suite: &str| {
+        let of_suite = |line: &&str| line.contains(suite) && line.ends_with("... ok");
+        text.lines().filter(of_suite).count()
+    };
+    assert_eq!(ran(&module), file_tests.matches("#[test]").count(), "{text}");
+    assert!(ran("every_op::") > 10 && ran("identity::") >= 2, "{text}");
 }
