@@ -17,6 +17,7 @@
 #![deny(missing_docs)]
 
 mod batch;
+mod elementwise;
 mod export;
 mod graph;
 mod interpret;

@@ -2,20 +2,20 @@
 
 use chainrule_core::dtype::DType;
 
+use crate::elementwise::elementwise;
 use crate::graph::{Array, Attr};
 use crate::interpret::Interpreter;
 use crate::ops::{Made, axis};
-use crate::precise::{arctan2, expm1, log1p};
 use crate::value::Val;
 
 /// Arguments of a call.
-struct Given<'a> {
-    args: &'a [Val],
+pub(crate) struct Given<'a> {
+    pub args: &'a [Val],
     named: &'a [(String, Val)],
 }
 
 impl Given<'_> {
-    fn get(&self, i: usize, name: &str) -> Option<&Val> {
+    pub fn get(&self, i: usize, name: &str) -> Option<&Val> {
         let named = || self.named.iter().find(|(k, _)| k == name).map(|(_, v)| v);
         self.args.get(i).or_else(named)
     }
@@ -167,168 +167,8 @@ fn numbers(name: &str, args: &[Val]) -> Made<Val> {
     })
 }
 
-fn elementwise(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val> {
-    let args = given.args;
-    let g = &mut at.graph;
-    let first = args.first()?;
-    Some(match name {
-        "np.abs" => {
-            let a = g.array(first, None)?;
-            g.unary("Abs", &a).into()
-        }
-        "np.sign" => {
-            let a = g.array(first, None)?;
-            let nan = is_nan(at, &a);
-            let sign = at.graph.unary("Sign", &a);
-            match nan {
-                Some(nan) => at.graph.choose(&nan.into(), &a.into(), &sign.into())?.into(),
-                None => sign.into(),
-            }
-        }
-        "np.maximum" | "np.minimum" => {
-            let all = g.together(&[first, args.get(1)?])?;
-            let op = if name == "np.maximum" { "Max" } else { "Min" };
-            g.pair(op, &all[0], &all[1])?.into()
-        }
-        "np.where" => g.choose(first, args.get(1)?, args.get(2)?)?.into(),
-        "np.trunc" => {
-            let a = g.array(first, None)?;
-            let down = g.unary("Floor", &a);
-            let up = g.unary("Ceil", &a);
-            let negative = g.binary("Less", first, &Val::Int(0))?;
-            g.choose(&negative.into(), &up.into(), &down.into())?.into()
-        }
-        "np.isnan" => {
-            let a = g.array(first, None)?;
-            is_nan(at, &a)?.into()
-        }
-        "np.isinf" => {
-            let a = g.array(first, None)?;
-            let mut out = g.unary("IsInf", &a);
-            out.dtype = DType::Bool;
-            out.into()
-        }
-        "np.isfinite" => {
-            let difference = at.binary("-", first.clone(), first.clone())?;
-            at.binary("==", difference, Val::Int(0))?
-        }
-        "np.logical_and" | "np.logical_or" | "np.logical_xor" => {
-            let op = match name {
-                "np.logical_and" => "And",
-                "np.logical_or" => "Or",
-                _ => "Xor",
-            };
-            let (a, b) = (truths(at, first)?, truths(at, args.get(1)?)?);
-            at.graph.pair(op, &a, &b)?.into()
-        }
-        "np.logical_not" => {
-            let a = truths(at, first)?;
-            at.graph.unary("Not", &a).into()
-        }
-        "np.clip" => {
-            let low = call(at, "np.maximum", &[first.clone(), args.get(1)?.clone()], &[])?;
-            call(at, "np.minimum", &[low, args.get(2)?.clone()], &[])?
-        }
-        "np.exp2" => {
-            let two = Val::Float(2.0);
-            g.binary("Pow", &two, first)?.into()
-        }
-        "np.log2" | "np.log10" => {
-            let base: f64 = if name == "np.log2" { 2.0 } else { 10.0 };
-            let log = g.float("Log", first)?;
-            at.binary("*", log.into(), Val::Float(1.0 / base.ln()))?
-        }
-        "np.expm1" => expm1(at, first)?,
-        "np.log1p" => log1p(at, first)?,
-        "np.hypot" => {
-            let (a, b) = (first.clone(), args.get(1)?.clone());
-            let a = at.binary("*", a.clone(), a)?;
-            let b = at.binary("*", b.clone(), b)?;
-            let sum = at.binary("+", a, b)?;
-            at.graph.float("Sqrt", &sum)?.into()
-        }
-        "np.arctan2" => arctan2(at, first, args.get(1)?)?,
-        "np.logaddexp" => {
-            let top = call(at, "np.maximum", args, &[])?;
-            let d = at.binary("-", first.clone(), args.get(1)?.clone())?;
-            let size = call(at, "np.abs", &[d], &[])?;
-            let size = at.binary("*", size, Val::Float(-1.0))?;
-            let e = at.graph.float("Exp", &size)?;
-            let rest = log1p(at, &e.into())?;
-            at.binary("+", top, rest)?
-        }
-        "np.floor_divide" => {
-            let all = g.together(&[first, args.get(1)?])?;
-            if all[0].dtype.is_float() {
-                let q = g.pair("Div", &all[0], &all[1])?;
-                g.unary("Floor", &q).into()
-            } else {
-                let rest = g.pair("Mod", &all[0], &all[1])?;
-                let whole = g.pair("Sub", &all[0], &rest)?;
-                g.pair("Div", &whole, &all[1])?.into()
-            }
-        }
-        "np.fmod" | "np.remainder" => {
-            let all = g.together(&[first, args.get(1)?])?;
-            let rest = |g: &mut crate::graph::Graph| -> Made<Array> {
-                let dims = crate::ops::broadcast(&all[0].dims, &all[1].dims)?;
-                let fmod = vec![("fmod", Attr::Int(1))];
-                Some(g.node("Mod", &[&all[0], &all[1]], fmod, all[0].dtype, dims))
-            };
-            if name == "np.remainder" && !all[0].dtype.is_float() {
-                return g.pair("Mod", &all[0], &all[1]).map(Val::from);
-            }
-            let rest: Val = rest(g)?.into();
-            if name == "np.fmod" {
-                return Some(rest);
-            }
-            let sign = at.binary("*", rest.clone(), args.get(1)?.clone())?;
-            let apart = at.binary("<", sign, Val::Int(0))?;
-            let other = at.binary("+", rest.clone(), args.get(1)?.clone())?;
-            at.graph.choose(&apart, &other, &rest)?.into()
-        }
-        "np.copysign" => {
-            let both = g.together(&[first, args.get(1)?])?;
-            let size: Val = g.unary("Abs", &both[0]).into();
-            let back = at.binary("*", size.clone(), Val::Float(-1.0))?;
-            // The sign of a zero tells by its reciprocal.
-            let one = at.binary("/", Val::Float(1.0), args.get(1)?.clone())?;
-            let negative = at.binary("<", one, Val::Int(0))?;
-            let below = at.binary("<", args.get(1)?.clone(), Val::Int(0))?;
-            let negative = at.binary("|", negative, below)?;
-            at.graph.choose(&negative, &back, &size)?.into()
-        }
-        "np.nan_to_num" => {
-            let a = g.array(first, None)?;
-            let nan = is_nan(at, &a)?;
-            let most = if a.dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
-            let of = |k: &str| match (given.get(9, k), k) {
-                (Some(Val::None) | None, "posinf") => Val::Float(most),
-                (Some(Val::None) | None, "neginf") => Val::Float(-most),
-                (Some(Val::None) | None, _) => Val::Float(0.0),
-                (Some(v), _) => v.clone(),
-            };
-            let mut out = at.graph.choose(&nan.into(), &of("nan"), first)?;
-            for (k, inf) in [("posinf", f64::INFINITY), ("neginf", f64::NEG_INFINITY)] {
-                let same = at.binary("==", first.clone(), Val::Float(inf))?;
-                out = at.graph.choose(&same, &of(k), &out.into())?;
-            }
-            out.into()
-        }
-        _ => return None,
-    })
-}
-
-fn is_nan(at: &mut Interpreter, a: &Array) -> Option<Array> {
-    a.dtype.is_float().then(|| {
-        let mut out = at.graph.unary("IsNaN", a);
-        out.dtype = DType::Bool;
-        out
-    })
-}
-
 /// Whether elements are not zero.
-fn truths(at: &mut Interpreter, v: &Val) -> Made<Array> {
+pub(crate) fn truths(at: &mut Interpreter, v: &Val) -> Made<Array> {
     let a = at.graph.array(v, None)?;
     Some(at.graph.cast(&a, DType::Bool))
 }

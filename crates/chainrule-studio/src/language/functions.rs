@@ -273,10 +273,23 @@ fn drawn(run: &mut Interpreter, given: &CallArguments) -> Outcome<Option<Data>> 
 /// Functions that give tensors, with arguments as NumPy and PyTorch have them.
 #[allow(clippy::too_many_lines, reason = "a line or two for each name")]
 fn made(given: &CallArguments) -> Outcome<Option<Data>> {
-    let x = || given.tensor(0, &["x", "input", "a"]);
-    let axes = |from| given.integers(from, &["axis", "dim", "axes", "dims"]);
-    let axis = |at, default| given.whole(at, &["axis", "dim"], default);
-    let out = match given.name.as_str() {
+    for family in [created, moved, reduced, picked, layered] {
+        if let Some(out) = family(given)? {
+            return Ok(Some(Data::Tensor(out)));
+        }
+    }
+    Ok(None)
+}
+
+/// The first argument as a tensor.
+fn operand(given: &CallArguments) -> Outcome<Tensor> {
+    given.tensor(0, &["x", "input", "a"])
+}
+
+/// Tensors of given sizes and numbers.
+fn created(given: &CallArguments) -> Outcome<Option<Tensor>> {
+    let x = || operand(given);
+    Ok(Some(match given.name.as_str() {
         "array" | "tensor" | "asarray" => x()?,
         "zeros" => Tensor::try_full(given.shape(0, &["shape"])?, 0.0, DType::F64)?,
         "ones" => Tensor::try_full(given.shape(0, &["shape"])?, 1.0, DType::F64)?,
@@ -308,6 +321,16 @@ fn made(given: &CallArguments) -> Outcome<Option<Data>> {
             let numbers: Vec<f64> = (0..n * n).map(cell).collect();
             Tensor::try_from_slice(&numbers, [n, n])?
         }
+        _ => return Ok(None),
+    }))
+}
+
+/// The same elements in other places.
+fn moved(given: &CallArguments) -> Outcome<Option<Tensor>> {
+    let x = || operand(given);
+    let axes = |from| given.integers(from, &["axis", "dim", "axes", "dims"]);
+    let axis = |at, default| given.whole(at, &["axis", "dim"], default);
+    Ok(Some(match given.name.as_str() {
         "copy" | "clone" | "astype" | "tolist" => x()?,
         "detach" => x()?.detach(),
         "concatenate" | "cat" | "stack" => {
@@ -334,6 +357,15 @@ fn made(given: &CallArguments) -> Outcome<Option<Data>> {
         "unsqueeze" | "expand_dims" => x()?.try_unsqueeze(axis(1, None)?)?,
         "expand" | "broadcast_to" => x()?.try_expand(given.shape(1, &["shape"])?)?,
         "flatten" | "ravel" => x()?.try_flatten(given.whole(1, &["start_dim"], Some(0))?, -1)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Reductions, and numbers held between bounds.
+fn reduced(given: &CallArguments) -> Outcome<Option<Tensor>> {
+    let x = || operand(given);
+    let axes = |from| given.integers(from, &["axis", "dim", "axes", "dims"]);
+    Ok(Some(match given.name.as_str() {
         "clip" | "clamp" => {
             let low = given.number(1, &["min", "a_min"], Some(f64::NEG_INFINITY))?;
             x()?.try_clamp(low, given.number(2, &["max", "a_max"], Some(f64::INFINITY))?)?
@@ -353,6 +385,25 @@ fn made(given: &CallArguments) -> Outcome<Option<Data>> {
                 (_, many) => x()?.try_min(many, keep)?,
             }
         }
+        "var" | "std" if !given.named.iter().any(|(n, _)| n == "correction" || n == "unbiased") => {
+            let x = given.floats(0, &["x"])?;
+            let (axes, keep) = (axes_of(given, 1)?, given.flag(2, &["keepdims", "keepdim"])?);
+            let ddof = given.whole(3, &["ddof"], Some(0))?.clamp(0, 1_000_000) as usize;
+            match (given.name.as_str(), &axes[..]) {
+                ("var", []) => x.try_var(.., ddof, keep)?,
+                ("var", axes) => x.try_var(axes, ddof, keep)?,
+                (_, []) => x.try_std(.., ddof, keep)?,
+                (_, axes) => x.try_std(axes, ddof, keep)?,
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Elements picked by masks and indices.
+fn picked(given: &CallArguments) -> Outcome<Option<Tensor>> {
+    let x = || operand(given);
+    Ok(Some(match given.name.as_str() {
         "where" => {
             let mask = x()?;
             let mask = mask.try_ne(mask.zeros_like())?;
@@ -370,6 +421,27 @@ fn made(given: &CallArguments) -> Outcome<Option<Data>> {
                 false => indices.try_embedding(&weight)?,
             }
         }
+        "scatter_add" => {
+            let only = CallArguments {
+                places: given.places.iter().take(1).cloned().collect(),
+                named: vec![],
+                name: "scatter_add".into(),
+            };
+            let zeros = Tensor::try_full(only.shape(0, &["shape"])?, 0.0, DType::F64)?;
+            let rows = given.tensor(1, &["indices"])?.try_flatten(0, -1)?;
+            let source = given.floats(2, &["x"])?;
+            let width: usize = zeros.shape().iter().skip(1).product();
+            let source = source.try_reshape([rows.numel() as i64, width as i64])?;
+            zeros.try_index_add(0, &rows, &source)?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Steps of a model.
+fn layered(given: &CallArguments) -> Outcome<Option<Tensor>> {
+    let x = || operand(given);
+    Ok(Some(match given.name.as_str() {
         "layer_norm" => {
             let x = x()?;
             let (gain, bias) =
@@ -392,33 +464,8 @@ fn made(given: &CallArguments) -> Outcome<Option<Data>> {
             x()?.try_attention(&k, &v, &options)?
         }
         "gelu" => x()?.try_gelu()?,
-        "scatter_add" => {
-            let only = CallArguments {
-                places: given.places.iter().take(1).cloned().collect(),
-                named: vec![],
-                name: "scatter_add".into(),
-            };
-            let zeros = Tensor::try_full(only.shape(0, &["shape"])?, 0.0, DType::F64)?;
-            let rows = given.tensor(1, &["indices"])?.try_flatten(0, -1)?;
-            let source = given.floats(2, &["x"])?;
-            let width: usize = zeros.shape().iter().skip(1).product();
-            let source = source.try_reshape([rows.numel() as i64, width as i64])?;
-            zeros.try_index_add(0, &rows, &source)?
-        }
-        "var" | "std" if !given.named.iter().any(|(n, _)| n == "correction" || n == "unbiased") => {
-            let x = given.floats(0, &["x"])?;
-            let (axes, keep) = (axes_of(given, 1)?, given.flag(2, &["keepdims", "keepdim"])?);
-            let ddof = given.whole(3, &["ddof"], Some(0))?.clamp(0, 1_000_000) as usize;
-            match (given.name.as_str(), &axes[..]) {
-                ("var", []) => x.try_var(.., ddof, keep)?,
-                ("var", axes) => x.try_var(axes, ddof, keep)?,
-                (_, []) => x.try_std(.., ddof, keep)?,
-                (_, axes) => x.try_std(axes, ddof, keep)?,
-            }
-        }
         _ => return Ok(None),
-    };
-    Ok(Some(Data::Tensor(out)))
+    }))
 }
 
 /// The axes of a reduction; none for all.
