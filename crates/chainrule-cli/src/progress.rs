@@ -47,12 +47,15 @@ enum View {
 }
 
 impl Progress {
-    /// Shows nothing for `--quiet` and `--json`; else a bar if standard error is a terminal, and a
-    /// plain line about every 10% if it is a file or a pipe.
-    pub fn new(total: u64, quiet: bool, json: bool) -> Progress {
-        let view = if quiet || json {
-            View::Hidden
-        } else if io::stderr().is_terminal() {
+    /// Counts and shows nothing, for `--quiet`.
+    pub fn hidden(total: u64) -> Progress {
+        Self::with_view(total, View::Hidden)
+    }
+
+    /// A bar if standard error is a terminal, and a plain line about every 10% if it is a file or a
+    /// pipe.
+    pub fn shown(total: u64) -> Progress {
+        let view = if io::stderr().is_terminal() {
             let target = ProgressDrawTarget::stderr_with_hz(10);
             View::Bar(ProgressBar::with_draw_target(Some(total), target).with_style(style()))
         } else {
@@ -458,13 +461,11 @@ mod tests {
     }
 
     #[test]
-    fn quiet_and_json_show_nothing() {
-        for (quiet, json) in [(true, false), (false, true), (true, true)] {
-            let mut progress = Progress::new(10, quiet, json);
-            assert!(matches!(progress.view, View::Hidden));
-            (1..=10).for_each(|done| progress.step(done, 4.0));
-            assert_eq!(progress.loss.value(), 4.0);
-            progress.finish();
-        }
+    fn a_hidden_one_counts_and_shows_nothing() {
+        let mut progress = Progress::hidden(10);
+        assert!(matches!(progress.view, View::Hidden));
+        (1..=10).for_each(|done| progress.step(done, 4.0));
+        assert_eq!(progress.loss.value(), 4.0);
+        progress.finish();
     }
 }

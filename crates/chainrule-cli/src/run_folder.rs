@@ -33,16 +33,30 @@ pub struct RunFolder {
     _lock: Lock,
 }
 
+/// Treatment of a folder that holds files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldFiles {
+    Refuse,
+    /// With `--force`.
+    Replace,
+}
+
+impl OldFiles {
+    pub fn forced(force: bool) -> OldFiles {
+        if force { OldFiles::Replace } else { OldFiles::Refuse }
+    }
+}
+
 impl RunFolder {
     /// Makes the folder of a run.
     ///
     /// Without `out` it is a fresh one, `runs/<kind>-0001` and so on; two runs that start together
     /// get different ones. With `out` it is that folder, made with its parents if need be. A folder
-    /// that holds files is refused unless `force` is set; then this run's files replace those of
-    /// the same name and all others stay. A folder in which another run writes is refused.
-    pub fn create(kind: &str, out: Option<&Path>, force: bool) -> Result<RunFolder> {
+    /// that holds files is refused, or with [`OldFiles::Replace`] this run's files replace those
+    /// of the same name and all others stay. A folder in which another run writes is refused.
+    pub fn create(kind: &str, out: Option<&Path>, old: OldFiles) -> Result<RunFolder> {
         match out {
-            Some(path) => Self::named(path, force),
+            Some(path) => Self::named(path, old),
             None => Self::numbered(Path::new(RUNS), kind),
         }
     }
@@ -131,14 +145,14 @@ impl RunFolder {
     }
 
     /// The folder that `--out` names.
-    fn named(path: &Path, force: bool) -> Result<RunFolder> {
+    fn named(path: &Path, old: OldFiles) -> Result<RunFolder> {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
             bail!("{shown} is a file, not a folder; choose another folder with --out");
         }
         fs::create_dir_all(path).map_err(|e| cannot("make the folder", path, &e))?;
         let folder = Self::locked(path.to_owned())?;
-        if !force && !is_free(path).map_err(|e| cannot("look into", path, &e))? {
+        if old == OldFiles::Refuse && !is_free(path).map_err(|e| cannot("look into", path, &e))? {
             bail!(
                 "the folder {shown} is not empty; choose another one with --out, or add --force to \
                  replace the files of an earlier run"
@@ -371,7 +385,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("a/b/c");
         for _ in 0..2 {
-            let folder = RunFolder::create("names", Some(&out), false).unwrap();
+            let folder = RunFolder::create("names", Some(&out), OldFiles::Refuse).unwrap();
             assert_eq!(folder.path(), out);
             assert!(out.is_dir());
         }
@@ -383,9 +397,9 @@ mod tests {
         let notes = dir.path().join("notes.txt");
         fs::write(&notes, "mine").unwrap();
         fs::write(dir.path().join("model.bin"), "old").unwrap();
-        let text = one_line(RunFolder::create("names", Some(dir.path()), false));
+        let text = one_line(RunFolder::create("names", Some(dir.path()), OldFiles::Refuse));
         assert!(text.contains("is not empty; choose") && text.contains("--force"), "{text}");
-        let folder = RunFolder::create("names", Some(dir.path()), true).unwrap();
+        let folder = RunFolder::create("names", Some(dir.path()), OldFiles::Replace).unwrap();
         folder.write("model.bin", b"new").unwrap();
         assert_eq!(fs::read_to_string(&notes).unwrap(), "mine");
         assert_eq!(fs::read_to_string(folder.file("model.bin")).unwrap(), "new");
@@ -397,10 +411,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("taken");
         fs::write(&file, "").unwrap();
-        for force in [false, true] {
-            let text = one_line(RunFolder::create("names", Some(&file), force));
+        for old in [OldFiles::Refuse, OldFiles::Replace] {
+            let text = one_line(RunFolder::create("names", Some(&file), old));
             assert!(text.contains("taken is a file, not a folder; choose another"), "{text}");
-            let text = one_line(RunFolder::create("names", Some(&file.join("sub")), force));
+            let text = one_line(RunFolder::create("names", Some(&file.join("sub")), old));
             assert!(text.contains("a part of the path is a file"), "{text}");
         }
         let text = one_line(RunFolder::numbered(&file, "names"));
@@ -421,9 +435,13 @@ mod tests {
         }
         let help = "permission denied; choose a folder that you may write to";
         for text in [
-            one_line(RunFolder::create("names", Some(&locked.join("sub")), false)),
+            one_line(RunFolder::create("names", Some(&locked.join("sub")), OldFiles::Refuse)),
             one_line(RunFolder::numbered(&locked, "names")),
-            one_line(RunFolder::create("names", Some(&locked), false).unwrap().write("a", b"")),
+            one_line(
+                RunFolder::create("names", Some(&locked), OldFiles::Refuse)
+                    .unwrap()
+                    .write("a", b""),
+            ),
             one_line(MetricsWriter::create(&locked.join("metrics.jsonl"))),
         ] {
             assert!(text.contains(help), "{text}");
@@ -496,7 +514,7 @@ mod tests {
     #[test]
     fn metrics_are_one_json_object_a_line_however_the_writer_ends() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = RunFolder::create("names", Some(dir.path()), false).unwrap();
+        let folder = RunFolder::create("names", Some(dir.path()), OldFiles::Refuse).unwrap();
         for finish in [true, false] {
             let mut metrics = folder.metrics("metrics.jsonl").unwrap();
             for step in 0..3 {

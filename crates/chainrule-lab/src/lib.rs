@@ -20,6 +20,8 @@ pub mod loops;
 pub mod mistakes;
 pub mod models;
 pub mod names;
+mod op_reference;
 mod why_wrong;
 
+pub use op_reference::op_reference;
 pub use why_wrong::why_wrong;

@@ -281,10 +281,15 @@ impl Monitor {
         self.clipped.0 += u64::from(after < 0.999 * before);
     }
 
-    /// A backward pass, and whether it added to gradients that an update had used already.
-    pub fn backward(&mut self, is_stale: bool) {
+    /// A backward pass that started from no gradients, or adds to those of the same step.
+    pub fn backward(&mut self) {
         self.stale.1 += 1;
-        self.stale.0 += u64::from(is_stale);
+    }
+
+    /// A backward pass that added to gradients that an update had used already.
+    pub fn stale_backward(&mut self) {
+        self.backward();
+        self.stale.0 += 1;
     }
 
     /// The loss of the best answer that is the same for all inputs, where it is known: for classes

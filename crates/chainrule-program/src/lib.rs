@@ -100,7 +100,7 @@ pub use ir::Phase;
 pub use ir::{Id, Info, Instruction, Origin};
 pub use place::ProgramMemory;
 pub use trace::{Graded, Remains};
-pub use validated::{Validated, Warning};
+pub use validated::{Passes, Validated, Warning};
 
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};

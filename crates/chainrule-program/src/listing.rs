@@ -5,7 +5,8 @@ use std::fmt;
 use super::Program;
 use super::access::Line;
 use super::ir::{Id, Instruction, Origin};
-use crate::ops::OpId;
+use crate::tensor::reading::Reading;
+use crate::tensor::role::Role;
 
 /// Widest column of code before the shapes leave their column.
 const WIDEST: usize = 64;
@@ -110,19 +111,20 @@ pub(super) fn code(line: &Line<'_>) -> String {
 /// The op on its operands, as a person writes it.
 fn expression(line: &Line<'_>) -> String {
     let inputs = line.inputs();
-    let sign = match line.instruction.op.id() {
-        Some(OpId::add) => "+",
-        Some(OpId::sub) => "-",
-        Some(OpId::mul) => "*",
-        Some(OpId::div) => "/",
-        Some(OpId::matmul) => "@",
-        Some(OpId::pow) => "**",
+    let (reading, role) = (line.instruction.op.reading(), line.instruction.op.role());
+    let sign = match (&reading, role) {
+        (Reading::Add, _) => "+",
+        (Reading::Sub, _) => "-",
+        (Reading::Mul, _) => "*",
+        (Reading::Div, _) => "/",
+        (Reading::Pow, _) => "**",
+        (_, Role::Product) => "@",
         _ => "",
     };
     if let ([a, b], false) = (inputs.as_slice(), sign.is_empty()) {
         return format!("{a} {sign} {b}");
     }
-    if let ([a], Some(OpId::neg)) = (inputs.as_slice(), line.instruction.op.id()) {
+    if let ([a], Reading::Neg) = (inputs.as_slice(), reading) {
         return format!("-{a}");
     }
     let parameters = line.parameters();

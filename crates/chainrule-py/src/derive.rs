@@ -33,10 +33,8 @@ pub fn _grad(
             let refs: Vec<&Tensor> = inputs.iter().collect();
             let mut sums: Vec<Option<Tensor>> = vec![None; inputs.len()];
             for (y, up) in outputs.iter().zip(&upstream) {
-                let grads = match up {
-                    Some(up) => autograd::grad_of(y, up, &refs, create_graph)?,
-                    None => autograd::grad(y, &refs, create_graph)?,
-                };
+                let options = autograd::GradOptions { gradient: up.clone(), create_graph };
+                let grads = autograd::grad_with(y, &refs, &options)?;
                 for (sum, g) in sums.iter_mut().zip(grads) {
                     *sum = match (sum.take(), g) {
                         (Some(a), Some(b)) => Some(a.try_add(&b)?),

@@ -28,6 +28,7 @@ mod interchange;
 mod linalg;
 mod monitor;
 mod ops;
+mod optimizer;
 mod places;
 mod ready;
 mod reducing;
@@ -63,7 +64,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::Handle>()?;
     m.add_class::<args::PyDType>()?;
     m.add_class::<create::PyGenerator>()?;
-    m.add_class::<train::PyOptimizer>()?;
+    m.add_class::<optimizer::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
     m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<session::Met>()?;

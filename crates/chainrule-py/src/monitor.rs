@@ -120,7 +120,10 @@ impl PyMonitor {
 
     /// A backward pass, and whether it added to gradients that an update had used.
     fn backward(&self, is_stale: bool) {
-        self.lock().backward(is_stale);
+        match is_stale {
+            true => self.lock().stale_backward(),
+            false => self.lock().backward(),
+        }
     }
 
     /// The loss on held-out examples.

@@ -16,9 +16,10 @@ use pyo3::types::{
 };
 
 use crate::args::{DTypeArg, PyDType, default_float};
+use crate::optimizer::PyOptimizer;
 use crate::session::{self, Met};
 use crate::tensor::PyTensor;
-use crate::train::{PyOptimizer, PyProgram};
+use crate::train::PyProgram;
 
 type Object = Py<PyAny>;
 

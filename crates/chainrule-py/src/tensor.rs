@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chainrule::{DType, Tensor};
+use chainrule::{DType, Tensor, autograd};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -573,11 +573,9 @@ fn backward_to(
     let inputs: Vec<Tensor> = inputs.iter().map(|p| p.bind(py).get().tensor()).collect();
     run(|| {
         let refs: Vec<&Tensor> = inputs.iter().collect();
-        let ups = match &upstream {
-            Some(g) => g.clone(),
-            None => t.ones_like(),
-        };
-        let grads = chainrule::autograd::grad_of(t, &ups, &refs, create_graph)?;
+        let gradient = Some(upstream.unwrap_or_else(|| t.ones_like()));
+        let options = autograd::GradOptions { gradient, create_graph };
+        let grads = autograd::grad_with(t, &refs, &options)?;
         for (x, g) in inputs.iter().zip(grads) {
             if let Some(g) = g {
                 x.set_grad(Some(match x.grad() {

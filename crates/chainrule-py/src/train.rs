@@ -1,202 +1,18 @@
-//! Optimizers, compiled functions, and the checks of gradients.
+//! Compiled functions, and the checks of gradients.
 
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use chainrule::check;
-use chainrule::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
-    MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
-};
-use chainrule::program::{Graded, Program, Remains, Validated};
+use chainrule::program::{Graded, Passes, Program, Remains, Validated};
 use chainrule::{DType, Result, Slice, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::error::{run, through};
 use crate::script::PYTHON;
 use crate::tensor::{PyTensor, tensors_of};
-
-/// One group of parameters with its optimizer.
-#[pyclass(name = "Optimizer", module = "chainrule._chainrule", frozen)]
-pub struct PyOptimizer(Mutex<Native>);
-
-/// The optimizer, and the learning rate that it was given last: it does not tell during a trace.
-struct Native {
-    inner: Box<dyn Optimizer + Send>,
-    lr: f64,
-}
-
-impl Native {
-    fn set_lr(&mut self, lr: f64) -> Result<()> {
-        if lr != self.lr {
-            self.inner.set_lr(lr)?;
-            self.lr = lr;
-        }
-        Ok(())
-    }
-}
-
-fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str, default: T) -> PyResult<T>
-where
-    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
-{
-    match options.get_item(name)? {
-        Some(x) if !x.is_none() => x.extract(),
-        _ => Ok(default),
-    }
-}
-
-#[pymethods]
-impl PyOptimizer {
-    #[new]
-    fn new(
-        kind: &str,
-        parameters: Vec<Bound<'_, PyTensor>>,
-        lr: f64,
-        options: &Bound<'_, PyDict>,
-    ) -> PyResult<PyOptimizer> {
-        let p: Vec<Tensor> = parameters.iter().map(|p| p.get().tensor()).collect();
-        let o = options;
-        let betas = |default: (f64, f64)| -> PyResult<(f64, f64)> {
-            match o.get_item("betas")? {
-                Some(x) => x.extract(),
-                None => Ok(default),
-            }
-        };
-        macro_rules! make {
-            ($optimizer:ident, $options:expr) => {{
-                let options = $options;
-                Box::new(run(|| $optimizer::try_with_options(p, lr, options))?)
-                    as Box<dyn Optimizer + Send>
-            }};
-        }
-        let inner = match kind {
-            "SGD" => make!(
-                Sgd,
-                SgdOptions {
-                    momentum: option(o, "momentum", 0.0)?,
-                    dampening: option(o, "dampening", 0.0)?,
-                    weight_decay: option(o, "weight_decay", 0.0)?,
-                    nesterov: option(o, "nesterov", false)?,
-                }
-            ),
-            "Adam" => make!(
-                Adam,
-                AdamOptions {
-                    betas: betas((0.9, 0.999))?,
-                    eps: option(o, "eps", 1e-8)?,
-                    weight_decay: option(o, "weight_decay", 0.0)?,
-                    amsgrad: option(o, "amsgrad", false)?,
-                }
-            ),
-            "AdamW" => make!(
-                AdamW,
-                AdamWOptions {
-                    betas: betas((0.9, 0.999))?,
-                    eps: option(o, "eps", 1e-8)?,
-                    weight_decay: option(o, "weight_decay", 0.01)?,
-                    amsgrad: option(o, "amsgrad", false)?,
-                }
-            ),
-            "RMSprop" => make!(
-                RmsProp,
-                RmsPropOptions {
-                    alpha: option(o, "alpha", 0.99)?,
-                    eps: option(o, "eps", 1e-8)?,
-                    weight_decay: option(o, "weight_decay", 0.0)?,
-                    momentum: option(o, "momentum", 0.0)?,
-                    centered: option(o, "centered", false)?,
-                }
-            ),
-            "Adagrad" => make!(
-                Adagrad,
-                AdagradOptions {
-                    lr_decay: option(o, "lr_decay", 0.0)?,
-                    weight_decay: option(o, "weight_decay", 0.0)?,
-                    initial_accumulator_value: option(o, "initial_accumulator_value", 0.0)?,
-                    eps: option(o, "eps", 1e-10)?,
-                }
-            ),
-            "Lion" => make!(
-                Lion,
-                LionOptions {
-                    betas: betas((0.9, 0.99))?,
-                    weight_decay: option(o, "weight_decay", 0.0)?
-                }
-            ),
-            "Muon" => make!(
-                Muon,
-                MuonOptions {
-                    momentum: option(o, "momentum", 0.95)?,
-                    nesterov: option(o, "nesterov", true)?,
-                    steps: option(o, "ns_steps", 5)?,
-                    weight_decay: option(o, "weight_decay", 0.1)?,
-                }
-            ),
-            _ => return Err(PyValueError::new_err(format!("there is no optimizer '{kind}'"))),
-        };
-        Ok(PyOptimizer(Mutex::new(Native { inner, lr })))
-    }
-
-    /// One update of the parameters that have gradients, at this learning rate.
-    fn step(&self, py: Python<'_>, lr: f64) -> PyResult<()> {
-        py.detach(|| {
-            let mut native = self.lock();
-            run(|| {
-                native.set_lr(lr)?;
-                if native.inner.parameters().iter().any(Tensor::has_lost_grad) {
-                    let why = "a compiled function computed the gradient of a parameter and used it up in a step of its own; \
-                               step the optimizer there or here, and not in both";
-                    return Err(chainrule::Error::gradient("step", why));
-                }
-                if native.inner.parameters().iter().all(|p| p.grad().is_none()) {
-                    return Ok(());
-                }
-                native.inner.step()
-            })
-        })
-    }
-
-    /// The learning rate from now on, for programs, which read it when they run.
-    pub fn set_lr(&self, lr: f64) -> PyResult<()> {
-        run(|| self.lock().set_lr(lr))
-    }
-
-    /// Whether it steps just these parameters, and none of them is another leaf by now.
-    fn holds(&self, parameters: Vec<Bound<'_, PyTensor>>) -> PyResult<bool> {
-        for p in &parameters {
-            crate::alias::check_outside(p)?;
-        }
-        let native = self.lock();
-        let own = native.inner.parameters();
-        Ok(own.len() == parameters.len()
-            && own.iter().zip(&parameters).all(|(p, q)| p.is_same(&q.get().tensor())))
-    }
-
-    fn zero_grad(&self) {
-        self.lock().inner.zero_grad();
-    }
-
-    fn state_dict(&self) -> Vec<(String, PyTensor)> {
-        self.lock().inner.state_dict().into_iter().map(|(name, t)| (name, t.into())).collect()
-    }
-
-    fn load_state_dict(&self, state: Vec<(String, Bound<'_, PyTensor>)>) -> PyResult<()> {
-        let state = state.into_iter().map(|(name, t)| (name, t.get().tensor())).collect();
-        let mut native = self.lock();
-        run(|| native.inner.load_state_dict(&state))?;
-        native.lr = native.inner.lr();
-        Ok(())
-    }
-}
-
-impl PyOptimizer {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Native> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Calls a Python function with tensors; gives what it returned, and the tensors in it.
 fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -235,11 +51,12 @@ impl PyProgram {
         fuse: bool,
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
+        let passes = Passes { simplification: simplify, fusion: fuse };
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
             let (program, graded) =
                 Program::trace_graded(PYTHON, pairs, |x| call("compile", &f, x))?;
-            Ok((program.validated(simplify, fuse), graded))
+            Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
         Ok(PyProgram { program: RwLock::new(program), graded })

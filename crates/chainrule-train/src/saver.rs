@@ -30,7 +30,10 @@ impl Saver {
         debug_assert!(self.running.is_none(), "one at a time");
         let bytes = Checkpoint { about: self.about.clone(), state }.to_bytes()?;
         let folder = self.folder.clone();
-        let work = move || folder.save_bytes(&bytes, save.is_best);
+        let work = move || match save.is_best {
+            true => folder.save_best_bytes(&bytes),
+            false => folder.save_bytes(&bytes),
+        };
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(work);
         let failed = |e| Error::argument("Trainer", format!("no thread to save on: {e}"));
         self.running = Some((save, thread.map_err(failed)?));

@@ -30,7 +30,7 @@
 //!   `try_...` that returns an [`Error`].
 //! - [`autograd`]: traces, graphs, contributions, derivatives as functions, custom ops,
 //!   checkpoints.
-//! - [`ops`]: the table of all ops, and the reference page made from it.
+//! - [`ops`]: the table of all ops.
 //! - [`nn`] and [`optim`]: modules, layers and optimizers; models are in the crate `chainrule-lab`.
 //! - [`rng`]: random numbers with the bits of PyTorch's and of Python's generators.
 //! - [`data`] and [`io`]: examples and the files they come from, weights in the safetensors format,

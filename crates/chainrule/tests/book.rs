@@ -76,7 +76,7 @@ fn up_to_date(page: &str, wanted: &str) {
 #[cfg(feature = "linalg")]
 #[test]
 fn the_op_reference_is_up_to_date() {
-    up_to_date("ops.md", &chainrule::ops::reference());
+    up_to_date("ops.md", &chainrule_lab::op_reference());
 }
 
 #[cfg(feature = "linalg")]

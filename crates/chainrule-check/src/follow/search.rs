@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
         SearchOutcome { together, tried: self.tried, ..found }
     }
 
-    /// The best of the edits that mend a part: that which mends most, and costs least.
+    /// The best partial edit: the one that mends most, then the cheapest.
     fn best(&self, partial: &[Hit]) -> Option<Hit> {
         let count = |h: &Hit| h.right.iter().filter(|r| **r).count();
         let most = partial.iter().map(count).max()?;

@@ -280,7 +280,7 @@ impl Model {
     }
 
     fn right(&self) -> Vec<Tensor> {
-        let found = crate::autograd::grad(&self.loss, &[&self.y, &self.w, &self.v], false).unwrap();
+        let found = crate::autograd::grad(&self.loss, &[&self.y, &self.w, &self.v]).unwrap();
         found.into_iter().map(|g| g.unwrap().detach()).collect()
     }
 

@@ -11,8 +11,10 @@ use crate::error::Result;
 use crate::param::{Param, Parameters};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::reading::Reading;
+use crate::tensor::role::{LossRole, NormRole, Role};
 use crate::tensor::value::Value;
-use chainrule_core::ops::{OpId, Reduction};
+use chainrule_core::ops::Reduction;
 
 /// A law that was tested in a backward pass.
 #[derive(Clone, Debug)]
@@ -127,41 +129,42 @@ impl Invariants {
     /// Tests the gradient that a norm passes on to its input.
     fn passed_by_norm(&mut self, node: &Arc<Node>, part: &Tensor) {
         let Some((norm, incoming)) = self.norms.remove(&node.number) else { return };
-        if node.op.id() != Some(OpId::rms_norm) {
+        let role = node.op.role();
+        if role != Role::Norm(NormRole::RootMeanSquare) {
             self.test(node, norm.sums(&incoming, part));
         }
         self.test(node, norm.products(&incoming, part));
-        let batch = node.op.id() == Some(OpId::batch_norm);
+        let batch = role == Role::Norm(NormRole::Batch);
         let passed = Passed { norm, incoming, gradient: part.clone(), batch, alone: false };
         self.before.insert(node.inputs[0].number(), passed);
     }
 
     /// Tests the gradients that a layer before a norm passes on to its parameters.
     fn passed_before(&mut self, node: &Arc<Node>, i: usize, part: &Tensor, passed: &Passed) {
-        let op = node.op.id();
-        match (op, i) {
-            (Some(OpId::add), _) if part.shape() != passed.gradient.shape() => {
+        let (role, adds) = (node.op.role(), node.op.reading() == Reading::Add);
+        match (role, i) {
+            _ if adds && part.shape() != passed.gradient.shape() => {
                 let bias = passed.batch && matches!(node.inputs[i], Source::Leaf(_));
                 let law = bias.then(|| passed.norm.bias(&passed.incoming, part));
                 law.into_iter().for_each(|law| self.test(node, law));
             }
             // The product to which a bias is added before batch norm: the law is the same for it.
-            (Some(OpId::add), _) if passed.batch && matches!(node.inputs[i], Source::Node(_)) => {
+            _ if adds && passed.batch && matches!(node.inputs[i], Source::Node(_)) => {
                 let on = Passed { alone: false, gradient: part.clone(), ..passed.clone() };
                 self.before.insert(node.inputs[i].number(), on);
             }
-            (Some(OpId::linear | OpId::matmul), 1) => {
-                let linear = op == Some(OpId::linear);
+            (Role::LinearLayer | Role::Product, 1) => {
+                let linear = role == Role::LinearLayer;
                 if linear && node.inputs.len() > 2 && !passed.batch {
                     self.weights.insert(node.number, part.clone());
                 } else {
                     self.test_weight(node, part, None, passed);
                 }
             }
-            (Some(OpId::linear), 2) if passed.batch => {
+            (Role::LinearLayer, 2) if passed.batch => {
                 self.test(node, passed.norm.bias(&passed.incoming, part))
             }
-            (Some(OpId::linear), 2) => {
+            (Role::LinearLayer, 2) => {
                 if let Some(weight) = self.weights.remove(&node.number) {
                     self.test_weight(node, &weight, Some(part), passed);
                 }
@@ -179,8 +182,8 @@ impl Invariants {
             _ => value(i),
         };
         let (Some(input), Some(weight)) = (value(0), leaf(1)) else { return };
-        let turn =
-            |w: &Tensor| if node.op.id() == Some(OpId::linear) { w.try_t() } else { Ok(w.clone()) };
+        let transposed = node.op.role() == Role::LinearLayer;
+        let turn = |w: &Tensor| if transposed { w.try_t() } else { Ok(w.clone()) };
         let (Ok(weight), Ok(weight_grad)) = (turn(&weight), turn(grad)) else { return };
         let own = bias.and(leaf(2));
         if bias.is_some() && own.is_none() {
@@ -202,20 +205,20 @@ impl Observer for Invariants {
         if let Some(passed) = self.before.get_mut(&node.number) {
             // Another consumer of this value would have added a gradient of its own.
             passed.alone = Arc::ptr_eq(&passed.gradient.value(), &gradient.value());
-            if matches!(node.op.id(), Some(OpId::linear | OpId::matmul)) {
+            if matches!(node.op.role(), Role::LinearLayer | Role::Product) {
                 let constant = |value: &Arc<Value>| Tensor::from_parts(value.clone(), Source::None);
                 let saved = lock(&node.saved);
                 let inputs = saved.inputs.iter().map(|value| value.as_ref().map(constant));
                 self.saved.insert(node.number, inputs.collect());
             }
         }
-        match node.op.id() {
-            Some(OpId::batch_norm | OpId::layer_norm | OpId::rms_norm) => {
+        match node.op.role() {
+            Role::Norm(_) => {
                 if let Some(norm) = norm(node) {
                     self.norms.insert(node.number, (norm, gradient.clone()));
                 }
             }
-            Some(OpId::cross_entropy) => {
+            Role::Loss(LossRole::CrossEntropy) => {
                 if let Some(rows) = upstream(node, gradient) {
                     self.rows.insert(node.number, rows);
                 }
@@ -225,11 +228,11 @@ impl Observer for Invariants {
     }
 
     fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
-        match node.op.id() {
-            Some(OpId::batch_norm | OpId::layer_norm | OpId::rms_norm) if i == 0 => {
+        match node.op.role() {
+            Role::Norm(NormRole::Batch | NormRole::Layer | NormRole::RootMeanSquare) if i == 0 => {
                 self.passed_by_norm(node, part)
             }
-            Some(OpId::cross_entropy) if i == 0 => {
+            Role::Loss(LossRole::CrossEntropy) if i == 0 => {
                 if let Some(rows) = self.rows.remove(&node.number) {
                     self.test(node, cross_entropy_rows(part, &rows));
                 }
@@ -259,10 +262,12 @@ fn norm(node: &Node) -> Option<Norm> {
         Some(Tensor::from_parts(value, Source::None))
     };
     let x = value(0)?;
-    let norm = match node.op.id() {
-        Some(OpId::batch_norm) => Norm::batch(&x).correction(own.field("correction")?.size()?),
-        Some(OpId::layer_norm) => Norm::layer(&x).axes(last_axes(&own)?),
-        _ => Norm::rms(&x).axes(last_axes(&own)?),
+    let Role::Norm(role) = node.op.role() else { return None };
+    let norm = match role {
+        NormRole::Batch => Norm::batch(&x).correction(own.field("correction")?.size()?),
+        NormRole::Layer => Norm::layer(&x).axes(last_axes(&own)?),
+        NormRole::RootMeanSquare => Norm::rms(&x).axes(last_axes(&own)?),
+        NormRole::Group => return None,
     };
     let norm = norm.eps(own.field("eps")?.number()?);
     match own.field("gain").is_some_and(Param::is_true) {

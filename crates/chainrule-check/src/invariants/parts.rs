@@ -4,8 +4,8 @@ use super::{Invariant, InvariantReport, rounding};
 use crate::autograd::grad;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::tensor::role::{NormRole, Role};
 use crate::tensor::watch::Watching;
-use chainrule_core::ops::OpId;
 
 static PARTS: Invariant = Invariant {
     name: "gradients of a batch are the weighted sum of its parts'",
@@ -84,7 +84,7 @@ pub fn parts(
         let part =
             inputs.iter().map(|x| x.try_narrow(0, start, size)).collect::<Result<Vec<_>>>()?;
         let loss = f(&part);
-        let grads = grad(&loss, parameters, false)?;
+        let grads = grad(&loss, parameters)?;
         let dense = grads.into_iter().zip(parameters).map(|(g, p)| match g {
             Some(g) => g.to_f64_vec(),
             None => vec![0.0; p.numel()],
@@ -93,7 +93,8 @@ pub fn parts(
     };
     let watching = Watching::start();
     let (loss, whole) = run(0, n)?;
-    let batch_norm = watching.take().ran.into_iter().find(|ran| ran.id == Some(OpId::batch_norm));
+    let batch_norm =
+        watching.take().ran.into_iter().find(|ran| ran.role == Role::Norm(NormRole::Batch));
     drop(watching);
     refuse_random(loss, run(0, n)?.0)?;
     if let Some(ran) = batch_norm {

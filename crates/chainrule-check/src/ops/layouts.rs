@@ -1,6 +1,6 @@
 //! The same op on the same numbers in another layout gives the same value and the same gradients.
 
-use crate::autograd::grad_of;
+use crate::autograd::{GradOptions, grad_with};
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -17,7 +17,8 @@ pub(crate) fn value_and_gradients(
     let gradients = if y.requires_grad() {
         let v = v.to_dtype(y.dtype());
         let inputs: Vec<&Tensor> = inputs.iter().collect();
-        grad_of(&y, &v, &inputs, false)?
+        let options = GradOptions { gradient: Some(v), ..GradOptions::default() };
+        grad_with(&y, &inputs, &options)?
     } else {
         vec![None; inputs.len()]
     };

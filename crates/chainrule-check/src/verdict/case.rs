@@ -1,6 +1,6 @@
 //! The case of a verdict: observed gradients to explain, and the effect of a change of some parts.
 //!
-//! Below the place of a mistake the backward pass is linear in what comes down. A replay therefore
+//! Below a mistake the backward pass is linear in the gradient that reaches it. A replay therefore
 //! does not start at the loss: the difference that the mistake makes to the parts that its node
 //! passes on is walked down by itself, and added to the right gradients.
 
@@ -267,7 +267,7 @@ fn dead(tape: &RecordedPass, closeness: Closeness) -> HashSet<u64> {
     tape.nodes.keys().filter(|n| is_dead(n)).copied().collect()
 }
 
-/// The name of a tensor, or what made it and its number.
+/// The name of a tensor, or its op and number.
 pub(crate) fn label(source: &Source) -> String {
     source.name().unwrap_or_else(|| match source {
         Source::Node(node) => format!("{}#{}", node.op.name(), node.number),

@@ -42,7 +42,7 @@ pub(crate) fn short(x: f64) -> String {
     format!("{x:.4e}")
 }
 
-/// The evidence for one suspect: what the first wrong gradient shows, in the sizes of the op.
+/// The evidence for one suspect: the first wrong gradient, in the sizes of the op.
 pub(crate) fn of(case: &Case, suspect: &Suspect) -> String {
     let Some(o) = case.first_wrong() else { return String::new() };
     let mut sizes = sizes_of(&o.tensor.shape());
@@ -57,7 +57,7 @@ pub(crate) fn of(case: &Case, suspect: &Suspect) -> String {
             let copies = node.meta.shape.numel() as f64 / own;
             if copies > 1.0 && copies.fract() == 0.0 {
                 let words = format!("how often input {i} was copied when it was stretched");
-                // The part of this input is wrong, so this is what the reader wants to know first.
+                // The gradient of this input is wrong, so it comes first.
                 let at = if suspect.fault.input() == Some(i) { 0 } else { sizes.len() };
                 sizes.insert(at, (copies, words));
             }

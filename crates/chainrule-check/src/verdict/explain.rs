@@ -26,8 +26,9 @@ const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 ///
 /// A random gradient comes into the output from above, always the same one. All ops of `reference`
 /// are places where the mistake may lie, as in [`verdict`](super::verdict()). The inputs are floats
-/// of any dtype; f64 tells most. The backward of a custom op in `f` is followed, too, as
-/// [`backward`](crate::backward()) does: [`Verdict::corrections`] has its wrong lines.
+/// of any dtype; f64 gives the most precise verdict. The backward of a custom op in `f` is
+/// followed, too, as [`backward`](crate::backward()) does: [`Verdict::corrections`] has its wrong
+/// lines.
 ///
 /// Errors if the two give different values, as then their gradients are those of different
 /// functions; and as `f` and `reference` do.
@@ -123,7 +124,7 @@ fn gradients(value: &Tensor, upstream: &Tensor, leaves: &[Tensor]) -> Result<Vec
     Ok(found.into_iter().zip(leaves).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
 }
 
-/// The custom ops behind a value, with what they were applied to.
+/// The custom ops behind a value, with their inputs.
 fn customs(value: &Tensor) -> Vec<Custom> {
     let of = |node: &Arc<Node>| {
         let op = custom_of(node.op.as_ref())?;
@@ -142,9 +143,9 @@ pub(super) type Custom = (Arc<dyn CustomOp>, Vec<Tensor>);
 /// show beside differences of the function, nothing where they agree.
 ///
 /// The right gradients are taken by [`richardson`], one element at a time, so this suits small
-/// inputs: about twenty calls of `f` for each element. At a kink no difference tells what is right;
-/// there the gradient is believed. A random gradient comes into the output from above, always the
-/// same one.
+/// inputs: about twenty calls of `f` for each element. At a kink differences do not give the right
+/// gradient; there the gradient is believed. A random gradient comes into the output from above,
+/// always the same one.
 ///
 /// Errors for inputs that are not f64 or have more than 10,000 elements.
 ///

@@ -89,7 +89,7 @@ pub fn verdict_with(
     explain_given(Case::new(&[(output, upstream)], given)?, true)
 }
 
-/// The verdict; with `others`, what else may be where no classic mistake is.
+/// The verdict; with `others`, also candidates beyond the classic mistakes.
 fn explain_given(mut case: Case, others: bool) -> Result<Verdict> {
     let also = others;
     let (mut suspects, mut effort) = Default::default();

@@ -7,8 +7,7 @@ use chainrule_core::DType;
 pub(crate) struct Closeness {
     /// Relative to the largest element of the two.
     pub relative: f64,
-    /// In any case: what is smaller than this beside all other gradients is rounding of larger
-    /// numbers.
+    /// In any case: a gradient smaller than this beside all others is rounding of larger numbers.
     pub floor: f64,
 }
 
@@ -27,7 +26,7 @@ impl Closeness {
         self.relative * largest(a).max(largest(b)) + self.floor
     }
 
-    /// Whether all elements agree; what is not finite agrees with its like.
+    /// Whether all elements agree; NaN agrees with NaN, and an infinity with the same infinity.
     pub fn same(&self, a: &[f64], b: &[f64]) -> bool {
         let allowed = self.allowed(a, b);
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| agree(*a, *b, allowed))

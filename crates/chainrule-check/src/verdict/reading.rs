@@ -39,7 +39,7 @@ pub enum Reading {
     Signs,
     /// Cut off at this bound.
     Clipped(f64),
-    /// The right one, with zeros where it has none: what share of the elements is lost.
+    /// The right one with some elements zeroed, and their share.
     Masked(f64),
     /// Rows (along the first axis) that are zero and should not be.
     ZeroRows(Vec<usize>),

@@ -142,7 +142,7 @@ impl Verdict {
         &self.deviations
     }
 
-    /// The lines of a custom op's backward that are wrong, and what they should be: of
+    /// The wrong lines of a custom op's backward, with their corrections: of
     /// [`explain`](crate::explain()), which has the op.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
@@ -392,7 +392,7 @@ fn rule(node: &Node) -> String {
     }
 }
 
-/// The right rule with the shapes of what it takes.
+/// The right rule with the shapes of its operands.
 fn formula(node: &Node) -> String {
     let mut shapes = vec![format!("g {}", node.meta.shape)];
     for (i, input) in node.inputs.iter().enumerate() {

@@ -57,7 +57,7 @@ pub(crate) fn search_others(case: &mut Case, effort: &mut Effort) -> Result<Vec<
 }
 
 /// The nodes whose rule may be wrong, and the tensors of whose parts some may be lost: every wrong
-/// gradient lies below them by a way without a right one.
+/// gradient is reached from them by a path without a right one.
 fn places(case: &Case) -> (Vec<Arc<Node>>, Vec<u64>) {
     let right = case.numbers(false);
     let mut common: Option<HashSet<u64>> = None;
@@ -174,7 +174,7 @@ fn changes(case: &Case, node: &Arc<Node>, fault: &Fault) -> Result<Option<Change
     let Some(gradient) = case.tape.gradients.get(&node.number) else { return Ok(None) };
     let wanted = case.tape.wanted(node);
     let parts = with_saved(node, |at| fault.parts(node, at, gradient, wanted))?;
-    // A wrong rule may ask for shapes that are not there: then nobody can have used it.
+    // A wrong rule may ask for shapes that are not there: then the user's code cannot contain it.
     let Some(Ok(parts)) = parts else { return Ok(None) };
     let mut out = Vec::new();
     for (i, part) in parts.into_iter().enumerate().filter(|(i, _)| wanted.get(*i)) {

@@ -73,7 +73,7 @@ impl RecordedPass {
     }
 
     /// Values of the forward pass that no rule saved, by the numbers of their nodes: computed
-    /// again, as far as what they are made of is known.
+    /// again, as far as their inputs are known.
     pub fn computed(&self) -> Vec<(u64, Arc<Value>)> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
         let mut numbers: Vec<&u64> = self.nodes.keys().collect();
@@ -121,8 +121,8 @@ impl RecordedPass {
         wanted
     }
 
-    /// The tensors whose gradient may be wrong if that of `wrong` is, seen from below: it, and what
-    /// lies between it and the nearest tensors in `right`, which are known to be right.
+    /// The tensors whose gradient may be wrong if that of `wrong` is, seen from below: it, and the
+    /// tensors between it and the nearest ones in `right`, which are known to be right.
     pub fn suspects(&self, wrong: u64, right: &HashSet<u64>) -> HashSet<u64> {
         let mut seen = HashSet::from([wrong]);
         let mut open = vec![wrong];
@@ -138,9 +138,9 @@ impl RecordedPass {
     }
 }
 
-/// Calls `f` with what the tape saved for the rule of `node`. A wrong rule may ask for more than
-/// the right one, which saved only what the gradients that are wanted need; what is not there is
-/// NaN to it, so that a part which depends on it explains nothing.
+/// Calls `f` with the values that the tape saved for the rule of `node`. A wrong rule may ask for
+/// more than the right one, which saved only what the gradients that are wanted need; missing
+/// values are NaN to it, so that a part which depends on it explains nothing.
 pub fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -> Result<T> {
     let mut saved = lock(&node.saved).clone();
     if saved.freed {

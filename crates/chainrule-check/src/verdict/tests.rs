@@ -162,7 +162,7 @@ fn shapes_that_a_sum_or_a_transpose_explains() {
 
 fn right_ones(loss: &Tensor, of: &[Tensor]) -> Vec<Tensor> {
     let of: Vec<&Tensor> = of.iter().collect();
-    grad(loss, &of, false).unwrap().into_iter().map(Option::unwrap).collect()
+    grad(loss, &of).unwrap().into_iter().map(Option::unwrap).collect()
 }
 
 /// A two-layer network with names, and its gradients.

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, OperandRef, SourcePosition, moves, place, position, scalar};
+use super::flow::{
+    Flow, OperandRef, Passage, SourcePosition, is_sum, moves, passage, place, position, scaling,
+};
 use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
 use super::softmax::{Soft, SoftmaxForm};
 use crate::param::Param;
+use crate::tensor::reading::Reading;
+use crate::tensor::role::{NormRole, Role};
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
-use chainrule_core::ops::OpId;
 
 /// Weights on their way from softmax to the product with the values.
 struct Weights {
@@ -56,7 +59,7 @@ impl Masks {
 impl Attention {
     pub fn look(&mut self, at: &Forward<'_>, soft: &[Soft], findings: &mut Findings) {
         let flow = &at.flow;
-        for (_, op) in flow.ops().filter(|(_, op)| op.id == Some(OpId::attention)) {
+        for (_, op) in flow.ops().filter(|(_, op)| op.role == Role::Attention) {
             self.fused(flow, op, findings);
         }
         for soft in soft.iter().filter(|s| s.kind == SoftmaxForm::Probabilities) {
@@ -73,7 +76,7 @@ impl Attention {
         }
     }
 
-    /// The scale of the op, which says itself what it is.
+    /// The scale of the fused op, which is one of its parameters.
     fn fused(&mut self, flow: &Flow<'_>, op: &Ran, findings: &mut Findings) {
         let own = op.parameters.field("scale").and_then(Param::number);
         let (Some(own), Some(&d)) = (own, op.inputs[0].value.shape().last()) else { return };
@@ -108,8 +111,8 @@ impl Attention {
                 continue;
             }
             let key = position(op);
-            let masks = matches!(op.id, Some(OpId::mul | OpId::where_ | OpId::tril | OpId::add));
-            if !masks {
+            let multiplied = matches!(op.reading, Reading::Mul | Reading::Add);
+            if !multiplied && op.role != Role::Selects {
                 continue;
             }
             if is_dropout(op, k) {
@@ -126,7 +129,7 @@ impl Attention {
             let rank = op.outputs[0].shape().rank();
             let axis = (rank + weights.axis).saturating_sub(weights.last.shape().rank());
             let axis = axis.min(rank - 1);
-            // Whole rows that are hidden belong to queries that nobody asks.
+            // Rows that are hidden as a whole belong to padded queries.
             let part = |s: &f64| s.abs() > 1e-6 && (s - 1.0).abs() > CLOSE;
             let parts = sums(&op.outputs[0], axis).iter().any(|s| part(s) || !s.is_finite());
             if hidden.is_empty() || !kept || !parts {
@@ -219,22 +222,19 @@ fn is_projection(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
         let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
-        match op.id {
-            Some(OpId::linear) => return true,
-            Some(OpId::matmul) if op.inputs.iter().any(|given| flow.is_of_leaf(&given.value)) => {
-                return true;
-            }
-            Some(
-                OpId::mul
-                | OpId::div
-                | OpId::add
-                | OpId::sub
-                | OpId::neg
-                | OpId::cat
-                | OpId::dropout,
-            ) => {}
-            _ if moves(op) || op.view => {}
-            _ => continue,
+        let of_leaf = || op.inputs.iter().any(|given| flow.is_of_leaf(&given.value));
+        if op.role == Role::LinearLayer || op.role == Role::Product && of_leaf() {
+            return true;
+        }
+        match passage(op) {
+            Passage::Moved
+            | Passage::Shifted
+            | Passage::Scaled
+            | Passage::Negated
+            | Passage::Joined
+            | Passage::Dropped => {}
+            Passage::Masked | Passage::Bounded | Passage::Opaque if op.view => {}
+            Passage::Masked | Passage::Bounded | Passage::Opaque => continue,
         }
         if depth < 12 {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
@@ -251,7 +251,7 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
         for &(i, k) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
             let rank = value.shape().rank();
-            if op.id == Some(OpId::matmul)
+            if op.role == Role::Product
                 && rank >= 2
                 && op.inputs[1 - k].number != 0
                 && !op.inputs[1 - k].leaf
@@ -260,20 +260,16 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
                 return Some(Weights { path, last: value, axis });
             }
             let same = op.outputs[0].numel() == value.numel();
-            let elementwise = matches!(
-                op.id,
-                Some(
-                    OpId::dropout
-                        | OpId::mul
-                        | OpId::div
-                        | OpId::add
-                        | OpId::sub
-                        | OpId::where_
-                        | OpId::tril
-                        | OpId::clamp
-                )
-            );
-            if same && path.len() < 12 && (elementwise || moves(op)) {
+            let passes = match passage(op) {
+                Passage::Moved
+                | Passage::Shifted
+                | Passage::Scaled
+                | Passage::Masked
+                | Passage::Bounded
+                | Passage::Dropped => true,
+                Passage::Negated | Passage::Joined | Passage::Opaque => false,
+            };
+            if same && path.len() < 12 && passes {
                 let mut longer = path.clone();
                 longer.push((i, k));
                 open.push((op.outputs[0].clone(), longer));
@@ -290,26 +286,23 @@ fn factor<'a>(flow: &Flow<'a>, scores: &Arc<Value>) -> Option<(f64, &'a Ran)> {
     let (mut value, mut factor) = (scores.clone(), 1.0);
     loop {
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.id {
-            Some(OpId::matmul) => return Some((factor, op)),
-            _ if moves(op) => 0,
-            Some(OpId::dropout) => 0,
-            Some(OpId::mul | OpId::div) => {
-                let (k, by) = match (scalar(op, 1), scalar(op, 0)) {
-                    (Some(by), _) => (0, by),
-                    (None, Some(by)) if op.id == Some(OpId::mul) => (1, by),
-                    _ => return None,
-                };
-                factor *= if op.id == Some(OpId::mul) { by } else { 1.0 / by };
+        if op.role == Role::Product {
+            return Some((factor, op));
+        }
+        let k = match passage(op) {
+            Passage::Moved | Passage::Dropped => 0,
+            Passage::Scaled => {
+                let (k, by) = scaling(op)?;
+                factor *= by;
                 k
             }
             // A mask or a bias of positions is added: the scores are the side that was computed
             // from a product.
-            Some(OpId::add | OpId::sub | OpId::where_ | OpId::clamp | OpId::tril) => {
+            Passage::Shifted | Passage::Masked | Passage::Bounded => {
                 let from_product = |k: &usize| has_product(flow, &op.inputs[*k].value);
                 (0..op.inputs.len()).find(from_product)?
             }
-            _ => return None,
+            Passage::Negated | Passage::Joined | Passage::Opaque => return None,
         };
         value = op.inputs[k].value.clone();
     }
@@ -320,16 +313,19 @@ fn has_product(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
         let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
-        let product = op.id == Some(OpId::matmul)
+        let product = op.role == Role::Product
             && !op.inputs.iter().any(|given| flow.is_of_leaf(&given.value));
         if product {
             return true;
         }
-        let passes = moves(op)
-            || matches!(
-                op.id,
-                Some(OpId::mul | OpId::div | OpId::add | OpId::sub | OpId::where_ | OpId::clamp)
-            );
+        let passes = match passage(op) {
+            Passage::Moved
+            | Passage::Shifted
+            | Passage::Scaled
+            | Passage::Masked
+            | Passage::Bounded => true,
+            Passage::Negated | Passage::Joined | Passage::Dropped | Passage::Opaque => false,
+        };
         if passes && depth < 8 {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
         }
@@ -343,21 +339,17 @@ fn side(flow: &Flow<'_>, value: &Arc<Value>) -> Option<f64> {
     let (mut value, mut factor) = (value.clone(), 1.0);
     loop {
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.id {
-            _ if moves(op) => 0,
-            Some(OpId::mul | OpId::div) => match (scalar(op, 1), scalar(op, 0)) {
-                (Some(by), _) => {
-                    factor *= if op.id == Some(OpId::mul) { by } else { 1.0 / by };
-                    0
-                }
-                (None, Some(by)) if op.id == Some(OpId::mul) => {
-                    factor *= by;
-                    1
-                }
-                // By a norm, or by something learned.
-                _ => return None,
-            },
-            Some(OpId::layer_norm | OpId::rms_norm | OpId::group_norm) => return None,
+        let k = match (passage(op), op.role) {
+            (Passage::Moved, _) => 0,
+            // None where the divisor is a norm, or something learned.
+            (Passage::Scaled, _) => {
+                let (k, by) = scaling(op)?;
+                factor *= by;
+                k
+            }
+            (_, Role::Norm(NormRole::Layer | NormRole::RootMeanSquare | NormRole::Group)) => {
+                return None;
+            }
             _ => return Some(factor),
         };
         value = op.inputs[k].value.clone();
@@ -366,7 +358,7 @@ fn side(flow: &Flow<'_>, value: &Arc<Value>) -> Option<f64> {
 
 /// Whether softmax ran along another axis than the one that the product sums over.
 fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) -> bool {
-    // The weights before anything but a change of view befell them.
+    // The weights after changes of view alone.
     let views = weights.path.iter().take_while(|&&(i, _)| moves(&flow.ran[i])).last();
     let first = match views {
         Some(&(i, _)) => flow.ran[i].outputs[0].clone(),
@@ -395,13 +387,13 @@ fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings
 
 /// Whether the sum of a value is taken on the way to the loss.
 fn is_summed(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
-    flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && flow.ran[i].id == Some(OpId::sum))
+    flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && is_sum(&flow.ran[i]))
 }
 
-/// Whether an op hides weights by a random mask. Dropout makes up for what it drops, or hides
+/// Whether an op hides weights by a random mask. Dropout scales the rest up, or hides weights
 /// without the order that masks of positions have.
 fn is_dropout(op: &Ran, weights: usize) -> bool {
-    if !matches!(op.id, Some(OpId::mul | OpId::where_)) {
+    if op.reading != Reading::Mul && op.role != Role::Selects {
         return false;
     }
     let others =

@@ -118,7 +118,7 @@ fn cut(flow: &Flow<'_>, parameter: &Parameter) -> Option<Cut> {
             }
         }
     }
-    // A result that has no part in the loss is no mistake: an output that nobody asked for this
+    // A result that has no part in the loss is no mistake: an output that was not asked for this
     // time.
     copied(flow, &from)
 }

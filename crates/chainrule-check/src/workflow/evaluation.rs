@@ -10,9 +10,10 @@ use super::numbers::all;
 use super::parameters::few;
 use crate::nn::{Field, Module};
 use crate::tensor::Tensor;
+use crate::tensor::reading::{Fold, Reading};
+use crate::tensor::role::{NormRole, Role};
 use crate::tensor::value::Value;
 use crate::tensor::watch::{self, Given, Ran, Watching};
-use chainrule_core::ops::OpId;
 
 /// One evaluation, watched.
 pub(super) struct Evaluation<'a> {
@@ -26,7 +27,7 @@ pub(super) struct Evaluation<'a> {
 const ROUNDING: f64 = 1e-4;
 
 impl Evaluation<'_> {
-    /// Calls `f`, and twice more with what tells chance and neighbours.
+    /// Calls `f`, and twice more: on the same batch to find randomness, and with other neighbours.
     pub fn run(
         &self,
         x: &Tensor,
@@ -204,21 +205,19 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
         if differing.is_empty() && all(&x.outputs[0]) == all(&y.outputs[0]) {
             continue;
         }
-        // The op draws itself, or is handed what was drawn.
-        let drawn = x.id == Some(OpId::dropout) || x.id == Some(OpId::attention);
+        // The op draws itself, or takes a mask that was drawn.
+        let drawn = matches!(x.role, Role::Dropout | Role::Attention);
         let masks = differing.iter().any(|value| is_mask(&all(value)));
         if drawn || masks {
-            let multiplies = matches!(x.id, Some(OpId::mul | OpId::where_)) && has_zeros(x, y);
-            if of_model && (drawn || multiplies) {
+            let chosen = x.reading == Reading::Mul || x.role == Role::Selects;
+            if of_model && (drawn || chosen && has_zeros(x, y)) {
                 return Some((x, true));
             }
             continue;
         }
-        // Numbers that a mask is made of: what comes of them tells.
-        let made = matches!(
-            x.id,
-            Some(OpId::compare | OpId::to_dtype | OpId::div | OpId::mul | OpId::round | OpId::add)
-        );
+        // Random numbers that a mask is made of are judged by the mask.
+        let made = x.role == Role::Steps
+            || matches!(x.reading, Reading::Cast | Reading::Div | Reading::Mul | Reading::Add);
         if !made {
             return Some((x, false));
         }
@@ -254,23 +253,19 @@ fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
         }
         let differs = x.outputs.iter().zip(&y.outputs).any(|(p, q)| !same_half(p, q, n));
         if untouched && differs {
-            let statistic = matches!(
-                x.id,
-                Some(
-                    OpId::batch_norm
-                        | OpId::mean
-                        | OpId::var
-                        | OpId::std
-                        | OpId::sum
-                        | OpId::max
-                        | OpId::min
-                        | OpId::norm
-                )
-            );
-            return statistic.then_some(x);
+            return is_statistic(x).then_some(x);
         }
     }
     None
+}
+
+/// Whether an op takes a statistic: a reduction other than a softmax's, or batch normalisation.
+fn is_statistic(op: &Ran) -> bool {
+    match op.reading {
+        Reading::Fold { fold: Fold::LogSumExp, .. } => false,
+        Reading::Fold { .. } => true,
+        _ => op.axes.is_some() || op.role == Role::Norm(NormRole::Batch),
+    }
 }
 
 /// Whether two values agree in what belongs to the first half of the examples: the leading part

@@ -41,7 +41,7 @@ pub enum Mistake {
     ShiftedLabels,
 }
 
-/// A mistake that was found, with what shows it.
+/// A mistake that was found, with its evidence.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The mistake.
@@ -50,7 +50,7 @@ pub struct Finding {
     pub step: usize,
     /// Subject of the finding: a parameter's name, an op.
     pub what: String,
-    /// The line that did it, where the tape tells.
+    /// The line that made the mistake, where the tape has it.
     pub location: Option<&'static Location<'static>>,
     /// The measurement, in words.
     pub evidence: String,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::numbers::same_numbers;
 use crate::tensor::Tensor;
+use crate::tensor::reading::{Fold, Reading};
+use crate::tensor::role::Role;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
-use chainrule_core::ops::OpId;
 
 /// The identity of a value: its address.
 pub(super) type Address = *const Value;
@@ -137,12 +138,85 @@ impl<'a> Flow<'a> {
 
 /// Whether an op leaves the elements what they are: views, copies, changes of dtype.
 pub(super) fn moves(op: &Ran) -> bool {
-    op.inputs.len() == 1
-        && (op.view
-            || matches!(
-                op.id,
-                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::to_dtype | OpId::slice)
-            ))
+    let moved = matches!(
+        op.reading,
+        Reading::Reshape | Reading::Permute(_) | Reading::Expand | Reading::Cast
+    );
+    op.inputs.len() == 1 && (op.view || moved || op.role == Role::Moves)
+}
+
+/// Change of a value on its way through an op that keeps its elements apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// As they are, in other places.
+    Moved,
+    /// Plus or minus something.
+    Shifted,
+    /// Times or divided by something.
+    Scaled,
+    Negated,
+    /// Some of them replaced.
+    Masked,
+    /// Held between bounds.
+    Bounded,
+    /// Zeroed by chance.
+    Dropped,
+    /// Beside others.
+    Joined,
+    /// Anything else.
+    Opaque,
+}
+
+pub(super) fn passage(op: &Ran) -> Passage {
+    if moves(op) {
+        return Passage::Moved;
+    }
+    match (&op.reading, op.role) {
+        (Reading::Add | Reading::Sub, _) => Passage::Shifted,
+        (Reading::Mul | Reading::Div, _) => Passage::Scaled,
+        (Reading::Neg, _) => Passage::Negated,
+        (_, Role::Joins) => Passage::Joined,
+        (_, Role::Selects) => Passage::Masked,
+        (_, Role::Bounds) => Passage::Bounded,
+        (_, Role::Dropout) => Passage::Dropped,
+        (
+            _,
+            Role::Plain
+            | Role::Moves
+            | Role::Steps
+            | Role::Picks
+            | Role::Logarithm
+            | Role::Product
+            | Role::LinearLayer
+            | Role::Attention
+            | Role::Norm(_)
+            | Role::Loss(_),
+        ) => Passage::Opaque,
+    }
+}
+
+/// The operand that an op multiplies by a number, and the number; a divisor counts as its inverse.
+pub(super) fn scaling(op: &Ran) -> Option<(usize, f64)> {
+    match (&op.reading, scalar(op, 0), scalar(op, 1)) {
+        (Reading::Mul, _, Some(by)) => Some((0, by)),
+        (Reading::Mul, Some(by), None) => Some((1, by)),
+        (Reading::Div, _, Some(by)) => Some((0, 1.0 / by)),
+        _ => None,
+    }
+}
+
+/// The exponent, of an op that raises its operand to a power: `sqrt` has 0.5.
+pub(super) fn power(op: &Ran) -> Option<f64> {
+    match op.reading {
+        Reading::Power(exponent) => Some(exponent),
+        Reading::Pow => scalar(op, 1),
+        _ => None,
+    }
+}
+
+/// Whether an op sums along axes.
+pub(super) fn is_sum(op: &Ran) -> bool {
+    matches!(op.reading, Reading::Fold { fold: Fold::Sum, .. })
 }
 
 /// The number that an op adds, multiplies by or divides by, if its operand `k` is a constant of one

@@ -36,8 +36,8 @@ impl Held {
     ) {
         let all = &parameters.all;
         let trained = |p: &&Parameter| p.held.is_some() && pending.own.contains_key(&p.leaf.number);
-        // Either something was updated, or what the optimizers hold has no part in this loss at
-        // all.
+        // Either something was updated, or no parameter of the optimizers has a part in this loss
+        // at all.
         let stepped = !changed.is_empty()
             || (all.iter().any(|p| p.held.is_some()) && !all.iter().any(|p| trained(&p)));
         if !stepped {

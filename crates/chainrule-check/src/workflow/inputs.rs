@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Address, Flow, place, scalar};
+use super::flow::{Address, Flow, Passage, passage, place, scalar};
 use super::numbers::all;
 use crate::tensor::Tensor;
+use crate::tensor::reading::Reading;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
-use chainrule_core::ops::OpId;
 
 /// Steps at which an input must be left out.
 const STEPS: usize = 3;
@@ -19,7 +19,7 @@ const STEPS: usize = 3;
 pub(super) struct Inputs {
     /// For each input the steps seen, and of these the ones without any use of it.
     unused: HashMap<usize, (usize, usize)>,
-    /// For each input and axis: what no step has read so far.
+    /// For each input and axis the positions that no step has read so far.
     unread: HashMap<(usize, usize), Vec<bool>>,
 }
 
@@ -30,7 +30,7 @@ impl Inputs {
             let seen = self.unused.entry(k).or_default();
             seen.0 += 1;
             if is_read(at, &places) {
-                // Nobody knows what became of the numbers.
+                // Numbers that were read out can be used in ways that the tape does not show.
                 self.unread.clear();
                 continue;
             }
@@ -62,7 +62,8 @@ impl Inputs {
             }
             let so_far = self.unread.entry((k, axis)).or_insert_with(|| unread.clone());
             if so_far.len() != unread.len() {
-                // Sequences of changing length: what is left out cannot be told by position.
+                // With sequences of changing length, positions cannot be compared from step to
+                // step.
                 so_far.clear();
                 continue;
             }
@@ -137,7 +138,7 @@ fn reaches_loss(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
 fn annihilates(op: &Ran, reached: &HashSet<Address>) -> bool {
     let zero =
         |g: &Given| !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0);
-    op.id == Some(OpId::mul) && op.inputs.iter().any(zero)
+    op.reading == Reading::Mul && op.inputs.iter().any(zero)
 }
 
 /// Elements of an input that are read by ops on the way to the loss.
@@ -165,18 +166,15 @@ fn moved(op: &Ran, input: &Arc<Value>, from: &[usize]) -> Option<Vec<usize>> {
     let out = &op.outputs[0];
     let others_are_numbers = (0..op.inputs.len())
         .all(|k| Arc::ptr_eq(&op.inputs[k].value, input) || scalar(op, k).is_some());
-    let elementwise = matches!(
-        op.id,
-        Some(
-            OpId::to_dtype
-                | OpId::add
-                | OpId::sub
-                | OpId::mul
-                | OpId::div
-                | OpId::clamp
-                | OpId::reshape
-        )
-    );
+    let elementwise = match passage(op) {
+        Passage::Shifted | Passage::Scaled | Passage::Bounded => true,
+        Passage::Moved => matches!(op.reading, Reading::Cast | Reading::Reshape),
+        Passage::Negated
+        | Passage::Masked
+        | Passage::Dropped
+        | Passage::Joined
+        | Passage::Opaque => false,
+    };
     if !op.recorded && others_are_numbers && elementwise && out.numel() == input.numel() && !op.view
     {
         return Some(from.to_vec());
@@ -184,7 +182,7 @@ fn moved(op: &Ran, input: &Arc<Value>, from: &[usize]) -> Option<Vec<usize>> {
     if !op.view {
         return None;
     }
-    // A view shows elements of the same memory: where an element lies tells which it is.
+    // A view shares memory with its input, so an element is identified by its address.
     let at: HashMap<isize, usize> =
         positions(input).into_iter().zip(from.iter().copied()).collect();
     positions(out).into_iter().map(|p| at.get(&p).copied()).collect()

@@ -8,8 +8,9 @@ use super::finding::{Findings, Mistake};
 use super::flow::Flow;
 use super::numbers::{all, varied};
 use crate::param::Param;
+use crate::tensor::reading::Reading;
+use crate::tensor::role::{LossRole, Role};
 use crate::tensor::watch::Ran;
-use chainrule_core::ops::OpId;
 
 /// Shifts that are looked at; 1 is right.
 const SHIFTS: std::ops::RangeInclusive<i64> = -3..=3;
@@ -49,7 +50,9 @@ impl Labels {
         let shape = x.shape();
         let (rows, time) = (shape[0], shape[1]);
         let symbols = x.to_f64_vec();
-        let is_loss = |op: &Ran| matches!(op.id, Some(OpId::cross_entropy | OpId::nll_loss));
+        let is_loss = |op: &Ran| {
+            matches!(op.role, Role::Loss(LossRole::CrossEntropy | LossRole::NegativeLogLikelihood))
+        };
         let losses = at.flow.ops().filter(|(_, op)| is_loss(op)).count();
         let mut suspects = Vec::new();
         for (_, op) in at.flow.ops().filter(|(_, op)| is_loss(op)) {
@@ -129,9 +132,9 @@ fn agreement(
 
 /// Whether attention on the way to the loss hides later positions from earlier ones.
 fn is_causal(flow: &Flow<'_>) -> bool {
-    let hides = |op: &Ran| match op.id {
-        Some(OpId::attention) => op.parameters.field("causal").is_some_and(Param::is_true),
-        Some(OpId::softmax) => {
+    let hides = |op: &Ran| match (&op.reading, op.role) {
+        (_, Role::Attention) => op.parameters.field("causal").is_some_and(Param::is_true),
+        (Reading::Softmax, _) => {
             let (shape, x) = (*op.outputs[0].shape(), all(&op.outputs[0]));
             let &[.., queries, keys] = &*shape else { return false };
             let later = |i: usize| i % keys > i / keys % queries;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Address, Flow, moves, scalar};
+use super::flow::{Address, Flow, Passage, is_sum, moves, passage, scaling};
 use super::numbers::all;
 use crate::param::Parameters;
+use crate::tensor::reading::{Fold, Reading};
+use crate::tensor::role::{NormRole, Role};
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
-use chainrule_core::ops::OpId;
 use chainrule_core::ops::Reduction;
 
 /// A way from the loss back towards the examples, along which it is linear.
@@ -38,22 +39,31 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
         };
         let op = &flow.ran[i];
         let counts = Counts::of(op, n, at);
-        match op.id {
-            Some(OpId::add | OpId::sub) => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
-            Some(OpId::neg) => open.push(way.to(&op.inputs[0].value)),
+        match passage(op) {
+            Passage::Shifted => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
+            Passage::Negated | Passage::Moved => open.push(way.to(&op.inputs[0].value)),
             // Division by a computed number may be division by a count.
-            Some(OpId::mul | OpId::div) if !computed(flow, op) => open.extend(way.through(op)),
-            _ if moves(op) => open.push(way.to(&op.inputs[0].value)),
-            Some(OpId::mean) if !counts.batch => open.push(way.to(&op.inputs[0].value)),
-            Some(OpId::sum) if !counts.batch => open.push(way.to(&op.inputs[0].value)),
-            Some(OpId::sum) => judge(flow, way, op, &counts, findings),
-            Some(OpId::matmul) if counts.batch && op.outputs[0].numel() == 1 => {
-                judge(flow, way, op, &counts, findings)
+            Passage::Scaled if !computed(flow, op) => open.extend(way.through(op)),
+            Passage::Scaled
+            | Passage::Masked
+            | Passage::Bounded
+            | Passage::Dropped
+            | Passage::Joined
+            | Passage::Opaque => {
+                let dot = op.role == Role::Product && op.outputs[0].numel() == 1;
+                if !counts.batch && (is_sum(op) || is_mean(op)) {
+                    open.push(way.to(&op.inputs[0].value));
+                } else if is_sum(op) || dot && counts.batch || sums(op) {
+                    judge(flow, way, op, &counts, findings);
+                }
             }
-            _ if sums(op) => judge(flow, way, op, &counts, findings),
-            _ => {}
         }
     }
+}
+
+/// Whether an op takes a mean along axes.
+fn is_mean(op: &Ran) -> bool {
+    matches!(op.reading, Reading::Fold { fold: Fold::Mean, .. })
 }
 
 /// Whether it is a loss that is summed over the rows.
@@ -64,8 +74,8 @@ fn sums(op: &Ran) -> bool {
 /// Whether an op multiplies or divides by a single number that another op has computed.
 fn computed(flow: &Flow<'_>, op: &Ran) -> bool {
     let number = |g: &Given| g.value.numel() == 1 && flow.maker(&g.value).is_some();
-    op.id == Some(OpId::div) && op.inputs.get(1).is_some_and(number)
-        || op.id == Some(OpId::mul) && op.inputs.iter().any(|g| g.number == 0 && number(g))
+    op.reading == Reading::Div && op.inputs.get(1).is_some_and(number)
+        || op.reading == Reading::Mul && op.inputs.iter().any(|g| g.number == 0 && number(g))
 }
 
 impl Way {
@@ -73,14 +83,10 @@ impl Way {
         Way { value: value.clone(), factors: self.factors.clone() }
     }
 
-    /// On through a product with a number. Any other factor is computed, and may well be what
-    /// normalises.
+    /// On through a product with a number. Any other factor is computed, and may itself normalise
+    /// the loss.
     fn through(&self, op: &Ran) -> Option<Way> {
-        let (k, by) = match (scalar(op, 1), scalar(op, 0)) {
-            (Some(by), _) => (0, if op.id == Some(OpId::mul) { by } else { 1.0 / by }),
-            (None, Some(by)) if op.id == Some(OpId::mul) => (1, by),
-            _ => return None,
-        };
+        let (k, by) = scaling(op)?;
         let mut next = self.to(&op.inputs[k].value);
         next.factors.push(by);
         Some(next)
@@ -99,15 +105,15 @@ struct Counts {
 impl Counts {
     fn of(op: &Ran, n: usize, at: &Forward<'_>) -> Counts {
         let shape = *op.inputs.first().map_or(op.outputs[0].shape(), |g| g.value.shape());
-        let summed: Vec<usize> = match (op.id, op.axes) {
-            (Some(OpId::matmul), _) => shape.last().copied().into_iter().collect(),
+        let summed: Vec<usize> = match (op.role, op.axes) {
+            (Role::Product, _) => shape.last().copied().into_iter().collect(),
             (_, Some(axes)) => axes.iter().map(|a| shape[a]).collect(),
             _ => shape.to_vec(),
         };
         let of_targets = at.targets.iter().map(|t| t.numel());
         let rows: Vec<usize> = of_targets.chain([n]).filter(|&rows| rows >= n && n > 0).collect();
         let all: usize = summed.iter().product();
-        // Examples and what belongs to each may lie on one axis: `[batch * time, classes]`.
+        // Examples and their time steps may share one axis: `[batch * time, classes]`.
         let counts_examples = |&size: &usize| {
             size == n || rows.contains(&size) || (size > n && size % n == 0 && shape.rank() <= 2)
         };
@@ -128,10 +134,10 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
     let mut weights = None;
     for _ in 0..8 {
         let Some(before) = flow.maker(&inside).map(|i| &flow.ran[i]) else { break };
-        if moves(before) || before.id == Some(OpId::neg) {
+        if moves(before) || before.reading == Reading::Neg {
             inside = before.inputs[0].value.clone();
         } else if let Some(next) =
-            (Way { value: inside.clone(), factors: Vec::new() }).through_if_product(before)
+            (Way { value: inside.clone(), factors: Vec::new() }).through(before)
         {
             factors.extend(&next.factors);
             inside = next.value;
@@ -144,7 +150,7 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
     let n = counts.examples as f64;
     let normalises =
         |by: &f64| counts.divisors.iter().any(|&d| (by.abs() * d as f64 - 1.0).abs() < 1e-3);
-    // Weights of the examples that sum to 1, or to what is divided by: a mean of some of them.
+    // Weights of the examples that sum to 1, or to the divisor: a weighted mean.
     let total = |value: &Arc<Value>| {
         let x = all(value);
         x.iter().all(|&w| w >= 0.0).then(|| x.iter().sum::<f64>())
@@ -174,7 +180,7 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
 /// The two different values that an op multiplies.
 fn product(op: &Ran) -> Option<[Arc<Value>; 2]> {
     let (x, y) = (&op.inputs.first()?.value, &op.inputs.get(1)?.value);
-    (op.id == Some(OpId::mul) && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
+    (op.reading == Reading::Mul && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
 }
 
 /// Whether a mean over as many things as there are examples was taken a few elementwise steps
@@ -186,20 +192,16 @@ fn averaged(flow: &Flow<'_>, value: &Arc<Value>, counts: &Counts) -> bool {
         let given = op.inputs.first().map(|given| *given.value.shape());
         if let (Some(axes), Some(shape)) = (op.axes, given) {
             let over = axes.iter().any(|a| counts.divisors.contains(&shape[a]));
-            if op.id == Some(OpId::mean) && over {
+            if is_mean(op) && over {
                 return true;
             }
             continue;
         }
-        if depth < 8 && !matches!(op.id, Some(OpId::matmul | OpId::linear | OpId::batch_norm)) {
+        let ends =
+            matches!(op.role, Role::Product | Role::LinearLayer | Role::Norm(NormRole::Batch));
+        if depth < 8 && !ends {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
         }
     }
     false
-}
-
-impl Way {
-    fn through_if_product(&self, op: &Ran) -> Option<Way> {
-        matches!(op.id, Some(OpId::mul | OpId::div)).then(|| self.through(op)).flatten()
-    }
 }

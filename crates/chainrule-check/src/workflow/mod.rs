@@ -32,9 +32,9 @@
 //! ```
 //!
 //! Contents: the session, the catalogue, and a file for each detector or pair of them. A new
-//! detector is a file with a function of a `flow::Flow` (what was computed from what) or of
-//! gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has the
-//! mistake, and a test.
+//! detector is a file with a function of a `flow::Flow` (the ops of a forward pass and their
+//! operands) or of gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark
+//! that has the mistake, and a test.
 
 mod attention;
 mod catalogue;

@@ -7,7 +7,7 @@ use crate::autograd::walk::reachable;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Leaf, Source};
 
-/// A parameter, and what is known of it.
+/// A parameter with its record over the steps.
 pub(super) struct Parameter {
     pub name: String,
     pub leaf: Arc<Leaf>,

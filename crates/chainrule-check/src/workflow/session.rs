@@ -121,7 +121,7 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// Declares that what looks like this mistake is meant: a sum of losses, inputs as targets, a
+    /// Declares that a finding of this kind is intended: a sum of losses, inputs as targets, a
     /// branch that is cut off.
     pub fn meant(mut self, mistake: Mistake) -> Self {
         self.findings.meant.push(mistake);
@@ -160,9 +160,9 @@ impl<'a> Workflow<'a> {
     /// To be called when the loss of a training step is computed and backward has not yet been
     /// called.
     ///
-    /// `inputs` and `targets` are what the loss was computed from: a tensor or an array of them
-    /// (`[]` for no targets), as the loop hands them to the model and the loss. Errors if the loss
-    /// has more than one element, or depends on no parameter.
+    /// `inputs` and `targets` are the batch that the loss was computed from: a tensor or an array
+    /// of them (`[]` for no targets), as the loop hands them to the model and the loss. Errors if
+    /// the loss has more than one element, or depends on no parameter.
     pub fn forward(
         &mut self,
         inputs: impl Tensors,
@@ -241,7 +241,7 @@ impl<'a> Workflow<'a> {
         Ok(())
     }
 
-    /// An evaluation: calls `f` with the inputs and returns what it gives.
+    /// An evaluation: calls `f` with the inputs and returns its result.
     ///
     /// `f` is called twice more while evaluations are looked at: with the same inputs, and with
     /// inputs of which the second half of the batch is replaced by the first. An output must not

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, SourcePosition, moves, place, position, scalar};
+use super::flow::{
+    Flow, Passage, SourcePosition, is_sum, passage, place, position, power, scalar, scaling,
+};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
-use crate::param::Param;
+use crate::tensor::reading::{Fold, Reading};
+use crate::tensor::role::{LossRole, Role};
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
-use chainrule_core::ops::OpId;
 
 /// A normalisation by exponentials.
 pub(super) struct Soft {
@@ -43,15 +45,17 @@ fn soft(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
     let logits = op.inputs.first()?.value.clone();
     let last = logits.shape().rank().checked_sub(1)?;
     let out = Some(op.outputs[0].clone());
-    let (axis, out, kind) = match op.id {
-        Some(OpId::softmax) => (last, out, SoftmaxForm::Probabilities),
-        Some(OpId::log_softmax) => (last, out, SoftmaxForm::Logarithms),
-        Some(OpId::cross_entropy | OpId::cross_entropy_probabilities) => {
+    let (axis, out, kind) = match (&op.reading, op.role) {
+        (Reading::Softmax, _) => (last, out, SoftmaxForm::Probabilities),
+        (Reading::LogSoftmax, _) => (last, out, SoftmaxForm::Logarithms),
+        (_, Role::Loss(LossRole::CrossEntropy | LossRole::SoftCrossEntropy)) => {
             (last.min(1), None, SoftmaxForm::Within)
         }
-        Some(OpId::logsumexp) => (op.axes?.iter().next()?, None, SoftmaxForm::Within),
-        Some(OpId::div | OpId::mul) => return quotient(flow, i, op),
-        Some(OpId::log) => return logarithm(flow, i, op),
+        (Reading::Fold { fold: Fold::LogSumExp, axes, .. }, _) => {
+            (axes.iter().next()?, None, SoftmaxForm::Within)
+        }
+        (Reading::Div | Reading::Mul, _) => return quotient(flow, i, op),
+        (Reading::Log, _) => return logarithm(flow, i, op),
         _ => return None,
     };
     Some(Soft { op: i, logits, axis, out, kind })
@@ -60,16 +64,14 @@ fn soft(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 /// `exp(z) / sum(exp(z))`, or times the reciprocal of the sum.
 fn quotient(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
     let sides = [(0, 1), (1, 0)];
-    let sides = if op.id == Some(OpId::div) { &sides[..1] } else { &sides[..] };
+    let sides = if op.reading == Reading::Div { &sides[..1] } else { &sides[..] };
     sides.iter().find_map(|&(e, s)| {
         let exponentials = &op.inputs[e].value;
-        let (_, exp) = flow.source(exponentials).filter(|(_, ran)| ran.id == Some(OpId::exp))?;
+        let (_, exp) = flow.source(exponentials).filter(|(_, ran)| ran.reading == Reading::Exp)?;
         let mut by = op.inputs[s].value.clone();
-        if op.id == Some(OpId::mul) {
+        if op.reading == Reading::Mul {
             let (_, inverse) = flow.source(&by)?;
-            let inverts = inverse.id == Some(OpId::reciprocal)
-                || (inverse.id == Some(OpId::pow) && scalar(inverse, 1) == Some(-1.0));
-            by = inverts.then(|| inverse.inputs[0].value.clone())?;
+            by = (power(inverse) == Some(-1.0)).then(|| inverse.inputs[0].value.clone())?;
         }
         let axis = summed(flow, &by, exp)?;
         let logits = unshifted(flow, &exp.inputs[0].value, axis);
@@ -80,9 +82,9 @@ fn quotient(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 
 /// `log(sum(exp(z)))`.
 fn logarithm(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
-    let (_, sum) = flow.source(&op.inputs[0].value).filter(|(_, ran)| ran.id == Some(OpId::sum))?;
+    let (_, sum) = flow.source(&op.inputs[0].value).filter(|(_, ran)| is_sum(ran))?;
     let (_, exp) =
-        flow.source(&sum.inputs[0].value).filter(|(_, ran)| ran.id == Some(OpId::exp))?;
+        flow.source(&sum.inputs[0].value).filter(|(_, ran)| ran.reading == Reading::Exp)?;
     let axis = summed(flow, &op.inputs[0].value, exp)?;
     let logits = unshifted(flow, &exp.inputs[0].value, axis);
     Some(Soft { op: i, logits, axis, out: None, kind: SoftmaxForm::Within })
@@ -90,7 +92,7 @@ fn logarithm(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 
 /// The axis along which the results of `exp` were summed to give this value.
 fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
-    let (_, sum) = flow.source(value).filter(|(_, ran)| ran.id == Some(OpId::sum))?;
+    let (_, sum) = flow.source(value).filter(|(_, ran)| is_sum(ran))?;
     let from = flow.before_views(&sum.inputs[0].value);
     let same = place(&from) == place(&exp.outputs[0])
         && sum.inputs[0].value.shape() == exp.outputs[0].shape();
@@ -102,7 +104,7 @@ fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
 /// maximum.
 fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     match flow.maker(z).map(|i| &flow.ran[i]) {
-        Some(op) if op.id == Some(OpId::sub) => {
+        Some(op) if op.reading == Reading::Sub => {
             let (x, shift) = (&op.inputs[0].value, &op.inputs[1].value);
             let behind = z.shape().rank() - axis;
             let sizes = shift.shape();
@@ -113,7 +115,7 @@ fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     }
 }
 
-/// Rows of probabilities that must be seen where nothing but the numbers tells.
+/// Rows of probabilities that must be seen where no softmax is on the tape.
 const ROWS: usize = 8;
 
 #[derive(Default)]
@@ -187,16 +189,22 @@ fn is_of_loss(flow: &Flow<'_>, soft: &Soft) -> bool {
     while let Some((value, depth)) = open.pop() {
         for &(i, _) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
-            let passes = moves(op)
-                || matches!(
-                    op.id,
-                    Some(OpId::add | OpId::clamp | OpId::gather | OpId::index_select)
-                )
-                || (op.id == Some(OpId::mul) && op.inputs.iter().any(|given| given.number == 0));
-            match op.id {
-                Some(OpId::log | OpId::log2 | OpId::log10) => return true,
-                _ if passes && depth < 8 => open.push((op.outputs[0].clone(), depth + 1)),
-                _ => {}
+            let constant = || op.inputs.iter().any(|given| given.number == 0);
+            let passes = match passage(op) {
+                Passage::Moved | Passage::Bounded => true,
+                Passage::Shifted => op.reading == Reading::Add,
+                Passage::Scaled => op.reading == Reading::Mul && constant(),
+                Passage::Negated
+                | Passage::Masked
+                | Passage::Dropped
+                | Passage::Joined
+                | Passage::Opaque => op.role == Role::Picks,
+            };
+            if op.role == Role::Logarithm {
+                return true;
+            }
+            if passes && depth < 8 {
+                open.push((op.outputs[0].clone(), depth + 1));
             }
         }
     }
@@ -212,12 +220,16 @@ fn probabilities_behind(flow: &Flow<'_>, value: &Arc<Value>, all: &[Soft]) -> Op
             return (soft.kind == SoftmaxForm::Probabilities).then_some(soft.op);
         }
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.id {
-            _ if moves(op) => 0,
-            Some(OpId::clamp | OpId::dropout) => 0,
-            Some(OpId::mul | OpId::add | OpId::div | OpId::sub) if scalar(op, 1).is_some() => 0,
-            Some(OpId::mul | OpId::add) if scalar(op, 0).is_some() => 1,
-            _ => return None,
+        let k = match passage(op) {
+            Passage::Moved | Passage::Bounded | Passage::Dropped => 0,
+            Passage::Scaled => scaling(op)?.0,
+            Passage::Shifted if scalar(op, 1).is_some() => 0,
+            Passage::Shifted if op.reading == Reading::Add && scalar(op, 0).is_some() => 1,
+            Passage::Shifted
+            | Passage::Negated
+            | Passage::Masked
+            | Passage::Joined
+            | Passage::Opaque => return None,
         };
         value = op.inputs[k].value.clone();
     }
@@ -225,10 +237,9 @@ fn probabilities_behind(flow: &Flow<'_>, value: &Arc<Value>, all: &[Soft]) -> Op
 
 /// A sigmoid before the binary loss that takes logits.
 fn sigmoid(flow: &Flow<'_>, findings: &mut Findings) {
-    for (_, op) in flow.ops().filter(|(_, op)| op.id == Some(OpId::bce_with_logits)) {
+    for (_, op) in flow.ops().filter(|(_, op)| op.role == Role::Loss(LossRole::BinaryLogits)) {
         let Some((_, before)) = flow.source(&op.inputs[0].value) else { continue };
-        let written = matches!(before.id, Some(OpId::reciprocal | OpId::div | OpId::pow));
-        if before.id != Some(OpId::sigmoid) && !(written && is_logistic(flow, before)) {
+        if before.reading != Reading::Sigmoid && !is_logistic(flow, before) {
             continue;
         }
         let x = all(&op.inputs[0].value);
@@ -250,28 +261,26 @@ fn sigmoid(flow: &Flow<'_>, findings: &mut Findings) {
 
 /// `1 / (1 + exp(..))`.
 fn is_logistic(flow: &Flow<'_>, op: &Ran) -> bool {
-    let below = match op.id {
-        Some(OpId::div) if scalar(op, 0) == Some(1.0) => 1,
-        Some(OpId::reciprocal) => 0,
-        Some(OpId::pow) if scalar(op, 1) == Some(-1.0) => 0,
+    let below = match op.reading {
+        Reading::Div if scalar(op, 0) == Some(1.0) => 1,
+        _ if power(op) == Some(-1.0) => 0,
         _ => return false,
     };
     let Some((_, sum)) = flow.source(&op.inputs[below].value) else { return false };
     let one = |k| scalar(sum, k) == Some(1.0);
-    let exp =
-        |k: usize| flow.source(&sum.inputs[k].value).is_some_and(|(_, e)| e.id == Some(OpId::exp));
-    sum.id == Some(OpId::add) && ((one(0) && exp(1)) || (one(1) && exp(0)))
+    let exp = |k: usize| {
+        flow.source(&sum.inputs[k].value).is_some_and(|(_, e)| e.reading == Reading::Exp)
+    };
+    sum.reading == Reading::Add && ((one(0) && exp(1)) || (one(1) && exp(0)))
 }
 
 /// A loss that picks each row's class along one axis, of probabilities that sum to 1 along another.
 fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
-    let (given, axis) = match op.id {
-        Some(OpId::nll_loss) => (op.inputs[0].value.clone(), 1),
-        Some(OpId::gather) => (
-            op.inputs[0].value.clone(),
-            op.parameters.field("axis").and_then(Param::size).unwrap_or(0),
-        ),
-        Some(OpId::index_select) => match row_wise(flow, op) {
+    let is_loss = op.role == Role::Loss(LossRole::NegativeLogLikelihood);
+    let (given, axis) = match (&op.reading, op.role) {
+        _ if is_loss => (op.inputs[0].value.clone(), 1),
+        (&Reading::Gather { axis }, _) => (op.inputs[0].value.clone(), axis),
+        (_, Role::Picks) => match row_wise(flow, op) {
             Some(rows) => (rows, 1),
             None => return,
         },
@@ -280,7 +289,7 @@ fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
     if given.shape().rank() <= axis || given.shape()[axis] < 2 {
         return;
     }
-    if op.id != Some(OpId::nll_loss) && !picks_classes(&op.inputs[1].value, &given, axis) {
+    if !is_loss && !picks_classes(&op.inputs[1].value, &given, axis) {
         return;
     }
     let Some(source) = distribution(flow, &given, soft) else { return };
@@ -354,10 +363,10 @@ fn distribution<'s>(
             return Some((soft, logarithm || soft.kind == SoftmaxForm::Logarithms));
         }
         let op = &flow.ran[flow.maker(&value)?];
-        match op.id {
-            Some(OpId::log) if !logarithm => logarithm = true,
-            Some(OpId::add | OpId::clamp) if !logarithm => {}
-            _ if moves(op) => {}
+        match (&op.reading, passage(op)) {
+            (Reading::Log, _) if !logarithm => logarithm = true,
+            (Reading::Add, _) | (_, Passage::Bounded) if !logarithm => {}
+            (_, Passage::Moved) => {}
             _ => return None,
         }
         value = op.inputs[0].value.clone();

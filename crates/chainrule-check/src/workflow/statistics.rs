@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, SourcePosition, moves, place, position, scalar};
+use super::flow::{Flow, SourcePosition, moves, place, position, power, scalar};
 use super::numbers::{all, apart};
 use crate::nn::{Field, Module};
+use crate::tensor::reading::Reading;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
-use chainrule_core::ops::OpId;
 
 /// Steps at which it must be seen.
 const STEPS: usize = 2;
@@ -63,9 +63,9 @@ struct Scaled {
 
 /// `x / sqrt(var + eps)`, however written, with a constant variance of several features: gives `x`.
 fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
-    let sides: &[(usize, usize)] = match op.id {
-        Some(OpId::div) => &[(0, 1)],
-        Some(OpId::mul) => &[(0, 1), (1, 0)],
+    let sides: &[(usize, usize)] = match op.reading {
+        Reading::Div => &[(0, 1)],
+        Reading::Mul => &[(0, 1), (1, 0)],
         _ => return None,
     };
     sides.iter().find_map(|&(x, by)| {
@@ -74,19 +74,14 @@ fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
             return None;
         }
         let (_, root) = flow.source(&by.value)?;
-        let fits = match root.id {
-            Some(OpId::sqrt) => op.id == Some(OpId::div),
-            Some(OpId::rsqrt) => op.id == Some(OpId::mul),
-            Some(OpId::pow) => match scalar(root, 1) {
-                Some(0.5) => op.id == Some(OpId::div),
-                Some(-0.5) => op.id == Some(OpId::mul),
-                _ => false,
-            },
-            Some(OpId::reciprocal) => return reciprocal(flow, root, op, x),
+        let fits = match power(root) {
+            Some(0.5) => op.reading == Reading::Div,
+            Some(-0.5) => op.reading == Reading::Mul,
+            Some(-1.0) => return reciprocal(flow, root, op, x),
             _ => false,
         };
         let sum = &root.inputs[0].value;
-        let (_, sum) = flow.source(sum).filter(|(_, sum)| sum.id == Some(OpId::add))?;
+        let (_, sum) = flow.source(sum).filter(|(_, sum)| sum.reading == Reading::Add)?;
         let eps = scalar(sum, 1).map(|e| (0, e)).or_else(|| scalar(sum, 0).map(|e| (1, e)));
         let (k, eps) = eps?;
         let small = (0.0..0.1).contains(&eps);
@@ -98,9 +93,8 @@ fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
 
 /// `x * (1 / sqrt(var + eps))`.
 fn reciprocal(flow: &Flow<'_>, inverse: &Ran, op: &Ran, x: usize) -> Option<(Arc<Value>, Scaled)> {
-    let (_, root) =
-        flow.source(&inverse.inputs[0].value).filter(|(_, r)| r.id == Some(OpId::sqrt))?;
-    let (_, sum) = flow.source(&root.inputs[0].value).filter(|(_, s)| s.id == Some(OpId::add))?;
+    let (_, root) = flow.source(&inverse.inputs[0].value).filter(|(_, r)| power(r) == Some(0.5))?;
+    let (_, sum) = flow.source(&root.inputs[0].value).filter(|(_, s)| s.reading == Reading::Add)?;
     let k = if scalar(sum, 1).is_some() { 0 } else { 1 };
     Some((op.inputs[x].value.clone(), Scaled { var: flow.before_views(&sum.inputs[k].value) }))
 }
@@ -110,12 +104,12 @@ fn centred(flow: &Flow<'_>, value: &Arc<Value>) -> Option<(Arc<Value>, Arc<Value
     let mut value = value.clone();
     for _ in 0..4 {
         let op = &flow.ran[flow.maker(&value)?];
-        match op.id {
-            Some(OpId::sub) if !op.inputs[1].requires_grad => {
+        match op.reading {
+            Reading::Sub if !op.inputs[1].requires_grad => {
                 let mean = flow.before_views(&op.inputs[1].value);
                 return Some((op.inputs[0].value.clone(), mean));
             }
-            Some(OpId::mul) => {
+            Reading::Mul => {
                 let larger = usize::from(op.inputs[1].value.numel() > op.inputs[0].value.numel());
                 value = op.inputs[larger].value.clone();
             }
@@ -148,12 +142,11 @@ fn is_another(var: &Arc<Value>, x: &Arc<Value>) -> bool {
     columns[0].len() > 1 && [0.0, 1.0].iter().all(|&c| apart(&used, &of_batch(c)) > 1e-2)
 }
 
-/// Whether what follows multiplies by a gain that is frozen: then the layer is meant to stay as it
-/// is.
+/// Whether a frozen gain is multiplied in afterwards: then the layer is meant to stay as it is.
 fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
     let flow = &at.flow;
     let fixed = |op: &Ran| {
-        op.id == Some(OpId::mul)
+        op.reading == Reading::Mul
             && op.inputs.iter().any(|g| g.leaf && !g.requires_grad && g.value.numel() > 1)
     };
     if op.inputs.iter().filter_map(|g| flow.source(&g.value)).any(|(_, before)| fixed(before)) {
@@ -165,7 +158,7 @@ fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
             return false;
         };
         let next = &flow.ran[i];
-        let affine = matches!(next.id, Some(OpId::mul | OpId::add));
+        let affine = matches!(next.reading, Reading::Mul | Reading::Add);
         if !(affine || moves(next)) {
             return false;
         }

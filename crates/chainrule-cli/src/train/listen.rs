@@ -361,7 +361,10 @@ impl Listener for Bar {
     fn hear(&mut self, event: &Event<'_>) -> chainrule::Result<()> {
         match event {
             Event::Started { step, steps, counted, .. } => {
-                let progress = Progress::new(*steps, self.quiet, false);
+                let progress = match self.quiet {
+                    true => Progress::hidden(*steps),
+                    false => Progress::shown(*steps),
+                };
                 self.progress = Some(progress.counting(counted).from(*step));
             }
             Event::Step(s) => {

@@ -25,7 +25,7 @@ use super::watching;
 use crate::args::train::{Common, KeptKind};
 use crate::interrupt::Interrupt;
 use crate::names::MODEL_FILE;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{OldFiles, RunFolder};
 use crate::{machine, output, plot, report};
 
 /// The page of the diagnosis in the folder of a run.
@@ -361,8 +361,11 @@ impl<'a> Session<'a> {
         let every = self.settings.log_every.unwrap_or_else(|| stride(self.settings.steps));
         let losses = Losses::new(self.settings.steps);
         let Some(resumed) = self.resumed.take() else {
-            let folder =
-                RunFolder::create(self.ways.label, self.args.out.as_deref(), self.args.force)?;
+            let folder = RunFolder::create(
+                self.ways.label,
+                self.args.out.as_deref(),
+                OldFiles::forced(self.args.force),
+            )?;
             if folder.file(CONFIG_FILE).exists() {
                 folder.begin_beside()?;
             }
@@ -417,7 +420,11 @@ impl<'a> Session<'a> {
 
     fn find_lr(&self, mut trainer: Trainer<'_>) -> Result<Outcome> {
         let found = trainer.find_range(RangeOptions::default())?;
-        let folder = RunFolder::create(self.ways.label, self.args.out.as_deref(), self.args.force)?;
+        let folder = RunFolder::create(
+            self.ways.label,
+            self.args.out.as_deref(),
+            OldFiles::forced(self.args.force),
+        )?;
         let [svg, png] = ["lr.svg", "lr.png"].map(|name| folder.file(name));
         let title = format!("{}: loss at growing learning rates", self.ways.label);
         plot::range_curve(&found.points, found.steepest, &title, &svg, &png)?;

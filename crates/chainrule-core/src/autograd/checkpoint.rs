@@ -277,7 +277,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::autograd::{grad, hvp, jvp, value_and_grad};
+    use crate::autograd::{GradOptions, grad, grad_with, hvp, jvp, value_and_grad};
 
     fn numbers(n: usize, shape: impl crate::IntoShape) -> Tensor {
         let elements: Vec<f32> = (0..n).map(|i| ((i * 37 % 19) as f32 - 9.0) / 7.0).collect();
@@ -331,8 +331,8 @@ mod tests {
         let plain = net.loss(false);
         let saved = net.loss(true);
         assert_eq!(plain.item().to_bits(), saved.item().to_bits());
-        let expected = bits(grad(&plain, &net.all(), false).unwrap());
-        assert_eq!(bits(grad(&saved, &net.all(), false).unwrap()), expected);
+        let expected = bits(grad(&plain, &net.all()).unwrap());
+        assert_eq!(bits(grad(&saved, &net.all()).unwrap()), expected);
         saved.backward();
         assert_eq!(bits(net.all().map(Tensor::grad).to_vec()), expected);
         let error = saved.try_backward().unwrap_err().to_string();
@@ -386,7 +386,7 @@ mod tests {
             (y * &h).sum_all()
         };
         let of = |loss: &Tensor| {
-            let grads = grad(loss, &[&x, &w], false).unwrap();
+            let grads = grad(loss, &[&x, &w]).unwrap();
             grads.into_iter().flat_map(|g| g.unwrap().to_vec::<f64>()).collect::<Vec<_>>()
         };
         let (plain, saved) = (of(&loss(false)), of(&loss(true)));
@@ -421,9 +421,13 @@ mod tests {
         close(&a, &b);
         let third = |f: &dyn Fn(&Tensor) -> Tensor| {
             let x = x.parameter();
-            let first = grad(&f(&x), &[&x], true).unwrap().remove(0).unwrap();
-            let second = grad(&(&first * &v).sum_all(), &[&x], true).unwrap().remove(0).unwrap();
-            grad(&(&second * &v).sum_all(), &[&x], false).unwrap().remove(0).unwrap()
+            let first =
+                grad_with(&f(&x), &[&x], &GradOptions::create_graph()).unwrap().remove(0).unwrap();
+            let second = grad_with(&(&first * &v).sum_all(), &[&x], &GradOptions::create_graph())
+                .unwrap()
+                .remove(0)
+                .unwrap();
+            grad(&(&second * &v).sum_all(), &[&x]).unwrap().remove(0).unwrap()
         };
         close(&third(&saved), &third(&plain));
     }

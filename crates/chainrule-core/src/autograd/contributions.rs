@@ -123,7 +123,7 @@ mod tests {
         let loss = (&scaled + &h).sum_all();
         for t in [&w, &h, &scaled] {
             let parts = loss.contributions(t).unwrap();
-            let total = grad(&loss, &[t], false).unwrap().remove(0).unwrap();
+            let total = grad(&loss, &[t]).unwrap().remove(0).unwrap();
             let mut sum = t.zeros_like();
             for part in &parts {
                 sum = &sum + part.gradient();

@@ -414,7 +414,7 @@ pub(super) fn whole(value: &Arc<Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autograd::{grad, hessian, hvp, jvp};
+    use crate::autograd::{GradOptions, grad, grad_with, hessian, hvp, jvp};
 
     /// `a * tanh(b)`, with a backward in tensor operations.
     fn gate() -> CustomFn {
@@ -450,8 +450,8 @@ mod tests {
         assert_eq!(ours.op_name(), Some("gate"));
         let plain = &pa * pb.tanh();
         assert_eq!(ours.to_vec::<f64>(), plain.to_vec::<f64>());
-        let ours = grad(&ours.sum_all(), &[&pa, &pb], false).unwrap();
-        let plain = grad(&plain.sum_all(), &[&pa, &pb], false).unwrap();
+        let ours = grad(&ours.sum_all(), &[&pa, &pb]).unwrap();
+        let plain = grad(&plain.sum_all(), &[&pa, &pb]).unwrap();
         for (x, y) in ours.iter().zip(&plain) {
             assert_close(x.as_ref().unwrap(), y.as_ref().unwrap());
         }
@@ -542,7 +542,7 @@ mod tests {
         let error = jvp(f, std::slice::from_ref(&a), &[b]).unwrap_err().to_string();
         assert!(error.starts_with("hidden: it has no forward rule"), "{error}");
         let y = hidden().apply(&[&(&x * &x)]).unwrap().exp().sum_all();
-        let error = grad(&y, &[&x], true).unwrap_err().to_string();
+        let error = grad_with(&y, &[&x], &GradOptions::create_graph()).unwrap_err().to_string();
         assert!(error.starts_with("hidden: the gradient of input 0 is cut off"), "{error}");
         // A half of the rule on the tape and a half off it.
         let half = custom(

@@ -9,34 +9,57 @@ use crate::tensor::node::{Mode, Source, lock};
 use crate::tensor::op::{Saved, shown, shown_meta};
 use crate::tensor::{Tensor, enable_grad};
 
+/// Options of [`grad_with`].
+#[derive(Clone, Default)]
+pub struct GradOptions {
+    /// The upstream gradient, of the shape and dtype of `y`; a single element has 1 by default.
+    pub gradient: Option<Tensor>,
+    /// Whether the pass is recorded, so that the gradients can be differentiated again; `false` by
+    /// default.
+    pub create_graph: bool,
+}
+
+impl GradOptions {
+    /// Recorded: the gradients can be differentiated again.
+    pub fn create_graph() -> GradOptions {
+        GradOptions { create_graph: true, ..GradOptions::default() }
+    }
+}
+
 /// The gradients of a single element `y` with respect to `inputs`, which may be leaves or
 /// intermediates. No `.grad()` changes, the graph is kept. An input that `y` does not depend on
 /// gives `None`.
 ///
-/// With `create_graph` the gradients can be differentiated again.
-///
 /// ```
 /// use chainrule::{Tensor, autograd};
 /// let x = Tensor::from([3.0f64]).parameter();
-/// let y = (&x * &x * &x).sum_all();
-/// let dx = autograd::grad(&y, &[&x], true).unwrap()[0].clone().unwrap();
-/// let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap()[0].clone().unwrap();
-/// assert_eq!((dx.item(), ddx.item()), (27.0, 18.0));
+/// let y = (&x * &x).sum_all();
+/// assert_eq!(autograd::grad(&y, &[&x])?[0].as_ref().unwrap().item(), 6.0);
+/// # Ok::<(), chainrule::Error>(())
 /// ```
-pub fn grad(y: &Tensor, inputs: &[&Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
-    let upstream = upstream("grad", y, None)?;
-    pull(y, upstream, inputs, create_graph)
+pub fn grad(y: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+    grad_with(y, inputs, &GradOptions::default())
 }
 
-/// As [`grad`], from any `y` with its upstream gradient.
-pub fn grad_of(
+/// [`grad`] with options: recorded, or from any `y` with its upstream gradient.
+///
+/// ```
+/// use chainrule::{Tensor, autograd};
+/// use chainrule::autograd::GradOptions;
+/// let x = Tensor::from([3.0f64]).parameter();
+/// let y = (&x * &x * &x).sum_all();
+/// let dx = autograd::grad_with(&y, &[&x], &GradOptions::create_graph())?[0].clone().unwrap();
+/// let ddx = autograd::grad(&dx.sum_all(), &[&x])?[0].clone().unwrap();
+/// assert_eq!((dx.item(), ddx.item()), (27.0, 18.0));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn grad_with(
     y: &Tensor,
-    upstream_gradient: &Tensor,
     inputs: &[&Tensor],
-    create_graph: bool,
+    options: &GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
-    let upstream = upstream("grad", y, Some(upstream_gradient.clone()))?;
-    pull(y, upstream, inputs, create_graph)
+    let upstream = upstream("grad", y, options.gradient.clone())?;
+    pull(y, upstream, inputs, options.create_graph)
 }
 
 fn pull(

@@ -25,7 +25,9 @@ pub use contributions::Contribution;
 pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};
 #[doc(hidden)]
 pub use custom::{context as custom_context, op_of as custom_of};
-pub use functional::{grad, grad_of, hessian, hvp, jacobian, jvp, value_and_grad, vjp};
+pub use functional::{
+    GradOptions, grad, grad_with, hessian, hvp, jacobian, jvp, value_and_grad, vjp,
+};
 pub use graph::{Graph, GraphTensor};
 pub use inspect::NonFinite;
 pub use trace::{Part, Step, Trace};

@@ -102,7 +102,7 @@ fn no_gradient_is_not_zero() {
     let why = x.detach().try_grad().unwrap_err().to_string();
     assert!(why.contains("detached"), "{why}");
     // Forward mode and `grad` agree: None where nothing flows.
-    let grads = grad(&(&x * 3.0), &[&x, &y], false).unwrap();
+    let grads = grad(&(&x * 3.0), &[&x, &y]).unwrap();
     assert_eq!(grads[0].as_ref().unwrap().item(), 3.0);
     assert!(grads[1].is_none());
 }
@@ -291,7 +291,7 @@ fn gradients_of_gradients_of_tanh() {
     let mut y = x.tanh();
     let expected = [s, -2.0 * t * s, -2.0 * s * s + 4.0 * t * t * s];
     for derivative in expected {
-        y = grad(&y, &[&x], true).unwrap().remove(0).unwrap();
+        y = grad_with(&y, &[&x], &GradOptions::create_graph()).unwrap().remove(0).unwrap();
         assert_close(&[y.item()], &[derivative], 1e-14);
     }
     assert!(x.grad().is_none());
@@ -400,7 +400,7 @@ fn threads_build_graphs_side_by_side() {
                 // One thread's no_grad is not another's.
                 let constant = no_grad(|| &own * 1.0);
                 let y = &own * &shared * &constant;
-                let g = grad(&y, &[&own, &shared], false).unwrap();
+                let g = grad(&y, &[&own, &shared]).unwrap();
                 let of = |i: usize| g[i].as_ref().unwrap().item();
                 assert_eq!((of(0), of(1)), (2.0 * factor, factor * factor));
             }

@@ -53,7 +53,6 @@ mod linalg;
 pub mod make;
 mod prelude;
 mod reduce;
-mod reference;
 mod rows;
 mod shape;
 #[doc(hidden)]
@@ -73,7 +72,6 @@ pub use index::index::Index;
 pub use reduce::recurrence::Recurrence;
 #[doc(hidden)]
 pub use reduce::sum::sum_to;
-pub use reference::reference;
 pub use shape::meshgrid::Indexing;
 pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
@@ -277,9 +275,22 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// As [`row!`], of an elementwise op: with its kernel, which is its `impl MapKernel`, and the
-/// function that infers its result.
+/// As [`row!`], of an elementwise op: with its kernel, which is its `impl MapKernel` or its
+/// `impl Function`, and the function that infers its result. With `scaled` the reverse rule is its
+/// `impl Slope` at the input.
 macro_rules! elementwise {
+    ($op:ident, $infer:path, $scaled:path) => {
+        $crate::ops::elementwise!($op, $infer);
+
+        fn vjp(
+            &self,
+            at: &$crate::tensor::op::Saved<'_>,
+            cotangent: &$crate::tensor::Tensor,
+            _: $crate::tensor::op::Wanted,
+        ) -> $crate::error::Result<$crate::tensor::op::Grads> {
+            Ok(smallvec::smallvec![Some($scaled(*self, &at.input(0), cotangent)?)])
+        }
+    };
     ($op:ident, $infer:path) => {
         $crate::ops::row!($op);
 

@@ -19,9 +19,10 @@ pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Sh
 pub(crate) use crate::tensor::log;
 pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
-    Saves, ViewKernel, Wanted, WholeKernel, by_dtype, tile, tile_function, tile_slice,
+    Saves, ViewKernel, Wanted, WholeKernel, by_dtype, tile, tile_slice,
 };
 pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
+pub(crate) use crate::tensor::role::{LossRole, NormRole, Role};
 pub(crate) use crate::tensor::run::{Offered, apply, apply_extra, apply_offered, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
 pub(crate) use crate::tensor::work::{self, last, numel};

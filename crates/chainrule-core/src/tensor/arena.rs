@@ -1,9 +1,9 @@
 //! One piece of memory for all values of a program, at places that were planned.
 //!
-//! A [`ArenaPlace`] is a part of it. Two places may overlap; whoever makes them sees to it that no
-//! element is read as the one while it is written as the other, and that what a place held is not
-//! wanted any more when an overlapping one is written. The plan of a program does both: see
-//! `program/plan`.
+//! A [`ArenaPlace`] is a part of it. Two places may overlap; their creator guarantees that no
+//! element is read through one while it is written through the other, and that the old contents of
+//! a place are not wanted any more when an overlapping one is written. The plan of a program does
+//! both: see `program/place`.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Arena {
     pub fn new(blocks: usize) -> Option<Arena> {
         let blocks: Vec<Block> = bytemuck::allocation::try_zeroed_vec(blocks).ok()?;
         let blocks = Box::into_raw(blocks.into_boxed_slice()) as *mut [UnsafeCell<Block>];
-        // SAFETY: an `UnsafeCell` has the layout of what is in it.
+        // SAFETY: an `UnsafeCell` has the layout of its contents.
         Some(Arena { blocks: unsafe { Box::from_raw(blocks) } })
     }
 }
@@ -51,15 +51,15 @@ impl ArenaPlace {
     /// Its contents.
     #[inline]
     pub fn read(&self) -> &[Block] {
-        // SAFETY: the blocks are inside the arena, which lives as long as this; nobody writes them
-        // while they are read (see above).
+        // SAFETY: the blocks are inside the arena, which lives as long as this; they are not
+        // written while they are read (see above).
         unsafe { std::slice::from_raw_parts(self.start(), self.blocks) }
     }
 
     /// Its contents, to write.
     #[inline]
     pub fn write(&mut self) -> &mut [Block] {
-        // SAFETY: as above; whoever writes a place is the only one to use it or any that overlaps
+        // SAFETY: as above; the writer of a place is the only user of it and of any that overlaps
         // it until then.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.blocks) }
     }

@@ -18,8 +18,8 @@ pub struct Block([u64; 8]);
 
 pub const BLOCK: usize = size_of::<Block>();
 
-/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs:
-/// whoever makes one writes it whole.
+/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: its
+/// creator writes all of it.
 pub struct Buffer {
     memory: BufferMemory,
 }
@@ -55,7 +55,7 @@ impl Buffer {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
     }
 
-    /// Forgets the places that nobody took.
+    /// Discards planned places that were not taken.
     pub fn unplan() {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.clear());
     }
@@ -179,7 +179,7 @@ mod tests {
         }
         Buffer::trim();
         assert_eq!(Buffer::statistics().kept, 0);
-        // Another test may ask all threads to give back what they keep.
+        // Another test may trim the pools of all threads.
         let is_recycled = (0..10).any(|_| {
             let first = Buffer::new(4000).unwrap();
             let address = first.as_slice::<f32>(1).as_ptr().addr();

@@ -41,7 +41,7 @@ impl<T: Elements, const N: usize> Elements for [T; N] {
         out.push(N);
         match self.first() {
             Some(inner) => inner.sizes(out),
-            // An empty array tells nothing of what is inside it: the inner axes are taken as empty
+            // The sizes of the inner axes of an empty array are unknown; they are taken as empty
             // too.
             None => out.extend(std::iter::repeat_n(0, T::RANK)),
         }
@@ -136,7 +136,7 @@ macro_rules! integer_scalars {
 integer_scalars!(i32 i64 usize);
 
 impl Tensor {
-    /// `x` as a tensor of this one's dtype: what an operator does with a scalar beside a tensor.
+    /// `x` as a tensor of this one's dtype: as operators convert a scalar beside a tensor.
     #[track_caller]
     pub fn like(&self, x: impl IntoTensor) -> Tensor {
         match x.into_tensor(self) {

@@ -1,5 +1,5 @@
-//! Memory shared with other programs: the memory of a tensor for somebody else to read, and a
-//! tensor over somebody else's memory.
+//! Memory shared with other programs: the memory of a tensor lent to them, and tensors over foreign
+//! memory.
 //!
 //! This is the seam for bindings to other languages and for exchange without a copy. Nothing in the
 //! library itself needs it.
@@ -52,14 +52,14 @@ impl Memory {
     }
 }
 
-/// Memory of somebody else, who keeps it while `owner` lives.
+/// Foreign memory, which is valid while `owner` lives.
 pub struct Foreign {
     start: NonNull<u8>,
     /// Dropped last of all: gives the memory back.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: the memory is only read, and whoever made this promised that nobody writes to it.
+// SAFETY: the memory is only read, and the constructor's caller promised that it is not written.
 unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
@@ -116,7 +116,7 @@ impl Tensor {
         Arc::ptr_eq(&self.value(), &other.value())
     }
 
-    /// A constant over memory of somebody else, without a copy. `strides` count elements.
+    /// A constant over foreign memory, without a copy. `strides` count elements.
     ///
     /// Bools with bytes other than 0 and 1 are true, and copied. Errors if the address does not
     /// suit the type or the sizes overflow.
@@ -124,8 +124,8 @@ impl Tensor {
     /// # Safety
     ///
     /// As long as `owner` lives, all memory from the lowest to the highest element that shape and
-    /// strides reach from `first` must be readable and initialized, and nobody may write to it.
-    /// `first` must have provenance over all of that range, also over what lies before it where
+    /// strides reach from `first` must be readable and initialized, and must not be written.
+    /// `first` must have provenance over all of that range, also over the memory before it where
     /// strides are negative: it must not come from a slice that begins at `first`.
     pub unsafe fn from_foreign(
         first: *const u8,
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn writes_into_lent_memory_are_told() {
         let write = |memory: &Memory, x: f32| {
-            // SAFETY: not sound in general, which is what is tested; nobody reads at the same time.
+            // SAFETY: unsound in general, which is the point of the test; nothing reads at the same
+            // time.
             unsafe { memory.address().cast_mut().cast::<f32>().write_volatile(x) }
         };
         let x = Tensor::from([1.0f32, 2.0, 3.0]);

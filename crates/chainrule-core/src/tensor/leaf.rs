@@ -9,7 +9,7 @@ use super::{Tensor, log};
 use crate::dtype::Stored;
 use crate::error::{Error, Result, raise};
 
-/// The value of a leaf, which nobody else holds while this is there.
+/// The value of a leaf, exclusive while the guard lives.
 #[doc(hidden)]
 pub struct LeafGuard<'a>(MutexGuard<'a, Arc<Value>>);
 

@@ -2,7 +2,7 @@
 //! and came out.
 //!
 //! The ops run as ever, on real values; the log tells values apart by their address, and lets no
-//! address be used twice, though the elements of what an op made may go. A leaf gets a stand-in for
+//! address be used twice, though the elements of a result may be freed. A leaf gets a stand-in for
 //! its value when it is first met, so that its value is not taken for a constant that shares its
 //! memory, and gets its value back when the trace ends: a trace changes nothing. The meaning of the
 //! log is the business of `program/`.
@@ -69,7 +69,7 @@ impl Held {
 pub struct LogEntry {
     pub op: Arc<dyn Op>,
     pub inputs: SmallVec<[Held; 2]>,
-    /// The result, and what the kernel gave beside it.
+    /// The results of the kernel, the op's own first.
     pub outputs: SmallVec<[Held; 2]>,
     /// The line that called for it; none where a script called and cannot say.
     pub place: Option<Place>,
@@ -145,7 +145,7 @@ pub struct TraceLog {
     varying: HashSet<Address>,
     /// Leaves and nodes that got a gradient.
     graded: Vec<Source>,
-    /// Leaves that are older than the trace, and what became of their gradients.
+    /// Leaves that are older than the trace, and how it used their gradients.
     touched: Vec<Touched>,
     places: HashMap<u64, usize>,
     /// Leaves with a larger number were made during the trace.

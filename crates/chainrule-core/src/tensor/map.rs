@@ -281,8 +281,7 @@ fn wide(n: usize) -> usize {
     if n <= 2 * WIDE { n } else { WIDE }
 }
 
-/// Rows that a tile prefetches ahead: parts of rows are too short for the processor to see what
-/// comes.
+/// Rows that a tile prefetches ahead: parts of rows are too short for the hardware prefetcher.
 const AHEAD: usize = 2;
 
 /// Rows from row `top` on, some columns at a time, and each row by itself where not all are one:
@@ -362,7 +361,7 @@ fn input<'a>(value: &'a Value, w: &RowWindow, row: usize, first: usize, n: usize
 mod tests {
     use crate::{DType, Generator, Tensor};
 
-    /// Rows and columns around the sizes of tiles, of bands and of what several threads share.
+    /// Rows and columns around the sizes of tiles, of bands and of parallel work.
     const SIZES: [[usize; 2]; 7] =
         [[1, 1], [3, 70], [33, 31], [31, 513], [130, 512], [300, 530], [1, 200_000]];
 

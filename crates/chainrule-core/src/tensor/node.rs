@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Objects that hooks hold, of this source and of those above it, as far as nobody else holds
+    /// Objects that hooks hold, of this source and of those above it, as far as nothing else holds
     /// them.
     pub fn visit_held(&self, visit: &mut dyn FnMut(&HeldObject)) {
         if HELD.load(Ordering::Relaxed) == 0 {
@@ -137,7 +137,7 @@ pub struct Notes {
     /// Whether backward keeps the gradient of this intermediate.
     pub retain: bool,
     pub grad: Option<Tensor>,
-    /// Whether a program used the gradient up without giving it back: it is not none, but nobody
+    /// Whether a program used the gradient up without giving it back: it is not none, but nothing
     /// has it.
     pub lost: bool,
     pub hooks: Vec<Registered>,
@@ -210,7 +210,7 @@ impl SavedValues {
 }
 
 impl Node {
-    /// Records a use of `op`. `extra` is what the kernel gave beside the result.
+    /// Records a use of `op`. `extra` are the further results of the kernel.
     #[inline]
     pub fn record(
         op: Arc<dyn Op>,
@@ -329,7 +329,7 @@ impl Mode {
     pub const SAVE_ALL: Mode = Mode(4);
     /// Nodes keep nothing but their place in the graph.
     pub const SAVE_NOTHING: Mode = Mode(8);
-    /// Somebody keeps a log of the ops that run.
+    /// A log of the ops that run is kept.
     pub const WATCHED: Mode = Mode(32);
     /// Every op goes into the log of a trace.
     pub const TRACE: Mode = Mode(16);

@@ -1,5 +1,5 @@
-//! The trait of an op: shapes, a kernel, what backward needs, and the rules of differentiation,
-//! written twice.
+//! The trait of an op: shapes, a kernel, the values that backward saves, and the rules of
+//! differentiation, written twice.
 //!
 //! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so
 //! that it can be run on whole arrays or on a tile of a longer chain; the rules are written in
@@ -13,20 +13,23 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Tensor;
-use super::node::{Node, SavedValues, Source};
 use super::reading::{Linear, Reading};
+use super::role::Role;
 use super::value::{Layout, Meta, Value};
-use crate::error::{Error, Result, raise};
+
+pub use super::saved::{Saved, shown, shown_meta};
+pub(crate) use super::tile::{by_dtype, tile, tile_slice};
+use crate::error::{Error, Result};
 use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
-use crate::kernels::map::Rows;
+use crate::kernels::map::{self, Function, Rows};
 use crate::ops::{Entry, OpId};
 use crate::param::Parameters;
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
-/// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody
-/// asked).
+/// The gradients that a rule gives, one for each input; `None` where nothing flows (or was not
+/// asked for).
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
@@ -60,9 +63,20 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// Whether a plain number takes the dtype of the other operand in its NumPy form, as in a
+    /// ufunc.
+    fn numpy_promotes(&self) -> bool {
+        false
+    }
+
     /// The meaning of the op to the algebra of programs.
     fn reading(&self) -> Reading {
         Reading::Opaque
+    }
+
+    /// The part that it plays in a model.
+    fn role(&self) -> Role {
+        Role::Plain
     }
 
     /// In which operands it is linear.
@@ -77,8 +91,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or
-    /// classes.
+    /// For an input of indices (rows, classes): their exclusive bound.
     fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
         let _ = (input, inputs);
         None
@@ -107,8 +120,8 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Err(no_rule(self.name(), self.is_differentiable()))
     }
 
-    /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here,
-    /// so it saves its inputs.
+    /// For a fused op: its computation in primitive ops. Its higher derivatives come from here, so
+    /// it saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
         None
     }
@@ -248,6 +261,17 @@ pub trait MapKernel: Sync {
     }
 }
 
+/// A function of one float is a kernel of f32 and f64.
+impl<F: Function + Sync> MapKernel for F {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        match (inputs, out) {
+            ([Input::F32(x)], Output::F32(out)) => map::function(x.data, out, *self),
+            ([Input::F64(x)], Output::F64(out)) => map::function(x.data, out, *self),
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    }
+}
+
 /// The kernel of a reduction.
 pub trait ReduceKernel: Sync {
     /// Reduces the middle axis of a row-major array `[outer, count, inner]`.
@@ -271,7 +295,7 @@ pub trait ViewKernel: Sync {
 
 /// The kernel of any other op.
 pub trait WholeKernel: Sync {
-    /// Computes the result, and what else backward or the caller wants of it.
+    /// Computes the result, and the extra results that backward or the caller uses.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
 
     /// The op as a product of matrices of floats, if it is one.
@@ -285,7 +309,7 @@ pub trait WholeKernel: Sync {
     }
 
     /// Layout of result `at`, which has this shape, in the memory that it asks for: row-major,
-    /// unless what follows is likely to want another.
+    /// unless the consumer is likely to prefer another.
     fn layout(&self, at: usize, shape: &Shape) -> Layout {
         let _ = at;
         Layout::row_major(shape)
@@ -323,10 +347,10 @@ pub enum Plus<'a> {
 
 /// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what
 /// is kept from step to step. The gradient and the learning rate are read; the others, in their
-/// order, become results ([`Op::replaces`]) and are changed into them. A value that somebody else
-/// holds is copied first.
+/// order, become results ([`Op::replaces`]) and are changed into them. A shared value is copied
+/// first.
 pub trait UpdateKernel: Sync {
-    /// Updates what is kept.
+    /// Updates the parameter and its state in place.
     fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
 
     /// Whether it takes no more of the gradient than to subtract a multiple of it from the
@@ -461,154 +485,3 @@ impl Saves {
         self.inputs >> i.min(63) & 1 == 1
     }
 }
-
-/// The forward pass as a rule sees it. With `link` the tensors are connected to the tape, so that
-/// the rule's own operations are recorded.
-///
-/// Dtypes that are stored only are shown widened ([`DType::computing`](crate::DType::computing)),
-/// unless the op takes them as they are ([`Op::takes_stored`]): a rule computes in f32 for halves,
-/// and its gradients are rounded once.
-pub struct Saved<'a> {
-    pub(super) node: &'a Arc<Node>,
-    pub(super) values: &'a SavedValues,
-    pub(super) link: bool,
-}
-
-impl<'a> Saved<'a> {
-    pub fn new(node: &'a Arc<Node>, values: &'a SavedValues, link: bool) -> Self {
-        Saved { node, values, link }
-    }
-
-    /// Input `i` as it was. The op must have asked for it in [`Op::saves`].
-    pub fn input(&self, i: usize) -> Tensor {
-        let value = self.values.inputs.get(i).and_then(Option::as_ref);
-        let value =
-            value.unwrap_or_else(|| panic!("{}: input {i} was not saved", self.node.op.name()));
-        let source = if self.link { self.node.inputs[i].clone() } else { Source::None };
-        self.shown(Tensor::from_parts(value.clone(), source))
-    }
-
-    /// All inputs as they were.
-    pub fn inputs(&self) -> Vec<Tensor> {
-        (0..self.node.inputs.len()).map(|i| self.input(i)).collect()
-    }
-
-    /// The result as it was. The op must have asked for it.
-    pub fn output(&self) -> Tensor {
-        let value = self.values.output.as_ref();
-        let value =
-            value.unwrap_or_else(|| panic!("{}: the output was not saved", self.node.op.name()));
-        let source = if self.link { Source::Node(self.node.clone()) } else { Source::None };
-        self.shown(Tensor::from_parts(value.clone(), source))
-    }
-
-    /// Extra result `i` of the kernel; a constant for differentiation.
-    pub fn extra(&self, i: usize) -> Tensor {
-        Tensor::from_parts(self.values.extra[i].clone(), Source::None)
-    }
-
-    /// Whether the rule's own operations are recorded.
-    pub fn is_linked(&self) -> bool {
-        self.link
-    }
-
-    /// Shape and dtype of input `i`, which must be one whose gradient is wanted (or that is saved).
-    pub fn input_meta(&self, i: usize) -> Meta {
-        let meta = match self.node.inputs[i].meta() {
-            Some(meta) => meta,
-            None => {
-                self.values.inputs[i].as_ref().expect("a constant input that was not saved").meta
-            }
-        };
-        shown_meta(&*self.node.op, meta)
-    }
-
-    /// The shape of input `i`.
-    pub fn input_shape(&self, i: usize) -> Shape {
-        self.input_meta(i).shape
-    }
-
-    /// Shape and dtype of the result.
-    pub fn output_meta(&self) -> Meta {
-        shown_meta(&*self.node.op, self.node.meta)
-    }
-
-    /// A tensor as rules see it.
-    fn shown(&self, t: Tensor) -> Tensor {
-        shown(&*self.node.op, t).unwrap_or_else(|e| raise(e))
-    }
-}
-
-/// A tensor as the rules of `op` see it: widened, if it is of a dtype that is stored only.
-#[inline]
-pub fn shown(op: &dyn Op, t: Tensor) -> Result<Tensor> {
-    if t.dtype().is_widened() && !op.takes_stored() { t.widened() } else { Ok(t) }
-}
-
-/// Shape and dtype of a tensor as the rules of `op` see it.
-#[inline]
-pub fn shown_meta(op: &dyn Op, meta: Meta) -> Meta {
-    if op.takes_stored() { meta } else { Meta::new(meta.shape, meta.dtype.computing()) }
-}
-
-/// Runs the arm whose dtypes match those of the inputs and the output, with the loops of
-/// `kernels::map`.
-macro_rules! tile {
-    ($inputs:expr, $n:expr, $out:expr; $($a:ident, $b:ident => $o:ident: $f:expr;)+) => {
-        match ($inputs, $out) {
-            $(([$crate::tensor::op::Input::$a(a), $crate::tensor::op::Input::$b(b)], $crate::tensor::op::Output::$o(out)) =>
-                $crate::kernels::map::binary(a, b, $n, out, $f),)+
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-    };
-    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
-        match ($inputs, $out) {
-            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) =>
-                $crate::kernels::map::unary(a.data, out, $f),)+
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-    };
-}
-pub(crate) use tile;
-
-/// As [`tile!`], for functions that take the whole slice: `f(x, out)`.
-macro_rules! tile_slice {
-    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
-        match ($inputs, $out) {
-            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) => ($f)(a.data, out),)+
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-    };
-}
-pub(crate) use tile_slice;
-
-/// As [`tile_slice!`], for a [`Function`](crate::kernels::map::Function) of the floats.
-macro_rules! tile_function {
-    ($inputs:expr, $out:expr, $f:expr) => {
-        $crate::tensor::op::tile_slice!($inputs, $out;
-            F32 => F32: |x, out| $crate::kernels::map::function(x, out, $f);
-            F64 => F64: |x, out| $crate::kernels::map::function(x, out, $f);
-        )
-    };
-}
-pub(crate) use tile_function;
-
-/// The expression with `T` as the type that stores elements of the dtype, which is one of those
-/// listed: `by_dtype!(x.dtype(), [F32, F64], |T| f(x.elements::<T>()))`.
-macro_rules! by_dtype {
-    (@stored F32) => { f32 };
-    (@stored F64) => { f64 };
-    (@stored I64) => { i64 };
-    (@stored Bool) => { u8 };
-    ($dtype:expr, [$($d:ident),+], |$T:ident| $run:expr $(,)?) => {
-        match $dtype {
-            $($crate::dtype::DType::$d => {
-                type $T = $crate::tensor::op::by_dtype!(@stored $d);
-                $run
-            })+
-            #[allow(unreachable_patterns)]
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-    };
-}
-pub(crate) use by_dtype;

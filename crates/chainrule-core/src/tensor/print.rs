@@ -248,7 +248,7 @@ impl<H: Copy + Into<f32>> From<Shortest<H>> for f64 {
 }
 
 impl<H: Half> Shortest<H> {
-    /// In scientific notation. Five digits after the first tell all halves apart.
+    /// In scientific notation. Five digits after the first distinguish all halves.
     fn digits(self) -> String {
         let x: f32 = self.0.into();
         let mut texts = (0..6).map(|digits| format!("{x:.digits$e}"));

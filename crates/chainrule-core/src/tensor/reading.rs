@@ -1,4 +1,4 @@
-//! The algebra of programs on an op: what it computes, as far as rules can be applied to it.
+//! The meaning of an op to the algebra of programs, as far as its rules use it.
 
 use smallvec::SmallVec;
 

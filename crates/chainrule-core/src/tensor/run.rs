@@ -22,7 +22,7 @@ pub fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
     apply_offered(&mut Some(op), inputs)
 }
 
-/// As [`apply`], with what the kernel gives beside the result.
+/// As [`apply`], with the further results of the kernel.
 #[track_caller]
 pub fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     run_offered(&mut Some(op), inputs)

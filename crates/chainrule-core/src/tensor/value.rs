@@ -64,7 +64,7 @@ pub struct Value {
 enum Storage {
     /// Elements of its own, row-major.
     Own(Buffer),
-    /// Somebody else's memory, from the lowest element to the highest.
+    /// Foreign memory, from the lowest element to the highest.
     Foreign(Foreign),
     /// A window on the elements of another value, which owns them.
     View { base: Arc<Value>, layout: Layout },
@@ -120,7 +120,7 @@ impl Value {
         Ok(Value { meta, storage: Storage::Own(buffer) })
     }
 
-    /// A value in an arena, with what is there.
+    /// A value in an arena, with its present contents.
     pub fn placed(meta: Meta, place: ArenaPlace) -> Value {
         Value { meta, storage: Storage::Own(Buffer::at(place)) }
     }
@@ -145,7 +145,7 @@ impl Value {
         shell
     }
 
-    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it. A
+    /// Drops the value, but keeps its allocation for [`Value::share`], if it has no other owner. A
     /// program that runs again and again does so.
     pub fn recycle(mut this: Arc<Value>) {
         let Some(value) = Arc::get_mut(&mut this) else { return };
@@ -162,7 +162,7 @@ impl Value {
         });
     }
 
-    /// A value over somebody else's memory.
+    /// A value over foreign memory.
     pub fn foreign(meta: Meta, memory: Foreign) -> Value {
         Value { meta, storage: Storage::Foreign(memory) }
     }
@@ -343,7 +343,7 @@ impl Value {
         held && matches!(this.storage, Storage::Own(_))
     }
 
-    /// The elements to change in place, if nobody else holds this value or a view of it.
+    /// The elements, mutable, if nothing else holds this value or a view of it.
     #[inline]
     pub fn unique<T: Stored>(this: &mut Arc<Value>) -> Option<&mut [T]> {
         let value = Arc::get_mut(this)?;

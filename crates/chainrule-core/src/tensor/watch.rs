@@ -1,5 +1,5 @@
-//! Logs of what this thread does: the ops that run, recorded on the tape or not, the elements that
-//! are read, the backward passes. For whoever looks at a computation from outside.
+//! Logs of this thread's computation, for observers: the ops that run, recorded on the tape or not,
+//! the elements that are read, the backward passes.
 //!
 //! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in
 //! it. Values are told apart by where they lie in memory, which holds as long as the log keeps
@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::node::{Leaf, Mode, ModeGuard, Source};
 use super::op::{Kernel, Op};
+use super::reading::Reading;
+use super::role::Role;
 use super::value::Value;
 use crate::ops::OpId;
 use crate::param::Param;
@@ -26,13 +28,17 @@ pub struct Ran {
     pub op: &'static str,
     /// The op's row in the table, if it has one.
     pub id: Option<OpId>,
+    /// Its meaning to the algebra of programs.
+    pub reading: Reading,
+    /// The part that it plays in a model.
+    pub role: Role,
     pub parameters: Param,
     /// Whether it moves no data.
     pub view: bool,
     /// The axes that it reduces.
     pub axes: Option<Axes>,
     pub inputs: SmallVec<[Given; 3]>,
-    /// The result, then what the kernel gave beside it.
+    /// The results of the kernel, the op's own first.
     pub outputs: SmallVec<[Arc<Value>; 1]>,
     /// Whether the tape has it.
     pub recorded: bool,
@@ -62,7 +68,7 @@ pub struct WatchLog {
     leaves: Vec<Arc<Leaf>>,
 }
 
-/// More ops than a step has: what came first is forgotten.
+/// More ops than a step has; beyond that the oldest are dropped.
 const MOST: usize = 100_000;
 
 thread_local! {
@@ -115,7 +121,7 @@ impl Drop for Watching {
     }
 }
 
-/// Until the guard is dropped nothing of what this thread does is logged.
+/// Pauses the logs of this thread until the guard is dropped.
 pub fn unseen() -> ModeGuard {
     Mode::get().without(Mode::WATCHED).enter()
 }
@@ -179,6 +185,8 @@ pub(super) fn note(
         let ran = Ran {
             op: op.name(),
             id: op.id(),
+            reading: op.reading(),
+            role: op.role(),
             parameters: parameters.clone(),
             view,
             axes,

@@ -32,7 +32,7 @@ impl AttentionReal for f32 {}
 impl AttentionReal for f64 {}
 
 /// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal
-/// tile holds little of what it excludes.
+/// tile holds few excluded elements.
 const QUERIES: usize = 24;
 /// Keys of a tile; with the queries of a tile and their scores they stay in L1. A multiple of every
 /// panel.
@@ -134,7 +134,7 @@ impl<T: AttentionReal> Problem<'_, T> {
         scores.saturating_mul(self.depth + self.width + 16)
     }
 
-    /// Panics unless every element that the problem names lies in its data: all unsafe code below
+    /// Panics unless every element that the problem addresses is in its data: all unsafe code below
     /// relies on it.
     #[track_caller]
     fn check(&self) {
@@ -144,7 +144,7 @@ impl<T: AttentionReal> Problem<'_, T> {
     }
 }
 
-/// Panics unless the last element of some heads lies in their data.
+/// Panics unless the last element of some heads is in their data.
 #[track_caller]
 fn inside<T>(name: &str, sizes: &[usize], heads: &Heads<'_, T>, rows: usize, width: usize) {
     let axes = sizes.iter().copied().zip(heads.batch.iter().copied());

@@ -1,4 +1,4 @@
-//! One tile: the scores of some queries with some keys, and what is done to them row by row.
+//! One tile: the scores of some queries with some keys, and their softmax row by row.
 
 use super::{AttentionReal, Grid, Mask, Problem, QUERIES};
 use crate::gemm::{self, Block};

@@ -40,7 +40,7 @@ pub unsafe fn block<T: GemmElement>(
 ///
 /// # Safety
 ///
-/// As [`block`]; what is added must be readable, and no part of `out` unless it is all of it.
+/// As [`block`]; the addend must be readable, and either be `out` itself or not overlap it.
 #[inline]
 pub(super) unsafe fn panels<T: GemmElement>(
     kernels: &'static GemmKernels<T>,

@@ -151,8 +151,8 @@ pub(super) struct Target<'a, T> {
 ///
 /// # Safety
 ///
-/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target
-/// writable by nobody else.
+/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target not
+/// accessed by anyone else.
 pub(super) unsafe fn product<T: GemmElement>(
     kernels: &'static GemmKernels<T>,
     alpha: T,
@@ -245,7 +245,8 @@ unsafe fn row<T: GemmElement>(
         run(n.div_ceil(wide), parallel, |task| {
             let from = task * wide;
             let len = wide.min(n - from);
-            // SAFETY: each task has columns of its own, and reads what the caller vouches for.
+            // SAFETY: each task has columns of its own, and reads operands that the caller promises
+            // to be valid.
             unsafe {
                 let out = std::slice::from_raw_parts_mut(out.at(from), len);
                 if !dots {

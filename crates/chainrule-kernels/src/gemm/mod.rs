@@ -5,7 +5,8 @@
 //! use the thread pool. The bits of a result depend on the sizes, the strides and the level of
 //! [`simd`](super::simd), never on the threads.
 //!
-//! `drive` says what a product is, `plan` cuts it, `tile` computes, `vector` names the registers.
+//! `drive` has the entry points, `plan` splits the work, `tile` computes, `vector` has the SIMD
+//! types.
 
 mod block;
 pub(super) mod drive;
@@ -302,7 +303,7 @@ impl<T> OutputAddress<T> {
 }
 
 fn operand<T>(mat: &Mat<'_, T>, offset: usize) -> Operand<T> {
-    // The stride of an axis of one element says nothing: 1 is what the kernels like.
+    // The stride of an axis of one element is arbitrary; the kernels prefer 1.
     let stride = |size: usize, stride: isize| if size == 1 { 1 } else { stride as usize };
     Operand {
         data: mat.data[offset..].as_ptr(),
@@ -373,7 +374,7 @@ fn check<T>(a: &Mat<'_, T>, b: &Mat<'_, T>, batch: &Batch<'_>, out: usize) -> us
     count.unwrap_or(0)
 }
 
-/// Checks that the last element of an operand that has any lies inside its data.
+/// Checks that the last element of a non-empty operand is inside its data.
 #[track_caller]
 fn inside<T>(name: &str, mat: &Mat<'_, T>, sizes: &[usize], strides: &[isize]) {
     let axes = [(mat.rows, mat.row_stride), (mat.cols, mat.col_stride)];

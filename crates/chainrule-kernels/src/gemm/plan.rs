@@ -37,8 +37,7 @@ const STRIPS: usize = 8;
 /// Rows and columns of one task at most.
 const TASK_ROWS: usize = 192;
 const TASK_COLS: usize = 384;
-/// Columns of one task at most where somebody waits for the elements: the longer the stretches, the
-/// better for them.
+/// Most columns of one task with an epilogue, which runs best on long stretches.
 const FINISHED_COLS: usize = 768;
 /// Rows and columns of one task at least.
 const LEAST_ROWS: usize = 64;
@@ -208,7 +207,7 @@ fn few() -> usize {
     2 * threads::num_threads()
 }
 
-/// Some rows of a product, and some of k: what is packed for all tasks at a time.
+/// Some rows of a product and some of k: the part of A packed for all tasks at a time.
 struct RowGroup<'a, T: 'static> {
     plan: &'a Plan<'a, T>,
     row: usize,
@@ -258,7 +257,7 @@ impl<T: GemmElement> RowGroup<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`product`]; what is to be packed must be packed.
+    /// As [`product`]; the operands that the plan packs must be packed.
     unsafe fn compute(&self) {
         let Plan { kernels, b, finish, parallel, .. } = *self.plan;
         let (down, across) = self.plan.parts([self.rows, self.depth, b.cols]);

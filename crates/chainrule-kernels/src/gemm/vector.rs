@@ -47,7 +47,7 @@ pub(crate) trait Vector: Copy {
 #[cfg(target_arch = "x86_64")]
 static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The mask of AVX2 for so many words of 4 bytes: the sign bits of whole lanes.
+/// The AVX2 mask of the first `n` words of 4 bytes: the sign bits of whole lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn lanes_on(words: usize) -> __m256i {

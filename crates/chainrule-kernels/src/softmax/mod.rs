@@ -6,7 +6,7 @@
 //! rows (`rows.rs`, also for the order of sums) cut the last block by a mask where the processor
 //! can.
 //!
-//! Infinities and NaN do what PyTorch's do: a logit of minus infinity has probability 0; a row of
+//! Infinities and NaN behave as in PyTorch: a logit of minus infinity has probability 0; a row of
 //! nothing else, or one that holds plus infinity or NaN, becomes NaN (its log-sum-exp: minus
 //! infinity, plus infinity, NaN).
 
@@ -20,7 +20,7 @@ use super::simd::{look_ahead, vectorized};
 
 /// A tile is the rows whose exponentials are taken at once: few enough elements to stay in L1.
 const TILE: usize = 1024;
-/// The most rows in a tile: what is kept for each row of a tile stands in arrays of this length.
+/// Most rows of a tile: the length of the arrays that hold the maximum and sum of each row.
 const TILE_ROWS: usize = 64;
 
 /// Rows of length n in a tile.

@@ -70,7 +70,7 @@ macro_rules! row {
     (@ wide $name:ident($($arg:ident),*)) => {{
         #[cfg(target_arch = "x86_64")]
         match level() {
-            // SAFETY: the processor has what this level stands for.
+            // SAFETY: the processor supports the instructions of this level.
             Level::Avx512 => return unsafe { avx512::$name($($arg),*) },
             // SAFETY: as above.
             Level::Avx2 => return unsafe { avx2::$name($($arg),*) },

@@ -4,6 +4,12 @@
 //! [`RandomBatches`] draws from it; both know their place, so that a training can be stopped and
 //! taken up. Here live also the readers of files; each refuses what it does not understand with one
 //! line, and takes no more memory than the file has bytes.
+//!
+//! Two data sets are there without a file: [`Digits::draw`] and
+//! [`NameList::embedded`](text::NameList::embedded). They are part of the library, and not of the
+//! laboratory, because its users train on them before they have data of their own: the first
+//! example of the book and the first command run without a download. A program that does not call
+//! them does not carry their bytes.
 
 mod chars;
 mod csv;

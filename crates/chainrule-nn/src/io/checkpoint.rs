@@ -182,22 +182,32 @@ impl CheckpointFolder {
         self.path().join(format!("{which}.ckpt"))
     }
 
-    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes
-    /// the best too, in a file of its own.
+    /// Saves a new last one; the last one until now becomes the earlier one.
+    ///
+    /// Errors if a file cannot be written; then there is still a whole one under each name that had
+    /// one.
+    pub fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
+        self.save_bytes(&checkpoint.to_bytes()?)
+    }
+
+    /// As [`CheckpointFolder::save`], and keeps it as the best too, in a file of its own.
     ///
     /// The best is written first: if that is as far as it gets, the run goes on from the last one
-    /// and comes to the same best again. Errors if a file cannot be written; then there is still a
-    /// whole one under each name that had one.
-    pub fn save(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
-        self.save_bytes(&checkpoint.to_bytes()?, is_best)
+    /// and comes to the same best again.
+    pub fn save_best(&self, checkpoint: &Checkpoint) -> Result<()> {
+        self.save_best_bytes(&checkpoint.to_bytes()?)
+    }
+
+    /// As [`CheckpointFolder::save_best`], of the bytes of a checkpoint.
+    #[doc(hidden)]
+    pub fn save_best_bytes(&self, bytes: &[u8]) -> Result<()> {
+        write(&self.file(Kept::Best), bytes)?;
+        self.save_bytes(bytes)
     }
 
     /// As [`CheckpointFolder::save`], of the bytes of a checkpoint.
     #[doc(hidden)]
-    pub fn save_bytes(&self, bytes: &[u8], is_best: bool) -> Result<()> {
-        if is_best {
-            write(&self.file(Kept::Best), bytes)?;
-        }
+    pub fn save_bytes(&self, bytes: &[u8]) -> Result<()> {
         // A damaged one must not take the place of a whole earlier one.
         let last = read_bounded(&self.file(Kept::Last), MOST_BYTES);
         if last.is_ok_and(|bytes| payload(&bytes).is_ok()) {

@@ -69,21 +69,47 @@ pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {
             let last = out.rank() - 1;
             Shapes::Given((0..out.rank()).map(|a| (a != last).then_some((0, a))).collect())
         }
-        reading => match instruction.op.kernel() {
-            Kernel::Map(_) => Shapes::Elementwise,
-            Kernel::Reduce(..) => match reduced(instruction) {
-                Some((axes, keepdim)) => reduction(&axes, keepdim, meta(0).rank()),
-                None => Shapes::Unknown,
-            },
-            Kernel::Whole(_)
-                if let Reading::Fold { fold, axes, keepdim } = &reading
-                    && !matches!(fold, Fold::Norm { .. }) =>
-            {
-                let axes: Vec<usize> = axes.iter().collect();
-                reduction(&axes, *keepdim, meta(0).rank())
-            }
-            _ => Shapes::Unknown,
+        reading @ (Reading::Opaque
+        | Reading::Equal
+        | Reading::Add
+        | Reading::Sub
+        | Reading::Neg
+        | Reading::Mul
+        | Reading::Div
+        | Reading::Pow
+        | Reading::Power(_)
+        | Reading::Exp
+        | Reading::Log
+        | Reading::Log1p
+        | Reading::Expm1
+        | Reading::Tanh
+        | Reading::Sigmoid
+        | Reading::LogSigmoid
+        | Reading::Slope(_)
+        | Reading::Fold { .. }
+        | Reading::Gather { .. }
+        | Reading::GatherGrad { .. }
+        | Reading::Cast
+        | Reading::NotNegative
+        | Reading::Positive) => by_kernel(program, instruction, &reading),
+    }
+}
+
+/// The map of axes of an op whose reading does not say it.
+fn by_kernel(program: &Program, instruction: &Instruction, reading: &Reading) -> Shapes {
+    let rank = || program.info(instruction.inputs[0]).meta.shape.rank();
+    match (instruction.op.kernel(), reading) {
+        (Kernel::Map(_), _) => Shapes::Elementwise,
+        (Kernel::Reduce(..), _) => match reduced(instruction) {
+            Some((axes, keepdim)) => reduction(&axes, keepdim, rank()),
+            None => Shapes::Unknown,
         },
+        (Kernel::Whole(_), Reading::Fold { fold: Fold::Norm { .. }, .. }) => Shapes::Unknown,
+        (Kernel::Whole(_), Reading::Fold { axes, keepdim, .. }) => {
+            let axes: Vec<usize> = axes.iter().collect();
+            reduction(&axes, *keepdim, rank())
+        }
+        (Kernel::Whole(_) | Kernel::View(_), _) => Shapes::Unknown,
     }
 }
 

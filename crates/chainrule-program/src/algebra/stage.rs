@@ -373,7 +373,33 @@ fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 
         Reading::Power(2.0) => 1.0,
         Reading::Power(_) | Reading::Slope(SlopeReading::Tanh | SlopeReading::Sigmoid) => 2.0,
         Reading::SoftmaxGrad | Reading::Slope(SlopeReading::Rsqrt) => 3.0,
-        _ => 1.0,
+        Reading::Slope(
+            SlopeReading::Sqrt
+            | SlopeReading::Reciprocal
+            | SlopeReading::Square
+            | SlopeReading::Log1p,
+        )
+        | Reading::Opaque
+        | Reading::Equal
+        | Reading::Add
+        | Reading::Sub
+        | Reading::Neg
+        | Reading::Mul
+        | Reading::Log1p
+        | Reading::Expm1
+        | Reading::LogSigmoid
+        | Reading::Softmax
+        | Reading::LogSoftmax
+        | Reading::Fold { .. }
+        | Reading::Permute(_)
+        | Reading::Expand
+        | Reading::Reshape
+        | Reading::Gather { .. }
+        | Reading::GatherGrad { .. }
+        | Reading::OneHot
+        | Reading::Cast
+        | Reading::NotNegative
+        | Reading::Positive => 1.0,
     };
     match instruction.op.kernel() {
         Kernel::View(_) => 0.0,

@@ -1,11 +1,11 @@
 //! Grouping of instructions for fusion.
 //!
-//! Instructions are taken in order. One that runs on rows joins the group of a value that it takes,
-//! or one that takes a value that it takes too, if the rows are the same and nothing outside the
-//! group would have to run between: no other instruction may need something of the group and be
-//! needed by it. Behind a product comes only what takes its elements, and for which it does not
-//! matter where a row ends; but what is only summed up goes with its sums. In the end groups become
-//! one where one takes what another makes.
+//! Instructions are taken in order. An instruction on rows joins the group of its producer, or a
+//! group that shares an operand with it, if both run on the same rows and no instruction outside
+//! the group would have to run in between: none may depend on the group and be a dependency of the
+//! new member. A group headed by a product accepts only consumers of its elements that do not
+//! depend on row boundaries; a value that is only reduced stays with its reduction. In the end,
+//! producer and consumer groups are merged.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -100,8 +100,7 @@ impl<'a> Clusters<'a> {
 
     fn place(&mut self, i: usize) {
         let instruction = &self.program.instructions[i];
-        // A window on what a group makes is known without running anything: it stays with the
-        // group.
+        // A view of a group's result costs nothing to run, so it stays with the group.
         let window = self.layouts.is_view(instruction.result());
         let maker = self.made_in.get(&self.layouts.root(instruction.result()));
         let stays = |at: usize| self.clusters[at].space.or(self.clusters[at].head.map(|_| (0, 0)));
@@ -235,8 +234,8 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Makes groups one where one takes what another makes, if they have the same rows and nothing
-    /// has to run between.
+    /// Merges producer and consumer groups that have the same rows and need nothing to run in
+    /// between.
     fn merge(&mut self) {
         for to in 0..self.clusters.len() {
             let mut i = 0;

@@ -1,4 +1,4 @@
-//! Products at the head of a group: what follows takes their elements as they are computed.
+//! Products at the head of a group: later members consume their elements as they are computed.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::layout::{Layouts, Part};
 use super::member::Member;
 use crate::Program;
 use crate::ir::{Id, Instruction};
-use crate::ops::OpId;
 use crate::tensor::op::{Kernel, ProductKernel};
+use crate::tensor::reading::Reading;
 
 /// The product that a group begins with.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,8 @@ pub(crate) fn product<'a>(
     kernel.product().filter(|_| fits)
 }
 
-/// The row that `instruction` adds to each row of the result of `product`, if that is what it does.
+/// The row that `instruction` adds to each row of the result of `product`, if it is such an
+/// addition.
 pub(super) fn row(
     program: &Program,
     layouts: &Layouts,
@@ -48,7 +49,8 @@ pub(super) fn row(
     } else {
         return None;
     };
-    let fits = adds && instruction.op.id() == Some(OpId::add) && meta == program.info(result).meta;
+    let fits =
+        adds && instruction.op.reading() == Reading::Add && meta == program.info(result).meta;
     (fits && part == Part::Row).then_some(row)
 }
 

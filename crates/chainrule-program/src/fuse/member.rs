@@ -5,9 +5,10 @@ use smallvec::SmallVec;
 use super::layout::{Layouts, Part, part};
 use crate::Program;
 use crate::ir::{Id, Instruction};
-use crate::ops::OpId;
 use crate::shape::{Axes, Shape};
 use crate::tensor::op::Kernel;
+use crate::tensor::reading::{Fold, Reading};
+use crate::tensor::role::Role;
 
 /// An instruction that runs on rows.
 pub(crate) struct Member {
@@ -64,7 +65,7 @@ fn map(program: &Program, layouts: &Layouts, instruction: &Instruction) -> Optio
     let (rows, n) = space(&shape);
     let member = Member { kind: Kind::Map, parts, rows, n };
     // Kernels of one operand, and that of dropout, take stretches of elements.
-    let stretches = instruction.inputs.len() == 1 || instruction.op.id() == Some(OpId::dropout);
+    let stretches = instruction.inputs.len() == 1 || instruction.op.role() == Role::Dropout;
     let whole = member.parts.iter().all(|p| *p == Part::Whole);
     (shape.numel() > 0 && (whole || !stretches)).then_some(member)
 }
@@ -88,9 +89,9 @@ fn reduce(
     let kind = if axes.contains(last) && (0..last).all(|a| !axes.contains(a) || shape[a] == 1) {
         Kind::RowSum
     } else if !axes.contains(last) && (0..last).all(goes) && meta.dtype.is_float() {
-        match instruction.op.id() {
-            Some(OpId::sum) => Kind::ColumnSum { mean: false },
-            Some(OpId::mean) => Kind::ColumnSum { mean: true },
+        match instruction.op.reading() {
+            Reading::Fold { fold: Fold::Sum, .. } => Kind::ColumnSum { mean: false },
+            Reading::Fold { fold: Fold::Mean, .. } => Kind::ColumnSum { mean: true },
             _ => return None,
         }
     } else {

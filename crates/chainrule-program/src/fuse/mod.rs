@@ -2,9 +2,9 @@
 //! by tile.
 //!
 //! Each by itself reads whole arrays from memory and writes whole arrays. In a group the first
-//! instruction computes a few rows, then the second, and so on: what lies between two members stays
-//! in L1, and is never written to memory unless somebody outside wants it. The members run the same
-//! kernels as alone.
+//! instruction computes a few rows, then the second, and so on: the values between two members stay
+//! in L1, and reach memory only if an instruction outside the group reads them. The members run the
+//! same kernels as alone.
 //!
 //! A group is a stretch of the list of instructions, so that a listing, the checks and the other
 //! passes see its members as ever.

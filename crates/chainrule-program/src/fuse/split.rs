@@ -6,7 +6,7 @@ use crate::ir::Instruction;
 use crate::passes::dead;
 use crate::tensor::op::SeparateResult;
 
-/// Splits what can be split, and drops the results that nobody takes.
+/// Splits ops of several independent results, and drops unused results.
 pub(super) fn split(program: &mut Program) {
     let mut instructions = Vec::with_capacity(program.instructions.len());
     let mut found = false;

@@ -31,13 +31,13 @@ const SHORT: usize = 512;
 /// Least elements of a group at which copies of rows pay.
 const REPEATED: usize = 1 << 11;
 
-/// The rows of a group and what is done with each tile of them.
+/// The rows of a group, and the kernels that each tile of them runs through.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// Rows, and their length; elements that form no rows are rows of one.
     pub rows: usize,
     pub n: usize,
-    /// Rows of a tile, and of what goes to a thread at a time.
+    /// Rows of a tile, and of the share that a thread takes at a time.
     pub tile: usize,
     pub piece: usize,
     pub members: Vec<TileOp>,
@@ -47,7 +47,7 @@ pub(crate) struct Block {
     pub outputs: Vec<Id>,
     /// Rows that each row of a tile takes, laid out as a tile of copies.
     pub repeats: Vec<Repeat>,
-    /// Bytes that a tile needs for what stays inside.
+    /// Scratch bytes of a tile, for values that stay inside the group.
     pub scratch: usize,
     /// Number of sums of columns.
     pub sums: usize,

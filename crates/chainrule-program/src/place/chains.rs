@@ -1,5 +1,5 @@
 //! Members of a group that run in one pass: two steps of arithmetic on the same elements, of which
-//! nobody else takes the first.
+//! nothing else reads the first.
 
 use std::collections::HashMap;
 use std::ops::Range;

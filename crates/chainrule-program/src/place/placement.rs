@@ -212,7 +212,7 @@ fn homes(
             homes[at] = Home::Constant;
         }
     }
-    // Values used beyond the action that makes them, or by somebody who needs all of them.
+    // Values read after the action that makes them, or by an instruction that needs them whole.
     let mut wanted = vec![false; program.values.len()];
     for (i, instruction) in program.instructions.iter().enumerate() {
         let view = layouts.is_view(instruction.result());
@@ -258,8 +258,8 @@ fn homes(
 /// L1 and L2.
 const MOVED: usize = 64 << 10;
 
-/// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. A
-/// product writes to the place of a result like it.
+/// Whether the result of instruction `i` needs no memory if no instruction outside its group reads
+/// it. A product writes to the place of a result like it.
 fn inside(
     program: &Program,
     layouts: &Layouts,
@@ -290,7 +290,7 @@ fn inside(
     }
 }
 
-/// The products that an update adds to its parameter, by the update: gradients that nobody else
+/// The products that an update adds to its parameter, by the update: gradients that nothing else
 /// takes.
 fn descents(program: &Program, lifetimes: &Lifetimes, layouts: &Layouts) -> HashMap<usize, usize> {
     let mut uses = vec![0; program.values.len()];

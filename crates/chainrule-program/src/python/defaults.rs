@@ -6,9 +6,10 @@ use super::values;
 use crate::Program;
 use crate::dtype::DType;
 use crate::ir::{Cell, Id};
-use crate::ops::OpId;
 use crate::shape::Shape;
 use crate::tensor::node::lock;
+use crate::tensor::reading::Reading;
+use crate::tensor::role::Role;
 
 impl Program {
     pub(super) fn python_main(&self) -> String {
@@ -70,10 +71,11 @@ impl Program {
             let shapes = instruction.inputs.iter().map(|id| self.info(*id).meta.shape);
             let shapes: Vec<Shape> = shapes.collect();
             let at = instruction.inputs.iter().position(|i| *i == id).unwrap_or_default();
-            let moved = matches!(
-                instruction.op.id(),
-                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::slice)
-            );
+            let moved = instruction.op.role() == Role::Moves
+                || matches!(
+                    instruction.op.reading(),
+                    Reading::Reshape | Reading::Permute(_) | Reading::Expand
+                );
             let bound = match moved {
                 true => Some(self.below(instruction.result())),
                 false => instruction.op.picks_below(at, &shapes),

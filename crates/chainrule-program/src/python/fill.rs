@@ -3,7 +3,6 @@
 use super::Use;
 use super::params::{AsPython, tuple};
 use crate::dtype::DType;
-use crate::ops::OpId;
 use crate::param::Param;
 
 /// The parameters of a loss of classes.
@@ -19,9 +18,6 @@ impl Use<'_> {
         let form = self.op.numpy()?;
         if self.op.generator().is_some() {
             return self.draw(&form);
-        }
-        if self.op.id() == Some(OpId::roll) && self.turned().is_empty() {
-            return self.inputs.first().cloned();
         }
         self.fill(&form)
     }

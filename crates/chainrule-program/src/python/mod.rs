@@ -19,7 +19,6 @@ use super::Program;
 use super::access::Line;
 use super::ir::{Id, Instruction, Origin};
 use crate::error::{Error, Result};
-use crate::ops::OpId;
 use crate::param::Param;
 use crate::tensor::op::Op;
 use crate::tensor::value::Meta;
@@ -29,18 +28,6 @@ const WIDEST: usize = 64;
 
 /// Lines of code are broken after this many columns where that is easy.
 const COLUMNS: usize = 100;
-
-/// Ops in which a plain number of Python takes the dtype of the other operand.
-const TAKES_DTYPE: [OpId; 8] = [
-    OpId::add,
-    OpId::sub,
-    OpId::mul,
-    OpId::div,
-    OpId::pow,
-    OpId::maximum,
-    OpId::minimum,
-    OpId::compare,
-];
 
 /// A use of an op, to be written.
 struct Use<'a> {
@@ -240,12 +227,12 @@ impl Program {
 
     /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
     fn python_inputs(&self, instruction: &Instruction) -> Vec<String> {
-        let takes = instruction.op.id().is_some_and(|id| TAKES_DTYPE.contains(&id));
         let is_array = |id: &Id| self.literal(*id).is_none();
         let meets = |id: &Id| {
             let dtype = self.info(*id).meta.dtype;
             let mut others = instruction.inputs.iter().filter(|other| is_array(other));
-            takes && others.any(|other| self.info(*other).meta.dtype == dtype)
+            instruction.op.numpy_promotes()
+                && others.any(|other| self.info(*other).meta.dtype == dtype)
         };
         let mut out: Vec<String> =
             instruction.inputs.iter().map(|id| self.python_operand(*id, meets(id))).collect();

@@ -36,10 +36,10 @@ pub(crate) struct Machine {
 #[derive(Clone, Copy)]
 struct Start(*mut u8);
 
-// SAFETY: what is behind it is used by the run that has the machine alone.
+// SAFETY: only the run that holds the machine dereferences it.
 unsafe impl Send for Start {}
 
-/// Takes back the places that an op was given, also where it panics.
+/// Clears the memory plan of an op when dropped, so also when the op panics.
 struct Planned;
 
 impl Drop for Planned {
@@ -50,7 +50,7 @@ impl Drop for Planned {
 
 impl Machine {
     pub fn new(program: &Program, placement: &Placement) -> Result<Machine> {
-        // The arena comes in the place of what the trace has left.
+        // The arena replaces the pooled buffers that the trace left behind.
         Buffer::trim();
         let bytes = placement.size * BLOCK;
         let arena = Arena::new(placement.size).ok_or_else(|| {
@@ -120,7 +120,7 @@ impl Machine {
         Value::view(root, program.info(id).meta.shape, layout).share()
     }
 
-    /// Sets what is another in each run.
+    /// Sets the values that differ from run to run: arguments, parameters and cells.
     fn begin(
         &mut self,
         program: &Program,
@@ -190,8 +190,8 @@ impl Machine {
         }
         match &block.product {
             Some(product) => self.product(program, block, product, &arrays, &mut fresh)?,
-            // SAFETY: all values are row-major; the plan keeps results apart from what is still
-            // needed, and those that are handed out have buffers of their own.
+            // SAFETY: all values are row-major; the plan keeps results apart from live values, and
+            // results that are handed out own their buffers.
             None => unsafe { block.run(&arrays) },
         }
         for (id, value) in fresh {
@@ -246,8 +246,8 @@ impl Machine {
         inputs
     }
 
-    /// Runs step `at`, an instruction, through its kernel; what it asks memory for is given places
-    /// in the arena.
+    /// Runs step `at`, a single instruction, through its kernel; its allocations are served from
+    /// the arena.
     fn op(&mut self, program: &Program, at: usize, i: usize) -> Result<()> {
         let instruction = &program.instructions[i];
         let lasting = std::mem::take(&mut self.lasting[at]);
@@ -268,7 +268,7 @@ impl Machine {
         self.settle(&instruction.outputs, outcome)
     }
 
-    /// Sees to it that results are at their places.
+    /// Moves results to their planned places where the kernel put them elsewhere.
     fn settle(&mut self, ids: &[Id], outcome: Outcome) -> Result<()> {
         let mut given: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         given.push(outcome.value);

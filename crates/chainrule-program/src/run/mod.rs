@@ -29,7 +29,7 @@ use crate::tensor::value::Value;
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
 pub(super) type Values = Vec<Option<Arc<Value>>>;
 
-/// Stands for an input that nobody reads.
+/// Stands for an input that is never read.
 static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
 fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
@@ -76,8 +76,8 @@ impl Program {
     /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or
     /// `d_x` for the gradient of `x`.
     ///
-    /// Errors also for a name that the program does not have; what was found to be of no use is not
-    /// there any more.
+    /// Errors also for a name that the program does not have; a value that was dropped as unused is
+    /// not there any more.
     pub fn run_with(&self, arguments: &[&Tensor], names: &[&str]) -> Result<Vec<Tensor>> {
         let found = names.iter().map(|name| {
             let at = self.values.iter().position(|v| v.name == *name);
@@ -98,8 +98,7 @@ impl Program {
         not_traced()?;
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
-        // A value that somebody asks for may be inside a group, so only a run without such values
-        // is planned.
+        // A requested value may be internal to a group, so only a run without requests is planned.
         if self.is_planned && asked.is_empty() {
             return self.run_planned(arguments, results);
         }
@@ -184,8 +183,8 @@ impl Program {
     }
 
     /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where
-    /// nobody else holds their values. Values are forgotten that are dropped after it and not asked
-    /// for.
+    /// nothing else holds their values. Values are forgotten that are dropped after it and not
+    /// asked for.
     pub(super) fn update(
         &self,
         instruction: &Instruction,
@@ -200,7 +199,7 @@ impl Program {
             let id = ids[place.input];
             let mut leaf = lock(&self.cells[place.cell].leaf.value);
             if let Some(read) = &values[id.index()] {
-                // Another thread may have set it since the run began: then what it set is
+                // Another thread may have set it since the run began: then its value is
                 // overwritten, and not a part of the result.
                 if !Arc::ptr_eq(read, &leaf) {
                     *leaf = read.clone();
@@ -243,7 +242,7 @@ impl Program {
         for (output, &id) in instruction.outputs.iter().enumerate() {
             let in_place = places.iter().find(|place| place.output == output);
             if in_place.is_none_or(|place| place.kept || asked.contains(&id)) {
-                // The results are what is kept, in its order.
+                // The results are the new values of the cells, in the order of the cells.
                 values[id.index()] = Some(kept[output].clone());
             }
         }

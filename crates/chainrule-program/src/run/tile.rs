@@ -47,7 +47,7 @@ impl Block {
     /// # Safety
     ///
     /// The arrays must be those of the group: inputs with the elements that the parts need,
-    /// readable; outputs with room for the results, writable by nobody else and apart from the
+    /// readable; outputs with room for the results, not written by anyone else and apart from the
     /// inputs and each other.
     pub unsafe fn run(&self, arrays: &Arrays) {
         let pieces = self.pieces();

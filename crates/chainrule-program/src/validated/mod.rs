@@ -35,10 +35,12 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The passes over a program after its trace.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passes {
+/// The passes over a program after its trace; both by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// Whether it is [simplified](Program::simplified).
     pub simplification: bool,
+    /// Whether it is [fused](Program::fused).
     pub fusion: bool,
 }
 
@@ -70,16 +72,16 @@ impl Program {
     /// plain program runs, then and later.
     ///
     /// ```
-    /// use chainrule::{Tensor, program::Program};
+    /// use chainrule::{Tensor, program::{Passes, Program}};
     /// let x = Tensor::from([1.0f32, 2.0]);
     /// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all()]))?;
-    /// let mut validated = program.validated(true, true);
+    /// let mut validated = program.validated(Passes::default());
     /// assert_eq!(validated.run(&[&x])?[0].item(), program.run(&[&x])?[0].item());
     /// assert!(validated.warnings().is_empty());
     /// # Ok::<(), chainrule::Error>(())
     /// ```
-    pub fn validated(&self, simplification: bool, fusion: bool) -> Validated {
-        Passes { simplification, fusion }.apply(self)
+    pub fn validated(&self, passes: Passes) -> Validated {
+        passes.apply(self)
     }
 
     /// The gradients that updates take: what a comparison has to look at beside the results.
@@ -113,7 +115,7 @@ impl Program {
 }
 
 impl Passes {
-    pub fn apply(self, traced: &Program) -> Validated {
+    pub(super) fn apply(self, traced: &Program) -> Validated {
         let plain = traced.without_dead_code();
         // With the gradients among the results, so that they can be compared.
         let mut probe = plain.clone();

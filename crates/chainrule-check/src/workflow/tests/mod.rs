@@ -1,4 +1,4 @@
-//! The detectors on their benchmark, and on what they must leave alone.
+//! The detectors on their benchmark, and on correct code, which they must accept.
 
 use super::*;
 

@@ -9,7 +9,7 @@ use chainrule_lab::mistakes::{Mistakes, mistakes};
 use serde::Serialize;
 
 use crate::args::CheckMistakes;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{OldFiles, RunFolder};
 use crate::{machine, output};
 
 const TABLE: &str = "mistakes.csv";
@@ -46,7 +46,8 @@ struct Workflow {
 
 /// Runs the command.
 pub fn run(args: &CheckMistakes) -> Result<ExitCode> {
-    let folder = RunFolder::create("check-mistakes", args.out.as_deref(), args.force)?;
+    let folder =
+        RunFolder::create("check-mistakes", args.out.as_deref(), OldFiles::forced(args.force))?;
     machine::use_threads(args.threads);
     let options = Mistakes { seed: args.seed, op: args.op.clone(), points: args.points };
     let table = mistakes(&options)?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args::CheckNames;
 use crate::names::{self, NamesData};
 use crate::plot::{self, GradientMap};
-use crate::run_folder::RunFolder;
+use crate::run_folder::{OldFiles, RunFolder};
 use crate::{machine, output, report};
 
 /// The sizes of the lecture.
@@ -91,7 +91,8 @@ pub fn run(args: &CheckNames) -> Result<ExitCode> {
             data.train.count
         );
     }
-    let folder = RunFolder::create("check-names", args.out.as_deref(), args.force)?;
+    let folder =
+        RunFolder::create("check-names", args.out.as_deref(), OldFiles::forced(args.force))?;
     machine::use_threads(args.threads);
     let found = check(args, &data.train, &folder)?;
     let mut text = serde_json::to_vec(&found)?;

@@ -13,6 +13,10 @@ impl Op for Add {
         Some("{0} + {1}".into())
     }
 
+    fn numpy_promotes(&self) -> bool {
+        true
+    }
+
     fn reading(&self) -> Reading {
         Reading::Add
     }
@@ -129,8 +133,11 @@ mod tests {
         // x reaches y by two ways: dy/dx = x + x + cos x, and its derivative is 2 - sin x.
         let x = Tensor::from([3.0f64]).parameter();
         let y = (&x * &x + x.sin()).sum_all();
-        let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
-        let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
+        let dx = autograd::grad_with(&y, &[&x], &autograd::GradOptions::create_graph())
+            .unwrap()
+            .remove(0)
+            .unwrap();
+        let ddx = autograd::grad(&dx.sum_all(), &[&x]).unwrap().remove(0).unwrap();
         assert!((ddx.item() - (2.0 - 3f64.sin())).abs() < 1e-14);
     }
 

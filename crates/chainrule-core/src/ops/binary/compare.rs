@@ -37,6 +37,10 @@ impl Op for Compare {
         Some(OpId::compare)
     }
 
+    fn role(&self) -> Role {
+        Role::Steps
+    }
+
     fn reading(&self) -> Reading {
         match self {
             Compare::Eq => Reading::Equal,
@@ -53,6 +57,10 @@ impl Op for Compare {
             Compare::Gt => "np.greater({0}, {1})",
             Compare::Ge => "np.greater_equal({0}, {1})",
         }))
+    }
+
+    fn numpy_promotes(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -12,6 +12,10 @@ impl Op for Div {
         Some("{0} / {1}".into())
     }
 
+    fn numpy_promotes(&self) -> bool {
+        true
+    }
+
     fn reading(&self) -> Reading {
         Reading::Div
     }

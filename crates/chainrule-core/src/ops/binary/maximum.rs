@@ -27,6 +27,10 @@ impl Op for Extremum {
         }))
     }
 
+    fn numpy_promotes(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -15,6 +15,10 @@ impl Op for Pow {
         Some("{0} ** {1}".into())
     }
 
+    fn numpy_promotes(&self) -> bool {
+        true
+    }
+
     fn reading(&self) -> Reading {
         Reading::Pow
     }
@@ -461,8 +465,11 @@ mod tests {
         {
             let x = Tensor::from([0.0f64]).parameter();
             let y = x.pow(e).sum_all();
-            let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
-            let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap();
+            let dx = autograd::grad_with(&y, &[&x], &autograd::GradOptions::create_graph())
+                .unwrap()
+                .remove(0)
+                .unwrap();
+            let ddx = autograd::grad(&dx.sum_all(), &[&x]).unwrap();
             let ddx = ddx[0].as_ref().unwrap().item();
             assert_eq!((dx.item(), ddx), (first, second), "{e}");
         }

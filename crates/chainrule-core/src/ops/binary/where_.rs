@@ -15,6 +15,10 @@ impl Op for Where {
         Some(OpId::where_)
     }
 
+    fn role(&self) -> Role {
+        Role::Selects
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.where({0}, {1}, {2})".into())
     }

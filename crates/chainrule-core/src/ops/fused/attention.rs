@@ -71,6 +71,10 @@ fn multiplications([q, k, v]: [&Shape; 3], [deep, wide]: [u64; 2]) -> u64 {
 impl Op for AttentionOp {
     row!(attention);
 
+    fn role(&self) -> Role {
+        Role::Attention
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())
     }
@@ -154,11 +158,7 @@ impl AttentionOp {
 impl WholeKernel for AttentionOp {
     /// Beside the result: the logarithm of each row's sum of exponentials.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        match out.dtype {
-            DType::F32 => self.forward::<f32>(inputs, out),
-            DType::F64 => self.forward::<f64>(inputs, out),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(inputs, out))
     }
 
     fn layout(&self, at: usize, shape: &Shape) -> Layout {
@@ -342,11 +342,7 @@ impl Op for AttentionGrad {
 
 impl WholeKernel for AttentionGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        match out.dtype {
-            DType::F32 => self.backward::<f32>(inputs),
-            DType::F64 => self.backward::<f64>(inputs),
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.backward::<T>(inputs))
     }
 
     fn layout(&self, _: usize, shape: &Shape) -> Layout {

@@ -21,6 +21,10 @@ pub(crate) struct BatchNorm {
 impl Op for BatchNorm {
     row!(batch_norm);
 
+    fn role(&self) -> Role {
+        Role::Norm(NormRole::Batch)
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(
             "_batch_norm({*}, eps={eps}, correction={correction}, gain={gain}, bias={bias})".into(),
@@ -104,11 +108,7 @@ impl WholeKernel for BatchNorm {
     /// variance.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 3]>>>()?;
-        match out.dtype {
-            DType::F32 => self.forward::<f32>(&inputs, out),
-            DType::F64 => self.forward::<f64>(&inputs, out),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(&inputs, out))
     }
 }
 
@@ -167,11 +167,7 @@ impl Op for BatchNormGrad {
 impl WholeKernel for BatchNormGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 4]>>>()?;
-        match out.dtype {
-            DType::F32 => self.backward::<f32>(&inputs, out),
-            DType::F64 => self.backward::<f64>(&inputs, out),
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.backward::<T>(&inputs, out))
     }
 }
 

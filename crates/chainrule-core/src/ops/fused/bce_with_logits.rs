@@ -25,6 +25,7 @@ struct LogitLoss;
 
 impl Pointwise for LogitLoss {
     const ID: OpId = OpId::bce_with_logits;
+    const ROLE: Role = Role::Loss(LossRole::BinaryLogits);
     const NAME: &'static str = "bce_with_logits";
     const GRAD: &'static str = "bce_with_logits_grad";
     const NUMPY: [&'static str; 3] = ["_bce_with_logits({0}, {1})", "_sigmoid({0}) - {1}", "-{0}"];

@@ -38,6 +38,10 @@ pub(crate) struct CrossEntropyOp {
 impl Op for CrossEntropyOp {
     row!(cross_entropy);
 
+    fn role(&self) -> Role {
+        Role::Loss(LossRole::CrossEntropy)
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cross_entropy({0}, {1}, {counting}, {label_smoothing})".into())
     }

@@ -51,6 +51,10 @@ impl SoftCrossEntropy {
 impl Op for SoftCrossEntropy {
     row!(cross_entropy_probabilities);
 
+    fn role(&self) -> Role {
+        Role::Loss(LossRole::SoftCrossEntropy)
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(
             "_soft_cross_entropy({0}, {1}, {reduction}, {tensor}, {batch}, {label_smoothing})"

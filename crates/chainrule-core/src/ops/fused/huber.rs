@@ -1,11 +1,8 @@
 //! `huber`: squared differences up to a bound, linear ones beyond it.
 
-use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, difference, loss_samples, pointwise, wrong_slope,
-};
+use super::bounded::{Bounded, around};
+use super::pointwise::{MISSING_MEAN, SIGN, loss_samples, pointwise, wrong_slope};
 use super::reduction::Reduction;
-use super::smooth_l1::around;
-use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// Options of [`Tensor::huber_with`].
@@ -20,56 +17,6 @@ pub struct Huber {
 impl Default for Huber {
     fn default() -> Self {
         Huber { reduction: Reduction::Mean, delta: 1.0 }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Parameters)]
-struct HuberLoss {
-    delta: f64,
-}
-
-impl Pointwise for HuberLoss {
-    const ID: OpId = OpId::huber;
-    const NAME: &'static str = "huber";
-    const GRAD: &'static str = "huber_grad";
-    const NUMPY: [&'static str; 3] = [
-        "_huber({0}, {1}, {delta})",
-        "np.clip({0} - {1}, -{delta}, {delta})",
-        "np.clip({1} - {0}, -{delta}, {delta})",
-    ];
-
-    #[inline(always)]
-    fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
-        let (delta, half) = (T::from_f64(self.delta), T::from_f64(0.5));
-        let size = (x - t).abs();
-        if size <= delta { half * size * size } else { delta * (size - half * delta) }
-    }
-
-    #[inline(always)]
-    fn slope<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
-        let (delta, d) = (T::from_f64(self.delta), x - t);
-        let upper = if delta < d { delta } else { d };
-        if d < -delta { -delta } else { upper }
-    }
-
-    fn in_steps(self, x: &Tensor, t: &Tensor) -> Result<Tensor> {
-        let d = x.try_sub(t)?;
-        let size = d.try_abs()?;
-        let beyond = size.try_sub(0.5 * self.delta)?.try_mul(self.delta)?;
-        size.try_le(self.delta)?.try_where(&d.try_mul(&d)?.try_mul(0.5)?, &beyond)
-    }
-
-    /// The difference, cut at both bounds.
-    fn tangent(
-        self,
-        x: &Tensor,
-        t: &Tensor,
-        dx: Option<&Tensor>,
-        dt: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        let lower = x.try_sub(t)?.try_maximum(-self.delta)?;
-        let cut = lower.try_neg()?.try_maximum(-self.delta)?.try_neg()?;
-        cut.try_mul(&difference(dx, dt)?)
     }
 }
 
@@ -109,7 +56,7 @@ methods! {
             let why = format!("delta must be a number above 0; it is {delta}");
             return Err(Error::argument("huber", why));
         }
-        pointwise(HuberLoss { delta }, self, target, reduction)
+        pointwise(Bounded::<false> { bound: delta }, self, target, reduction)
     }
 }
 
@@ -133,7 +80,7 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "the gradient is continuous",
     samples: |g| {
         let draw = |g: &mut Generator, s: &[usize]| around(g, s, 0.7);
-        let mut out = loss_samples::<HuberLoss>(g, draw, |x, t, reduction| {
+        let mut out = loss_samples::<Bounded<false>>(g, draw, |x, t, reduction| {
             x.try_huber_with(t, &Huber { reduction, delta: 0.7 })
         });
         let ends = vec![Tensor::from([1.0f64, -1.0]), Tensor::from([0.0f64, 0.0])];

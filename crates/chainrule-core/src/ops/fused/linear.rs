@@ -21,6 +21,10 @@ pub(crate) struct LinearOp {
 impl Op for LinearOp {
     row!(linear);
 
+    fn role(&self) -> Role {
+        Role::LinearLayer
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_linear({*})".into())
     }

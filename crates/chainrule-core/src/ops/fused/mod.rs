@@ -32,6 +32,7 @@ pub(super) mod softmax;
 include!(concat!(env!("OUT_DIR"), "/fused.rs"));
 
 mod attention_options;
+mod bounded;
 mod classes;
 mod learned;
 mod pointwise;

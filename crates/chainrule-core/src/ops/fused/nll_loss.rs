@@ -29,6 +29,10 @@ struct Nll {
 impl Op for Nll {
     row!(nll_loss);
 
+    fn role(&self) -> Role {
+        Role::Loss(LossRole::NegativeLogLikelihood)
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_nll({0}, {1}, {counting})".into())
     }

@@ -28,6 +28,9 @@ pub(super) trait Pointwise: Parameters + Copy + Debug + Send + Sync + 'static {
     /// Operations for each element, of the loss with the sum and of a derivative.
     const STEPS: [u64; 2] = [6, 3];
 
+    /// Its part in a model.
+    const ROLE: Role = Role::Plain;
+
     /// Whether the target has a gradient.
     const TO_TARGET: bool = true;
 
@@ -108,6 +111,10 @@ impl<L: Pointwise> Op for PointwiseLoss<L> {
 
     fn id(&self) -> Option<OpId> {
         Some(L::ID)
+    }
+
+    fn role(&self) -> Role {
+        L::ROLE
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {

@@ -88,6 +88,14 @@ impl Op for RowNorm {
         Some(self.id)
     }
 
+    fn role(&self) -> Role {
+        Role::Norm(match (self.over, self.norm) {
+            (Over::Groups(_), _) => NormRole::Group,
+            (Over::Last(_), Norm::Layer) => NormRole::Layer,
+            (Over::Last(_), Norm::Rms) => NormRole::RootMeanSquare,
+        })
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_row_norm({*}, norm={norm}, over={over}, eps={eps}, gain={gain}, bias={bias})".into())
     }
@@ -155,11 +163,7 @@ impl WholeKernel for RowNorm {
     /// Beside the result: what the backward pass needs of each row.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 3]>>>()?;
-        match out.dtype {
-            DType::F32 => self.forward::<f32>(&inputs, out),
-            DType::F64 => self.forward::<f64>(&inputs, out),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(&inputs, out))
     }
 }
 
@@ -213,11 +217,7 @@ impl Op for RowNormGrad {
 impl WholeKernel for RowNormGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 4]>>>()?;
-        match out.dtype {
-            DType::F32 => self.backward::<f32>(&inputs, out),
-            DType::F64 => self.backward::<f64>(&inputs, out),
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(out.dtype, [F32, F64], |T| self.backward::<T>(&inputs, out))
     }
 }
 

@@ -1,11 +1,9 @@
 //! `smooth_l1`: squared differences up to a bound, absolute ones beyond it.
 
+use super::bounded::{Bounded, around};
 use super::l1_loss::L1;
-use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, difference, loss_samples, pointwise, wrong_slope,
-};
+use super::pointwise::{MISSING_MEAN, SIGN, loss_samples, pointwise, wrong_slope};
 use super::reduction::Reduction;
-use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// Options of [`Tensor::smooth_l1_with`].
@@ -20,58 +18,6 @@ pub struct SmoothL1 {
 impl Default for SmoothL1 {
     fn default() -> Self {
         SmoothL1 { reduction: Reduction::Mean, beta: 1.0 }
-    }
-}
-
-/// With a beta above 0.
-#[derive(Clone, Copy, Debug, Parameters)]
-struct Smooth {
-    beta: f64,
-}
-
-impl Pointwise for Smooth {
-    const ID: OpId = OpId::smooth_l1;
-    const NAME: &'static str = "smooth_l1";
-    const GRAD: &'static str = "smooth_l1_grad";
-    const NUMPY: [&'static str; 3] = [
-        "_smooth_l1({0}, {1}, {beta})",
-        "np.clip(({0} - {1}) / {beta}, -1, 1)",
-        "np.clip(({1} - {0}) / {beta}, -1, 1)",
-    ];
-
-    #[inline(always)]
-    fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
-        let (beta, half) = (T::from_f64(self.beta), T::from_f64(0.5));
-        let size = (x - t).abs();
-        if size < beta { half * size * size / beta } else { size - half * beta }
-    }
-
-    #[inline(always)]
-    fn slope<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
-        let (beta, d) = (T::from_f64(self.beta), x - t);
-        let inside = d / beta;
-        let upper = if beta <= d { T::ONE } else { inside };
-        if d <= -beta { -T::ONE } else { upper }
-    }
-
-    fn in_steps(self, x: &Tensor, t: &Tensor) -> Result<Tensor> {
-        let d = x.try_sub(t)?;
-        let size = d.try_abs()?;
-        let inside = d.try_mul(&d)?.try_mul(0.5 / self.beta)?;
-        size.try_lt(self.beta)?.try_where(&inside, &size.try_sub(0.5 * self.beta)?)
-    }
-
-    /// By way of the ratio `d / beta`, cut at -1 and 1.
-    fn tangent(
-        self,
-        x: &Tensor,
-        t: &Tensor,
-        dx: Option<&Tensor>,
-        dt: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        let ratio = x.try_sub(t)?.try_div(self.beta)?;
-        let cut = ratio.try_maximum(-1.0)?.try_neg()?.try_maximum(-1.0)?.try_neg()?;
-        cut.try_mul(&difference(dx, dt)?)
     }
 }
 
@@ -115,19 +61,8 @@ methods! {
             let why = format!("beta must be a number from 0 up; it is {beta}");
             return Err(Error::argument("smooth_l1", why));
         }
-        pointwise(Smooth { beta }, self, target, reduction)
+        pointwise(Bounded::<true> { bound: beta }, self, target, reduction)
     }
-}
-
-/// A prediction and a target whose differences keep away from the bounds 0 and `bound`, on both
-/// sides of it.
-pub(super) fn around(g: &mut Generator, shape: &[usize], bound: f64) -> (Tensor, Tensor) {
-    let x = normal(g, shape);
-    let size = between(g, 0.1 * bound, 0.8 * bound, shape);
-    let beyond = between(g, 0.0, 1.0, shape).gt(0.6);
-    let size = beyond.where_(&(&size + 1.1 * bound), &size);
-    let d = between(g, 0.0, 1.0, shape).gt(0.5).where_(&size, -&size);
-    (&x + d, x)
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -150,7 +85,7 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "the gradient is continuous; beta 0 is l1_loss",
     samples: |g| {
         let draw = |g: &mut Generator, s: &[usize]| around(g, s, 1.5);
-        let mut out = loss_samples::<Smooth>(g, draw, |x, t, reduction| {
+        let mut out = loss_samples::<Bounded<true>>(g, draw, |x, t, reduction| {
             x.try_smooth_l1_with(t, &SmoothL1 { reduction, beta: 1.5 })
         });
         let ends = vec![Tensor::from([1.0f64, -1.0]), Tensor::from([0.0f64, 0.0])];

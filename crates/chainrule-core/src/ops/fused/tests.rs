@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::autograd::{self, grad_of};
+use crate::autograd::{self, GradOptions, grad_with};
 use crate::ops::{Entry, Family, Sample, table};
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::Saved;
@@ -36,7 +36,8 @@ fn samples(family: Family) -> Vec<(String, Sample, u64)> {
 /// op.
 fn gradients(y: &Tensor, g: &Tensor, x: &[Tensor], recorded: bool) -> Vec<Tensor> {
     let refs: Vec<&Tensor> = x.iter().collect();
-    let grads = grad_of(y, g, &refs, recorded).unwrap();
+    let options = GradOptions { gradient: Some(g.clone()), create_graph: recorded };
+    let grads = grad_with(y, &refs, &options).unwrap();
     grads.into_iter().map(|g| g.unwrap()).collect()
 }
 

@@ -267,7 +267,7 @@ pub(super) const ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autograd::grad;
+    use crate::autograd::{GradOptions, grad, grad_with};
 
     #[test]
     fn errors() {
@@ -324,9 +324,9 @@ mod tests {
             let x = Tensor::from([[1.0f64], [5.0], [7.0]]).parameter();
             let indices = Tensor::from([0i64, 1, 0]);
             let y = apply(Embedding { padding }, &[&x, &indices]).unwrap();
-            let dx = grad(&(&y * &y).sum_all(), &[&x], true).unwrap();
+            let dx = grad_with(&(&y * &y).sum_all(), &[&x], &GradOptions::create_graph()).unwrap();
             let dx = dx[0].as_ref().unwrap();
-            let ddx = grad(&dx.sum_all(), &[&x], false).unwrap();
+            let ddx = grad(&dx.sum_all(), &[&x]).unwrap();
             assert_eq!(ddx[0].as_ref().unwrap().to_vec::<f64>(), expected);
         }
     }

@@ -12,6 +12,10 @@ pub(crate) struct Gather {
 impl Op for Gather {
     row!(gather);
 
+    fn role(&self) -> Role {
+        Role::Picks
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}[_elements({1}, {axis})]".into())
     }
@@ -234,7 +238,7 @@ pub(super) const ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autograd::grad;
+    use crate::autograd::{GradOptions, grad, grad_with};
 
     #[test]
     fn errors() {
@@ -258,9 +262,9 @@ mod tests {
         let x = Tensor::from([[1.0f64, 2.0], [3.0, 4.0]]).parameter();
         let y = x.gather(1, &Tensor::from([[1i64, 1, 1], [0, 1, 0]]));
         let cube = (&y * &y * &y).sum_all();
-        let dx = grad(&cube, &[&x], true).unwrap().remove(0).unwrap();
+        let dx = grad_with(&cube, &[&x], &GradOptions::create_graph()).unwrap().remove(0).unwrap();
         assert_eq!(dx.to_vec::<f64>(), [0.0, 36.0, 54.0, 48.0]);
-        let ddx = grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
+        let ddx = grad(&dx.sum_all(), &[&x]).unwrap().remove(0).unwrap();
         assert_eq!(ddx.to_vec::<f64>(), [0.0, 36.0, 36.0, 24.0]);
     }
 }

@@ -12,6 +12,10 @@ pub(crate) struct IndexSelect {
 impl Op for IndexSelect {
     row!(index_select);
 
+    fn role(&self) -> Role {
+        Role::Picks
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.take({0}, {1}, axis={axis})".into())
     }
@@ -234,7 +238,7 @@ pub(super) const ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autograd::grad;
+    use crate::autograd::{GradOptions, grad, grad_with};
 
     #[test]
     fn an_index_outside_is_an_error() {
@@ -275,9 +279,9 @@ mod tests {
         let x = Tensor::from([1.0f64, 2.0, 3.0]).parameter();
         let y = x.index_select(0, &Tensor::from([2i64, 0, 2]));
         let cube = (&y * &y * &y).sum_all();
-        let dx = grad(&cube, &[&x], true).unwrap().remove(0).unwrap();
+        let dx = grad_with(&cube, &[&x], &GradOptions::create_graph()).unwrap().remove(0).unwrap();
         assert_eq!(dx.to_vec::<f64>(), [3.0, 0.0, 54.0]);
-        let ddx = grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
+        let ddx = grad(&dx.sum_all(), &[&x]).unwrap().remove(0).unwrap();
         assert_eq!(ddx.to_vec::<f64>(), [6.0, 0.0, 36.0]);
     }
 }

@@ -222,7 +222,7 @@ mod tests {
             let weights = normal(&mut g, [4, 5]);
             let grads = |y: Tensor| {
                 let loss = (y * &weights).sum_all();
-                let grads = crate::autograd::grad(&loss, &[&a, &b], false).unwrap();
+                let grads = crate::autograd::grad(&loss, &[&a, &b]).unwrap();
                 grads.into_iter().flat_map(|d| d.unwrap().to_vec::<f64>()).collect::<Vec<_>>()
             };
             let steps = Cdist::differences(&a, &b).unwrap().0.norm(p, -1, false);

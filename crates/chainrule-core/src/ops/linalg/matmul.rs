@@ -30,6 +30,10 @@ impl MatMul {
 impl Op for MatMul {
     row!(matmul);
 
+    fn role(&self) -> Role {
+        Role::Product
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} @ {1}".into())
     }

@@ -350,10 +350,13 @@ mod tests {
         let x = Tensor::from([[1.0, 5.0], [4.0, 2.0]]).parameter();
         let g = Tensor::from([2.0, 3.0]).parameter();
         let y = (x.max_axis(0, false).0 * &g).sum_all();
-        let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
+        let dx = autograd::grad_with(&y, &[&x], &autograd::GradOptions::create_graph())
+            .unwrap()
+            .remove(0)
+            .unwrap();
         assert_eq!(dx.to_vec::<f64>(), [0.0, 3.0, 2.0, 0.0]);
         let weighted = (dx * Tensor::from([[10.0, 20.0], [30.0, 40.0]])).sum_all();
-        let dg = autograd::grad(&weighted, &[&g], false).unwrap().remove(0);
+        let dg = autograd::grad(&weighted, &[&g]).unwrap().remove(0);
         assert_eq!(dg.unwrap().to_vec::<f64>(), [30.0, 20.0]);
     }
 

@@ -315,10 +315,17 @@ mod tests {
     fn at_0_all_derivatives_are_0() {
         for p in [0.5, 1.0, 1.5, 2.0, 3.0, INF] {
             let x = Tensor::zeros([3]).parameter();
-            let dx = autograd::grad(&x.norm(p, 0, false), &[&x], true).unwrap().remove(0).unwrap();
+            let dx = autograd::grad_with(
+                &x.norm(p, 0, false),
+                &[&x],
+                &autograd::GradOptions::create_graph(),
+            )
+            .unwrap()
+            .remove(0)
+            .unwrap();
             assert_eq!(dx.to_vec::<f32>(), [0.0; 3], "{p}");
             if dx.requires_grad() {
-                let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0);
+                let ddx = autograd::grad(&dx.sum_all(), &[&x]).unwrap().remove(0);
                 let ddx = ddx.map_or(vec![0.0; 3], |d| d.to_vec::<f32>());
                 assert!(ddx.iter().all(|d| d.is_finite()), "{p}: {ddx:?}");
             }

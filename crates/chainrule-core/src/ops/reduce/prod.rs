@@ -229,8 +229,11 @@ mod tests {
     #[test]
     fn the_second_derivative_is_right_at_zero() {
         let x = Tensor::from([2.0, 0.0, 0.0, 5.0]).parameter();
-        let dx = autograd::grad(&x.prod_all(), &[&x], true).unwrap().remove(0).unwrap();
-        let second = autograd::grad(&dx.slice(&[crate::Slice::At(1)]), &[&x], false).unwrap();
+        let dx = autograd::grad_with(&x.prod_all(), &[&x], &autograd::GradOptions::create_graph())
+            .unwrap()
+            .remove(0)
+            .unwrap();
+        let second = autograd::grad(&dx.slice(&[crate::Slice::At(1)]), &[&x]).unwrap();
         assert_eq!(second[0].as_ref().unwrap().to_vec::<f64>(), [0.0, 0.0, 10.0, 0.0]);
     }
 

@@ -174,9 +174,12 @@ mod tests {
         let x = Tensor::from([2.0, 2.0]).parameter();
         let y = x.std(0, 1, false);
         assert_eq!(y.item(), 0.0);
-        let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
+        let dx = autograd::grad_with(&y, &[&x], &autograd::GradOptions::create_graph())
+            .unwrap()
+            .remove(0)
+            .unwrap();
         assert_eq!(dx.to_vec::<f64>(), [0.0, 0.0]);
-        let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0);
+        let ddx = autograd::grad(&dx.sum_all(), &[&x]).unwrap().remove(0);
         assert_eq!(ddx.unwrap().to_vec::<f64>(), [0.0, 0.0]);
     }
 

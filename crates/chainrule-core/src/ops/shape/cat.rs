@@ -14,6 +14,10 @@ pub(crate) struct Cat {
 impl Op for Cat {
     row!(cat);
 
+    fn role(&self) -> Role {
+        Role::Joins
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.concatenate([{*}], axis={axis})".into())
     }

@@ -13,8 +13,13 @@ pub(crate) struct Roll {
 impl Op for Roll {
     row!(roll);
 
+    fn role(&self) -> Role {
+        Role::Moves
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("np.roll({0}, {shifts}, {roll_axes})".into())
+        let stays = self.shifts.iter().all(|&shift| shift == 0);
+        Some(if stays { "{0}" } else { "np.roll({0}, {shifts}, {roll_axes})" }.into())
     }
 
     fn linear(&self) -> Linear {

@@ -125,6 +125,10 @@ pub(crate) struct SliceOp {
 impl Op for SliceOp {
     row!(slice);
 
+    fn role(&self) -> Role {
+        Role::Moves
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}[{slice}]".into())
     }

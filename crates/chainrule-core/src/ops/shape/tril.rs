@@ -55,6 +55,10 @@ impl Op for Triangle {
         Some(OpId::tril)
     }
 
+    fn role(&self) -> Role {
+        Role::Selects
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(if self.upper {
             "np.triu({0}, {diagonal})"

@@ -27,6 +27,10 @@ impl Op for Clamp {
         Some(self.id)
     }
 
+    fn role(&self) -> Role {
+        Role::Bounds
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_clamp({0}, {min}, {max})".into())
     }

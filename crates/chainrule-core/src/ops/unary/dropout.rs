@@ -24,6 +24,10 @@ impl Dropout {
 impl Op for Dropout {
     row!(dropout);
 
+    fn role(&self) -> Role {
+        Role::Dropout
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * {1} * {kept}".into())
     }

@@ -60,12 +60,6 @@ impl Function for Elu {
     }
 }
 
-impl MapKernel for Elu {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
-    }
-}
-
 /// `scale` above 0, else `scale alpha / width e^(x / width)`; from the input.
 impl Slope for Elu {
     fn grad_name(&self) -> &'static str {

@@ -14,14 +14,10 @@ const HEIGHT: f64 = 0.398_942_280_401_432_7;
 pub(crate) struct Gelu;
 
 impl Op for Gelu {
-    elementwise!(gelu, infer_float_unary);
+    elementwise!(gelu, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * _normal({0})".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the complement: `Phi(x) = erfc(-x / sqrt 2) / 2`.
@@ -41,12 +37,6 @@ impl Function for Gelu {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
         x * x.normal::<FMA>().0
-    }
-}
-
-impl MapKernel for Gelu {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

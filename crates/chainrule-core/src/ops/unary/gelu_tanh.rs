@@ -15,14 +15,10 @@ const CUBE: f64 = 0.044715;
 pub(crate) struct GeluTanh;
 
 impl Op for GeluTanh {
-    elementwise!(gelu_tanh, infer_float_unary);
+    elementwise!(gelu_tanh, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * (1 + np.tanh(_gelu_tanh_inner({0}))) / 2".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: `s + y sigmoid(-2 u) 2 u'`.
@@ -48,12 +44,6 @@ impl Function for GeluTanh {
         let cube = T::from_f64(2.0 * SCALE * CUBE);
         let twice = x * (x * x).mul_add::<FMA>(cube, T::from_f64(2.0 * SCALE));
         x * twice.sigmoid::<FMA>()
-    }
-}
-
-impl MapKernel for GeluTanh {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

@@ -9,14 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Hardsigmoid;
 
 impl Op for Hardsigmoid {
-    elementwise!(hardsigmoid, infer_float_unary);
+    elementwise!(hardsigmoid, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.clip(({0} + 3) / 6, 0, 1)".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: it moves where it lies strictly between 0 and 1.
@@ -34,12 +30,6 @@ impl Function for Hardsigmoid {
         let y = (x + three) / six;
         let y = if y < T::ZERO { T::ZERO } else { y };
         if T::ONE < y { T::ONE } else { y }
-    }
-}
-
-impl MapKernel for Hardsigmoid {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

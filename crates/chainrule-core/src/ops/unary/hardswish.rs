@@ -9,14 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Hardswish;
 
 impl Op for Hardswish {
-    elementwise!(hardswish, infer_float_unary);
+    elementwise!(hardswish, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * np.clip({0} + 3, 0, 6) / 6".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// Piece by piece: all of the tangent from 3 on, nothing up to -3, `(2 x + 3) / 6` of it
@@ -38,12 +34,6 @@ impl Function for Hardswish {
         let gate = if gate < T::ZERO { T::ZERO } else { gate };
         let gate = if six < gate { six } else { gate };
         x * gate / six
-    }
-}
-
-impl MapKernel for Hardswish {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

@@ -11,14 +11,10 @@ pub(crate) struct LeakyRelu {
 }
 
 impl Op for LeakyRelu {
-    elementwise!(leaky_relu, infer_float_unary);
+    elementwise!(leaky_relu, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.where({0} > 0, {0}, {0} * {slope})".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// As the sum of two parts: `slope * x + (1 - slope) * relu(x)`.
@@ -33,12 +29,6 @@ impl Function for LeakyRelu {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
         if x > T::ZERO { x } else { x * T::from_f64(self.slope) }
-    }
-}
-
-impl MapKernel for LeakyRelu {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

@@ -9,6 +9,10 @@ pub(crate) struct Log;
 impl Op for Log {
     elementwise!(log, infer_float_unary);
 
+    fn role(&self) -> Role {
+        Role::Logarithm
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log({0})".into())
     }

@@ -11,6 +11,10 @@ pub(crate) struct Log10;
 impl Op for Log10 {
     elementwise!(log10, infer_float_unary);
 
+    fn role(&self) -> Role {
+        Role::Logarithm
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log10({0})".into())
     }

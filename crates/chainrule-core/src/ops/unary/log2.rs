@@ -12,6 +12,10 @@ pub(crate) struct Log2;
 impl Op for Log2 {
     elementwise!(log2, infer_float_unary);
 
+    fn role(&self) -> Role {
+        Role::Logarithm
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log2({0})".into())
     }

@@ -39,12 +39,6 @@ impl Function for LogSigmoid {
     }
 }
 
-impl MapKernel for LogSigmoid {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
-    }
-}
-
 methods! {
     /// The logarithm of the logistic function, `log(1 / (1 + e^-x))`, without overflow at either
     /// end. For f32 and f64.

@@ -54,12 +54,6 @@ impl Function for Mish {
     }
 }
 
-impl MapKernel for Mish {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
-    }
-}
-
 methods! {
     /// `x * tanh(log(1 + e^x))`. For f32 and f64.
     ///

@@ -25,6 +25,10 @@ impl Op for Rounded {
         Some(OpId::round)
     }
 
+    fn role(&self) -> Role {
+        Role::Steps
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
             Rounded::Floor => "np.floor({0})",

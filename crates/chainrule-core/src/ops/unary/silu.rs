@@ -9,14 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Silu;
 
 impl Op for Silu {
-    elementwise!(silu, infer_float_unary);
+    elementwise!(silu, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * _sigmoid({0})".into())
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: `s + y sigmoid(-x)`.
@@ -31,12 +27,6 @@ impl Function for Silu {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
         x * x.sigmoid::<FMA>()
-    }
-}
-
-impl MapKernel for Silu {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Softplus {
 }
 
 impl Op for Softplus {
-    elementwise!(softplus, infer_float_unary);
+    elementwise!(softplus, infer_float_unary, scaled);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_softplus({0}, {beta}, {threshold})".into())
@@ -20,10 +20,6 @@ impl Op for Softplus {
 
     fn reading(&self) -> Reading {
         Reading::Positive
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// `dx / (1 + e^-bx)`, and `dx` itself beyond the threshold.
@@ -44,12 +40,6 @@ impl Function for Softplus {
         let high = if z < T::ZERO { T::ZERO } else { z };
         let y = (high + (-z.abs()).exp::<FMA>().log1p::<FMA>()) / T::from_f64(self.beta);
         if z > T::from_f64(self.threshold) { x } else { y }
-    }
-}
-
-impl MapKernel for Softplus {
-    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        tile_function!(inputs, out, *self)
     }
 }
 

@@ -13,13 +13,13 @@ const FLOOR: usize = (256 << 20) / BLOCK;
 const TIMES: usize = 4;
 /// Divisor of the machine's memory that gives the share of all threads.
 const SHARE: u64 = 4;
-/// The memory of a machine that does not tell it.
+/// The memory assumed where the system does not report it.
 const ASSUMED: u64 = 16 << 30;
 /// Threads take their part of the share in pieces of this many blocks, 16 MiB, so that they seldom
 /// meet.
 const LEASE: usize = (16 << 20) / BLOCK;
-/// Between two looks for sizes that nobody asks for, new memory of this many blocks, 32 MiB, is
-/// taken, or this many buffers are used again.
+/// Between two scans for unused sizes, new memory of this many blocks, 32 MiB, is taken, or this
+/// many buffers are used again.
 const GROWTH: usize = (32 << 20) / BLOCK;
 const USES: u64 = 1 << 16;
 
@@ -55,7 +55,7 @@ pub struct MemoryStatistics {
 /// Free blocks of one class.
 struct FreeList {
     free: Vec<Vec<Block>>,
-    /// The fewest there were since the last look, which nobody asked for.
+    /// The fewest there were since the last scan: these were not needed.
     fewest: usize,
 }
 
@@ -65,7 +65,7 @@ pub struct BufferPool {
     held: usize,
     /// Number of blocks it may hold by its leases.
     leased: usize,
-    /// Blocks in use: negative where others make what is dropped here.
+    /// Blocks in use: negative where other threads allocate the buffers that this one drops.
     in_use: isize,
     most_in_use: isize,
     /// Blocks from the system since the last look.
@@ -125,8 +125,8 @@ impl BufferPool {
         self.most_in_use = self.most_in_use.max(self.in_use);
     }
 
-    /// Notes that this many blocks came from the system, and gives back what nobody asked for since
-    /// the last time.
+    /// Notes that this many blocks came from the system, and frees the blocks not needed since the
+    /// last time.
     pub fn grew(&mut self, blocks: usize) {
         self.fresh += 1;
         self.is_used(blocks);
@@ -182,7 +182,7 @@ impl BufferPool {
         taken.is_ok()
     }
 
-    /// Gives back the blocks of each class that nobody asked for since the last time.
+    /// Frees the blocks of each class that were not needed since the last time.
     #[cold]
     fn give_back_idle(&mut self) {
         self.grown = 0;
@@ -205,7 +205,7 @@ impl BufferPool {
         self.end_leases();
     }
 
-    /// Leaves to other threads what is not held.
+    /// Offers blocks that are not held to other threads.
     fn end_leases(&mut self) {
         LEASED.fetch_sub(self.leased - self.held, Ordering::Relaxed);
         self.leased = self.held;

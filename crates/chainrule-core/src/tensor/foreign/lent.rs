@@ -1,8 +1,7 @@
 //! Memory that is lent to another program, which must not write into it: whether it did.
 //!
 //! Values are saved on tapes and never change, and a reader that writes all the same would falsify
-//! gradients in silence. A mark that forbids it is only a word, so a checksum is kept of what was
-//! lent.
+//! gradients in silence. A read-only flag is not enforced, so a checksum is kept of what was lent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +18,7 @@ struct Loans {
 }
 
 static LOANS: Mutex<Loans> = Mutex::new(Loans { now: Vec::new(), next: 0, falsified: 0 });
-/// The number of loans to look at, so that nobody waits for the lock where there are none.
+/// The number of loans to check, so that the lock is not taken where there are none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory that another program reads and could write, until it is dropped.
@@ -83,7 +82,7 @@ pub fn check_lent() -> Result<()> {
     }
 }
 
-/// Checksum of all elements of the block that the value lies in.
+/// Checksum of all elements of the buffer that the value is a view of.
 fn checksum(value: &Value) -> u64 {
     fn of<T: crate::dtype::Stored>(value: &Value) -> u64 {
         let bytes: &[u8] = bytemuck::cast_slice(value.strided::<T>());

@@ -39,9 +39,10 @@ fn every_flipped_bit_and_every_cut_is_detected() {
 fn last_earlier_and_best_are_kept() {
     let folder = folder("kept");
     assert!(folder.load(Kept::Last).unwrap_err().to_string().contains("no such file"));
-    for (i, best) in [(1, true), (2, false), (3, true), (4, false)] {
-        folder.save(&state(i), best).unwrap();
-    }
+    folder.save_best(&state(1)).unwrap();
+    folder.save(&state(2)).unwrap();
+    folder.save_best(&state(3)).unwrap();
+    folder.save(&state(4)).unwrap();
     let of = |which| step(&folder.load(which).unwrap());
     assert_eq!([Kept::Last, Kept::Earlier, Kept::Best].map(of), [4, 3, 3]);
     assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 3, "nothing else is left");
@@ -59,7 +60,7 @@ fn last_earlier_and_best_are_kept() {
         "{error}"
     );
     assert_eq!(of(Kept::Earlier), 3);
-    folder.save(&state(5), false).unwrap();
+    folder.save(&state(5)).unwrap();
     assert_eq!([Kept::Last, Kept::Earlier].map(of), [5, 3]);
     fs::remove_dir_all(&folder.path).unwrap();
 }
@@ -67,9 +68,8 @@ fn last_earlier_and_best_are_kept() {
 #[test]
 fn damage_to_one_file_leaves_the_others_whole() {
     let folder = folder("apart");
-    for (step, best) in [(1, false), (2, true)] {
-        folder.save(&state(step), best).unwrap();
-    }
+    folder.save(&state(1)).unwrap();
+    folder.save_best(&state(2)).unwrap();
     for which in [Kept::Last, Kept::Earlier, Kept::Best] {
         let whole = fs::read(folder.file(which)).unwrap();
         // In place, as a bad disk does it, and not by a new file of the name.
@@ -88,9 +88,9 @@ fn damage_to_one_file_leaves_the_others_whole() {
 #[test]
 fn a_folder_that_went_away_and_a_place_that_cannot_be_written_are_errors() {
     let gone = folder("gone");
-    gone.save(&state(1), false).unwrap();
+    gone.save(&state(1)).unwrap();
     fs::remove_dir_all(&gone.path).unwrap();
-    let error = gone.save(&state(2), false).unwrap_err().to_string();
+    let error = gone.save(&state(2)).unwrap_err().to_string();
     assert!(error.contains("last.ckpt: cannot be written: there is no such"), "{error}");
-    assert!(CheckpointFolder::new("/proc").save(&state(1), false).is_err());
+    assert!(CheckpointFolder::new("/proc").save(&state(1)).is_err());
 }

@@ -94,7 +94,7 @@ fn gradients(inputs: &[Tensor], loss: FarLoss) -> (Vec<Tensor>, (Vec<Tensor>, Ve
     })
     .unwrap()
     .optimized();
-    let mut validated = program.validated(true, true);
+    let mut validated = program.validated(crate::Passes::default());
     let given: Vec<&Tensor> = inputs.iter().collect();
     let (plain, simple) = (program.run(&given).unwrap(), validated.run(&given).unwrap());
     validated.warnings().iter().for_each(|w| println!("{w}"));

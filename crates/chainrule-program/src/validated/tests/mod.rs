@@ -81,7 +81,7 @@ fn draws_are_compared_as_they_were_drawn() {
         Ok(vec![w.grad().expect("the loss depends on it")])
     })
     .unwrap();
-    let mut validated = program.validated(true, true);
+    let mut validated = program.validated(Passes::default());
     let plain = Generator::manual_seed(9);
     let mut other = plain.share();
     for _ in 0..3 {
@@ -109,7 +109,7 @@ fn errors_stay_errors() {
     let program =
         Program::trace([("x", &x), ("i", &i)], |a| Ok(vec![a[0].try_index_select(0, &a[1])?]))
             .unwrap();
-    let mut validated = program.validated(true, true);
+    let mut validated = program.validated(Passes::default());
     assert!(validated.run(&[&x]).is_err());
     assert!(validated.run(&[&x, &Tensor::from([0i64, 7])]).is_err());
     assert!(validated.is_pending());

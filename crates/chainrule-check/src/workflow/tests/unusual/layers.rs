@@ -1,7 +1,7 @@
 //! The library's layers, and ways of training that go beyond one loss and one step.
 
 use super::*;
-use crate::autograd::grad;
+use crate::autograd::{GradOptions, grad_with};
 use crate::nn::{
     AvgPool2d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, GroupNorm, Gru, Layer, Linear,
     Lstm, MaxPool2d, Module, Relu, Sequential,
@@ -151,7 +151,9 @@ fn learning_to_learn() {
             let task = normal(g, &[d, 1]);
             let (seen, new) = (normal(g, &[n, d]), normal(g, &[n, d]));
             let inner = seen.matmul(&w).mse(&seen.matmul(&task));
-            let slope = grad(&inner, &[&w], true)?.remove(0).expect("it depends on w");
+            let slope = grad_with(&inner, &[&w], &GradOptions::create_graph())?
+                .remove(0)
+                .expect("it depends on w");
             let loss = new.matmul(&(&w - slope * 0.1)).mse(&new.matmul(&task));
             step(&mut watch, &[&seen, &new], &[&task], &loss, &mut adam)?;
         }

@@ -1,7 +1,7 @@
 //! Ways to step: accumulation, freezing, tying, two optimizers, clipping, wild rates.
 
 use super::*;
-use crate::autograd::{checkpoint, grad};
+use crate::autograd::{GradOptions, checkpoint, grad_with};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Relu, Sequential};
 use crate::optim::{Adam, AdamW, Sgd, clip_grad_norm, clip_grad_value};
 use chainrule_core::no_grad;
@@ -156,7 +156,9 @@ fn a_gradient_is_penalised() {
         for _ in 0..6 {
             let x = normal(g, &[n, d]).parameter();
             let f = x.matmul(&w1).tanh().matmul(&w2);
-            let slope = grad(&f.sum_all(), &[&x], true)?.remove(0).expect("f depends on x");
+            let slope = grad_with(&f.sum_all(), &[&x], &GradOptions::create_graph())?
+                .remove(0)
+                .expect("f depends on x");
             let loss = (slope - 1.0).square().mean_all();
             step(&mut watch, &[&x], &[], &loss, &mut adam)?;
         }

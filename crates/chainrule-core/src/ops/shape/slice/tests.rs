@@ -99,7 +99,12 @@ fn the_gradients_of_slices_add_up() {
     };
     let weight = x.detach() + 1.0;
     let first = |x: &Tensor| {
-        crate::autograd::grad(&(take(x) + (x * &weight).sum_all()), &[x], true).unwrap()
+        crate::autograd::grad_with(
+            &(take(x) + (x * &weight).sum_all()),
+            &[x],
+            &crate::autograd::GradOptions::create_graph(),
+        )
+        .unwrap()
     };
     let dx = first(&x).remove(0).unwrap();
     let (v, w) = (x.to_f64_vec(), weight.to_f64_vec());
@@ -110,7 +115,7 @@ fn the_gradients_of_slices_add_up() {
         above + below + cube + w[i]
     };
     assert_eq!(dx.to_f64_vec(), (0..12).map(want).collect::<Vec<_>>());
-    let again = crate::autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
+    let again = crate::autograd::grad(&dx.sum_all(), &[&x]).unwrap().remove(0).unwrap();
     let want = |i: usize| {
         let rows = if i / 4 == 1 { 2.0 } else { 1.0 };
         rows + if i % 4 == 3 { 6.0 * v[i] } else { 0.0 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Family, table};
+use crate::ops::{Entry, Family, table};
 
 /// The text above the families.
 const HEAD: &str = "\
 # Op reference
 
-<!-- Written by `ops::reference()` from the op table. Do not edit: change the op's `ENTRY`, then run the tests of the book
+<!-- Written by `chainrule_lab::op_reference()` from the op table. Do not edit: change the op's `ENTRY`, then run the tests of the book
 with CHAINRULE_UPDATE_DOCS=1. -->
 
 This page is generated from the op table. It cannot differ from the code: a test compares the two.
@@ -64,10 +64,10 @@ const FAMILIES: [(Family, &str, &str); 8] = [
 /// gradient, and what it does at its edges.
 ///
 /// ```
-/// let page = chainrule::ops::reference();
+/// let page = chainrule_lab::op_reference();
 /// assert!(page.contains("### tanh") && page.contains("dx = g * (1 - tanh(x)^2)"));
 /// ```
-pub fn reference() -> String {
+pub fn op_reference() -> String {
     let mut page = String::from(HEAD);
     for (family, title, about) in FAMILIES {
         // Writing to a string cannot fail.
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_op_is_on_the_page_once() {
-        let page = reference();
+        let page = op_reference();
         for entry in table() {
             let heading = format!("\n### {}\n", entry.name);
             assert_eq!(page.matches(&heading).count(), 1, "{}", entry.name);
