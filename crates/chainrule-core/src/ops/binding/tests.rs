@@ -1,4 +1,5 @@
 use super::*;
+use crate::dtype::DType;
 use crate::ops::table;
 
 fn all() -> impl Iterator<Item = &'static Binding> {
