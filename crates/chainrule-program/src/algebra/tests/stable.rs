@@ -138,7 +138,8 @@ fn each_rule_is_as_accurate_as_what_it_replaces() {
             let truth: Vec<Tensor> =
                 wide.iter().map(|x| x.grad().unwrap_or_else(|| x.zeros_like())).collect();
             let (case, _) = Case::unchecked(&names, &narrow, loss, &Simplify::new());
-            let mut runs = case.raw.validated(true, false);
+            let mut runs =
+                case.raw.validated(crate::Passes { simplification: true, fusion: false });
             let (plain, simple) = (case.raw.run(&[]).unwrap(), runs.run(&[]).unwrap());
             if runs.warnings().is_empty() && is_applied(&case, rule.name) {
                 kept += 1;

@@ -148,7 +148,7 @@ fn a_pass_that_should_change_no_bit_is_compared_too() {
     let (w, x) = data();
     let traced = step_of(&w, &x, [2.0, 3.0], Trap::None);
     assert!(traced.optimized().len() < traced.without_dead_code().len());
-    let mut validated = traced.validated(true, true);
+    let mut validated = traced.validated(crate::Passes::default());
     let got = three_steps(|x| validated.run(&[x]).unwrap()[0].item(), &w, &x);
     assert_eq!(got, want);
     assert_eq!(validated.program().len(), traced.without_dead_code().len());
