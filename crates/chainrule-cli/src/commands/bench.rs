@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
-use chainrule::program::{Program, Validated};
+use chainrule::program::{Passes, Program, Validated};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_lab::models::{Gpt, GptConfig};
 use serde::Serialize;
@@ -202,7 +202,7 @@ fn compiled(
         let [x, y] = step.batch(generator)?;
         Program::trace([("x", &x), ("y", &y)], |batch| train(step, [&batch[0], &batch[1]]))?
     };
-    Ok(program.validated(simplify, true))
+    Ok(program.validated(Passes { simplification: simplify, fusion: true }))
 }
 
 /// Milliseconds since then, with one decimal.
