@@ -118,7 +118,8 @@ fn a_pass_that_panics_loses_no_run() {
         for (simplification, fusion) in [(true, true), (true, false), (false, true), (false, false)]
         {
             let (w, x) = data();
-            let mut validated = step_of(&w, &x, [2.0, 2.0], trap).validated(simplification, fusion);
+            let mut validated =
+                step_of(&w, &x, [2.0, 2.0], trap).validated(Passes { simplification, fusion });
             let got = three_steps(|x| validated.run(&[x]).unwrap()[0].item(), &w, &x);
             let close = got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-14 * b.abs());
             assert!(close, "{trap:?}: {got:?} for {want:?}");
