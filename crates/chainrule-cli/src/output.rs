@@ -3,9 +3,18 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
 use serde::Serialize;
+
+/// Whether another process prints the results: rank 0 of a training.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Prints nothing more to standard output.
+pub fn silence() {
+    IS_SILENT.store(true, Ordering::Relaxed);
+}
 
 /// A text in which control characters but tabs and line breaks are written out, as `\u{1b}`: what
 /// comes from a file or a model must not move the cursor of a terminal, or worse.
@@ -30,6 +39,9 @@ pub fn line(text: &str) -> Result<()> {
 
 /// Prints a text with the control characters that are in it, and a line break.
 pub fn coloured(text: &str) -> Result<()> {
+    if IS_SILENT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {

@@ -5,7 +5,7 @@
 //! methods from the table of ops (`ops`), operators (`elementwise`), ops whose Python form is
 //! special (`reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`),
 //! gradients (`derive`), optimizers, programs and checks (`train`), trainings that do not learn
-//! (`diagnose`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`)
+//! (`diagnose`), ranks (`distributed`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`)
 //! and their texts (`words`), handles that alias (`alias`), a function while it is traced
 //! (`session`), what must hold before a program runs (`ready`), the place in the user's code
 //! (`script`) and those of the nodes of tapes (`places`). Nothing here knows mathematics: it all
@@ -19,6 +19,7 @@ mod complex;
 mod create;
 mod derive;
 mod diagnose;
+mod distributed;
 mod dlpack;
 mod elementwise;
 mod error;
@@ -67,6 +68,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<optimizer::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
     m.add_class::<monitor::PyMonitor>()?;
+    m.add_class::<distributed::PyExchange>()?;
     m.add_class::<session::Met>()?;
     m.add_class::<alias::ViewPath>()?;
     m.add_class::<ready::Watched>()?;
@@ -82,6 +84,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
+        distributed: _exchange_join _exchange_over;
         dlpack: _from_dlpack;
         fused: _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad _interpolate
             _attention _addmm _lstm_step;

@@ -50,6 +50,8 @@ RESULTS = {
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
     "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
+    "_exchange_join": "Exchange", "_exchange_over": "Exchange", "Exchange.rank": "int", "Exchange.size": "int", "Exchange.all_gather": "list[bytes]", "Exchange.barrier": "None",
+    "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
     "Monitor.findings": "list[Any]", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None",
 }

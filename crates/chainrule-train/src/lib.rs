@@ -50,10 +50,13 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-use chainrule_core::{error, tensor};
+use chainrule_core::{dtype, error, rng, tensor};
 use chainrule_monitor as monitor;
 use chainrule_nn::{data, io, nn, optim};
 use chainrule_program as program;
+
+/// Ranks of a training, and the way between them.
+pub use chainrule_exchange as exchange;
 
 mod best;
 mod event;

@@ -2,6 +2,7 @@
 
 mod builder;
 mod engine;
+mod ranks;
 mod state;
 mod watch;
 
@@ -9,12 +10,14 @@ use std::time::Instant;
 
 pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
+use self::ranks::Ranks;
 use self::watch::Watch;
 use super::explain::Kept;
 use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
 use crate::error::Result;
+use crate::exchange::Exchange;
 use crate::io::CheckpointFolder;
 use crate::monitor::Monitor;
 use crate::optim::schedule::Schedule;
@@ -32,7 +35,8 @@ pub struct TrainerOptions {
     /// Steps between two checkpoints, where there is a folder for them; 0 for the end and the best
     /// alone.
     pub save_every: u64,
-    /// The number of batches of one update; their gradients are averaged.
+    /// The number of micro-batches of one update; their gradients are averaged, in an order that
+    /// does not depend on the ranks they are shared out to.
     pub accumulate: usize,
     /// The largest norm of the gradients.
     pub clip: Option<f64>,
@@ -99,6 +103,8 @@ pub(super) struct Rest {
     pub batch: Option<Batch>,
     saver: Option<Saver>,
     watch: Option<Watch>,
+    /// Ranks of a step of several micro-batches.
+    ranks: Option<Ranks>,
     last_metrics: Metrics,
 }
 
@@ -137,6 +143,20 @@ impl<'a> Trainer<'a> {
     /// looks whenever it [is due](Monitor::is_due).
     pub fn with_monitor(mut self, monitor: Monitor, share: Option<f64>) -> Self {
         self.rest.watch = Some(Watch::new(monitor, share));
+        self
+    }
+
+    /// Shares out the micro-batches of each step to ranks: threads, or processes on one or several
+    /// machines, each with this same training. After each step all have the same weights, to the
+    /// bits of one rank alone; [`TrainerOptions::accumulate`] is the number of micro-batches.
+    ///
+    /// `facts` are names and values that all ranks must have alike, such as a sum of the data;
+    /// the model, its first weights and the options are compared too. Errors of a rank end all of
+    /// them, each with one line that names it. A rank that is asked to stop stops all after the
+    /// step that is on.
+    pub fn with_exchange(mut self, exchange: Box<dyn Exchange>, facts: &[(&str, &str)]) -> Self {
+        let facts = facts.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        self.rest.ranks = Some(Ranks::new(exchange, facts.collect()));
         self
     }
 
@@ -217,10 +237,14 @@ impl<'a> Trainer<'a> {
         if let Some(watch) = &mut rest.watch {
             watch.begin(rest.place.step);
         }
-        let end = {
+        let ran = rest.agree(task).and_then(|()| {
             let mut engine = Engine::new(task, &mut **optimizer, &rest.options);
-            rest.run(task, &mut engine, listener, stop)?
-        };
+            rest.run(task, &mut engine, listener, stop)
+        });
+        if let (Err(e), Some(ranks)) = (&ran, &mut rest.ranks) {
+            ranks.abort(&e.to_string());
+        }
+        let end = ran?;
         let end = match end {
             End::NotFinite { step, loss, .. } => {
                 End::NotFinite { step, loss, why: self.explain()? }
@@ -245,7 +269,7 @@ impl Rest {
             if self.place.step >= self.options.steps {
                 break End::Finished;
             }
-            if stop() {
+            if self.stops(stop()) {
                 break End::Stopped;
             }
             if let Some(patience) = self.options.patience
@@ -274,6 +298,23 @@ impl Rest {
         }
         self.saved(listener, Saver::wait)?;
         Ok(end)
+    }
+
+    /// Whether the training stops here. With several ranks a wish to stop goes through a step first,
+    /// so that all end after the same one.
+    fn stops(&mut self, asked: bool) -> bool {
+        match &mut self.ranks {
+            Some(ranks) if ranks.are_many() => {
+                ranks.asked_to_stop |= asked;
+                ranks.stopped
+            }
+            _ => asked,
+        }
+    }
+
+    fn agree(&mut self, task: &dyn Task) -> Result<()> {
+        let Some(ranks) = &mut self.ranks else { return Ok(()) };
+        ranks.agree(task, self.place.step, &self.options)
     }
 
     /// Whether something is to be done after this step that is done after this many each, and at

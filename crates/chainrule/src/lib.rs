@@ -70,6 +70,8 @@ pub use chainrule_onnx as onnx;
 pub use chainrule_program as program;
 #[cfg(feature = "train")]
 pub use chainrule_train as train;
+#[cfg(feature = "train")]
+pub use chainrule_train::exchange;
 
 pub use chainrule_core::dtype::{DType, Element};
 pub use chainrule_core::error::{Error, Result};

@@ -157,6 +157,19 @@ pub struct Common {
     /// Number of threads; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<usize>,
+
+    /// Seconds without a sign of life after which another rank counts as gone, where a launcher has
+    /// started several
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = rank_timeout)]
+    pub rank_timeout: u64,
+}
+
+/// Seconds of a time to wait: a second to a day.
+fn rank_timeout(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=86_400) => Ok(seconds),
+        _ => Err("give seconds from 1 to 86400".into()),
+    }
 }
 
 /// Kind of an optimizer.

@@ -6,6 +6,7 @@ mod experiments;
 mod listen;
 mod page;
 mod ran;
+mod ranks;
 mod session;
 mod settings;
 mod watching;

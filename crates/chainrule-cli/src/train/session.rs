@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Error, Result, anyhow, bail};
 use chainrule::Tensor;
 use chainrule::data::Batches;
+use chainrule::exchange::Exchange;
 use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
 use chainrule::nn::{Module, StateDict};
 use chainrule::train::{End, Event, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
@@ -21,7 +22,7 @@ use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
 use super::ran::{Outcome, Ran, StepTime, not_finite};
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
-use super::watching;
+use super::{ranks, watching};
 use crate::args::train::{Common, KeptKind};
 use crate::interrupt::Interrupt;
 use crate::names::MODEL_FILE;
@@ -44,11 +45,14 @@ pub struct Session<'a> {
     data: Option<DataSums>,
     resumed: Option<Resumed>,
     interrupt: Interrupt,
+    /// The way to the other ranks, if there are any.
+    exchange: Option<Box<dyn Exchange>>,
 }
 
 /// A run that is gone on with.
 struct Resumed {
-    folder: RunFolder,
+    /// Its folder, to write in; rank 0 alone does.
+    folder: Option<RunFolder>,
     file: PathBuf,
     checkpoint: Checkpoint,
     /// The data that the run had read when the checkpoint was made.
@@ -83,12 +87,18 @@ impl<'a> Session<'a> {
     ) -> Result<(Session<'a>, M)> {
         let interrupt = Interrupt::listen()?;
         machine::use_threads(args.threads);
-        let (config, model, resumed) = match &args.resume {
+        let mut exchange = ranks::join(args)?;
+        let is_first = exchange.as_ref().is_none_or(|exchange| exchange.rank() == 0);
+        let (config, model, resumed) = match &ranks::resumed(args) {
             Some(path) => {
-                let folder = RunFolder::existing(path)?;
-                let mut config = Config::read(path, kind)?;
-                let model = config.model(path)?;
-                let resumed = Resumed::read(folder, args.checkpoint, &config)?;
+                let read = || {
+                    let folder = is_first.then(|| RunFolder::existing(path)).transpose()?;
+                    let config = Config::read(path, kind)?;
+                    let model = config.model(path)?;
+                    let resumed = Resumed::read(path, folder, args.checkpoint, &config)?;
+                    Ok((config, model, resumed))
+                };
+                let (mut config, model, resumed) = ranks::in_turn(&mut exchange, read)?;
                 if let Some(steps) = args.steps {
                     (config.training.steps, config.training.epochs) = (steps, None);
                 }
@@ -97,7 +107,8 @@ impl<'a> Session<'a> {
                 (config, model, Some(resumed))
             }
             None => {
-                let settings = Settings::new(args, defaults);
+                let mut settings = Settings::new(args, defaults);
+                settings.accumulate = ranks::micro_batches(&exchange, settings.accumulate)?;
                 model.check(settings.batch).map_err(|why| anyhow!("{why}"))?;
                 (Config::new(kind, &model, settings)?, model, None)
             }
@@ -114,6 +125,7 @@ impl<'a> Session<'a> {
             data: None,
             resumed,
             interrupt,
+            exchange,
         };
         Ok((session, model))
     }
@@ -197,10 +209,17 @@ impl<'a> Session<'a> {
         if self.args.dry_run {
             return self.dry_run(task, trainer);
         }
+        let rank = self.exchange.as_ref().map_or(0, |exchange| exchange.rank());
         if self.args.find_lr {
-            return self.find_lr(trainer);
+            return if rank == 0 { self.find_lr(trainer) } else { Ok(Outcome::Done) };
         }
         let about = self.config()?.to_text()?;
+        if let Some(exchange) = self.exchange.take() {
+            trainer = trainer.with_exchange(exchange, &ranks::facts(&about));
+        }
+        if rank > 0 {
+            return self.follow(trainer);
+        }
         let (folder, mut metrics, mut losses) = self.folder(&mut trainer)?;
         folder.write(CONFIG_FILE, about.as_bytes())?;
         self.announce(task, &folder, trainer.step());
@@ -296,6 +315,16 @@ impl<'a> Session<'a> {
         Ok(Outcome::Ran(Box::new(ran)))
     }
 
+    /// Trains as another rank than the first, which keeps nothing and tells nothing.
+    fn follow(mut self, mut trainer: Trainer<'_>) -> Result<Outcome> {
+        if let Some(resumed) = self.resumed.take() {
+            resumed.load(&mut trainer)?;
+        }
+        let interrupt = &self.interrupt;
+        trainer.run(&mut Listeners::new(), &|| interrupt.asked()).map_err(|e| anyhow!("{e}"))?;
+        Ok(Outcome::Done)
+    }
+
     /// A run that was to replace another one and ended before it had a checkpoint: the other one
     /// stays.
     fn came_to_nothing(&self, end: End, metrics: Metrics, folder: &RunFolder) -> Error {
@@ -373,6 +402,7 @@ impl<'a> Session<'a> {
             return Ok((folder, metrics, losses));
         };
         let folder = resumed.load(trainer)?;
+        let folder = folder.ok_or_else(|| anyhow!("the folder of the run is not open"))?;
         let losses = losses.with_earlier(&folder, trainer.step());
         let metrics =
             Metrics::resume(&folder, every, trainer.step(), watching::is_wanted(self.args))?;
@@ -448,13 +478,18 @@ impl<'a> Session<'a> {
 
 impl Resumed {
     /// Reads a checkpoint, which must be one of the model that the settings say.
-    fn read(folder: RunFolder, which: KeptKind, config: &Config) -> Result<Resumed> {
+    fn read(
+        path: &Path,
+        folder: Option<RunFolder>,
+        which: KeptKind,
+        config: &Config,
+    ) -> Result<Resumed> {
         let which = match which {
             KeptKind::Last => Kept::Last,
             KeptKind::Earlier => Kept::Earlier,
             KeptKind::Best => Kept::Best,
         };
-        let kept = CheckpointFolder::new(folder.path());
+        let kept = CheckpointFolder::new(path);
         let file = kept.file(which);
         let checkpoint = kept.load(which).map_err(|e| {
             let text = e.to_string();
@@ -477,8 +512,9 @@ impl Resumed {
         if about.as_ref().is_some_and(|a| what_it_is(&a.model) != what_it_is(&config.model)) {
             bail!("{}: a checkpoint of another model than config.toml says", file.display());
         }
-        let weights = folder.file(MODEL_FILE);
-        if weights.exists()
+        let weights = path.join(MODEL_FILE);
+        if folder.is_some()
+            && weights.exists()
             && let Err(e) = io::load(&weights)
         {
             output::complain(&format!(
@@ -490,7 +526,7 @@ impl Resumed {
     }
 
     /// Sets the trainer to the checkpoint; gives the folder.
-    fn load(self, trainer: &mut Trainer<'_>) -> Result<RunFolder> {
+    fn load(self, trainer: &mut Trainer<'_>) -> Result<Option<RunFolder>> {
         let mut state = self.checkpoint.state;
         if self.data_changed {
             begin_an_epoch(&mut state, &trainer.state_dict());

@@ -1,5 +1,6 @@
 //! Batches without end: in epochs, or drawn at random; each knows its place exactly.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -14,6 +15,22 @@ use crate::tensor::Tensor;
 pub trait Batches {
     /// The next batch.
     fn next_batch(&mut self) -> Result<Batch>;
+
+    /// Those of the next `of` batches whose numbers among them are in `own`, in order. The place
+    /// moves past all of them.
+    ///
+    /// The ranks of a training share out the batches of a step so; the sources of this library make
+    /// only the own ones.
+    fn next_of(&mut self, of: usize, own: Range<usize>) -> Result<Vec<Batch>> {
+        let mut batches = Vec::new();
+        for i in 0..of {
+            let batch = self.next_batch()?;
+            if own.contains(&i) {
+                batches.push(batch);
+            }
+        }
+        Ok(batches)
+    }
 
     /// Number of batches in an epoch, if there are epochs.
     fn per_epoch(&self) -> Option<u64> {
@@ -73,7 +90,15 @@ pub struct DataLoader {
     /// Behind the batch that was given last.
     epoch: u64,
     at: usize,
+    group: Group,
     source: Source,
+}
+
+/// The batches that are made: of each `of` in turn those in `own`.
+#[derive(Clone, PartialEq)]
+struct Group {
+    of: usize,
+    own: Range<usize>,
 }
 
 enum Source {
@@ -105,7 +130,8 @@ impl DataLoader {
                 options.batch
             ));
         }
-        Ok(DataLoader { dataset, options, epoch: 0, at: 0, source: Source::Idle })
+        let group = Group { of: 1, own: 0..1 };
+        Ok(DataLoader { dataset, options, epoch: 0, at: 0, group, source: Source::Idle })
     }
 
     /// The epoch of the next batch, from 0.
@@ -121,26 +147,48 @@ impl DataLoader {
 
 impl Batches for DataLoader {
     fn next_batch(&mut self) -> Result<Batch> {
+        let batch = self.next_of(1, 0..1)?.pop();
+        batch.ok_or_else(|| Error::argument("DataLoader", "no batch was made"))
+    }
+
+    fn next_of(&mut self, of: usize, own: Range<usize>) -> Result<Vec<Batch>> {
+        let group = Group { of, own };
+        if group != self.group {
+            (self.group, self.source) = (group, Source::Idle);
+        }
         if matches!(self.source, Source::Idle) {
             let cursor = Cursor::new(self.dataset.len(), self.options, self.epoch, self.at);
+            // A thread that had no batch to make would never wait.
+            let makes_some = (0..of).any(|i| self.group.own.contains(&i));
             self.source = match self.options.prefetch {
-                0 => Source::Here(cursor, RawBatch::default()),
-                ahead => Source::Ahead(Worker::start(self.dataset.clone(), cursor, ahead)?),
+                ahead if ahead > 0 && makes_some => {
+                    let group = self.group.clone();
+                    Source::Ahead(Worker::start(self.dataset.clone(), cursor, group, ahead)?)
+                }
+                _ => Source::Here(cursor, RawBatch::default()),
             };
         }
-        let batch = match &mut self.source {
-            Source::Here(cursor, raw) => {
-                self.dataset.fill(cursor.next_rows()?, raw)?;
-                raw.batch()?
+        let mut batches = Vec::new();
+        for i in 0..of {
+            let is_own = self.group.own.contains(&i);
+            match &mut self.source {
+                Source::Here(cursor, raw) => {
+                    let rows = cursor.next_rows()?;
+                    if is_own {
+                        self.dataset.fill(rows, raw)?;
+                        batches.push(raw.batch()?);
+                    }
+                }
+                Source::Ahead(worker) if is_own => batches.push(worker.next_batch()?),
+                Source::Ahead(_) => {}
+                Source::Idle => unreachable!("begun above"),
             }
-            Source::Ahead(worker) => worker.next_batch()?,
-            Source::Idle => unreachable!("begun above"),
-        };
-        self.at += 1;
-        if self.at == self.batches() {
-            (self.epoch, self.at) = (self.epoch + 1, 0);
+            self.at += 1;
+            if self.at == self.batches() {
+                (self.epoch, self.at) = (self.epoch + 1, 0);
+            }
         }
-        Ok(batch)
+        Ok(batches)
     }
 
     fn per_epoch(&self) -> Option<u64> {
@@ -230,10 +278,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(dataset: Arc<dyn Dataset>, cursor: Cursor, ahead: usize) -> Result<Worker> {
+    fn start(
+        dataset: Arc<dyn Dataset>,
+        cursor: Cursor,
+        group: Group,
+        ahead: usize,
+    ) -> Result<Worker> {
         let (full_in, full) = sync_channel(ahead);
         let (used, used_out) = channel();
-        let work = move || make_ahead(&*dataset, cursor, &full_in, &used_out);
+        let work = move || make_ahead(&*dataset, cursor, &group, &full_in, &used_out);
         let thread = std::thread::Builder::new().name("batches".into()).spawn(work);
         let thread = thread
             .map_err(|e| Error::argument("DataLoader", format!("no thread for batches: {e}")))?;
@@ -255,10 +308,19 @@ impl Worker {
 fn make_ahead(
     dataset: &dyn Dataset,
     mut cursor: Cursor,
+    group: &Group,
     full: &SyncSender<Result<RawBatch>>,
     used: &Receiver<RawBatch>,
 ) {
-    loop {
+    for i in (0..group.of.max(1)).cycle() {
+        if !group.own.contains(&i) {
+            // Passed over by its rows alone: nothing of it is read.
+            if let Err(e) = cursor.next_rows() {
+                let _ = full.send(Err(e));
+                return;
+            }
+            continue;
+        }
         let mut raw = used.try_recv().unwrap_or_default();
         let made = cursor.next_rows().and_then(|rows| dataset.fill(rows, &mut raw));
         if full.send(made.map(|()| raw)).is_err() {
@@ -307,15 +369,36 @@ impl RandomBatches {
         let (picked, rows) = (vec![0; batch], Vec::new());
         Ok(RandomBatches { dataset, generator, picked, rows, raw: RawBatch::default() })
     }
-}
 
-impl Batches for RandomBatches {
-    fn next_batch(&mut self) -> Result<Batch> {
-        self.generator.fill_randint(0, self.dataset.len() as i64, &mut self.picked)?;
+    /// Draws the numbers of the next batch's examples.
+    fn pick(&mut self) -> Result<()> {
+        Ok(self.generator.fill_randint(0, self.dataset.len() as i64, &mut self.picked)?)
+    }
+
+    /// The batch of the numbers drawn last.
+    fn picked(&mut self) -> Result<Batch> {
         self.rows.clear();
         self.rows.extend(self.picked.iter().map(|&row| row as usize));
         self.dataset.fill(&self.rows, &mut self.raw)?;
         self.raw.batch()
+    }
+}
+
+impl Batches for RandomBatches {
+    fn next_batch(&mut self) -> Result<Batch> {
+        self.pick()?;
+        self.picked()
+    }
+
+    fn next_of(&mut self, of: usize, own: Range<usize>) -> Result<Vec<Batch>> {
+        let mut batches = Vec::new();
+        for i in 0..of {
+            self.pick()?;
+            if own.contains(&i) {
+                batches.push(self.picked()?);
+            }
+        }
+        Ok(batches)
     }
 
     /// Number of batches that draw each example once on average.

@@ -64,7 +64,7 @@ from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_ena
 
 inference_mode = no_grad
 
-from . import autograd, distributions, fft, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
+from . import autograd, distributed, distributions, fft, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .diagnosis import diagnose  # noqa: E402
@@ -111,7 +111,7 @@ __all__ = [
     *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
     "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp", "autocast",
-    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributions", "double", "dtype", "e",
+    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
     "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype",
     "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi",

@@ -1,5 +1,6 @@
 //! The settings of a training before its first step.
 
+use super::ranks::Ranks;
 use super::{Place, Rest, Trainer, TrainerOptions};
 use crate::data::Batches;
 use crate::error::{Error, Result};
@@ -73,6 +74,7 @@ impl<'a> TrainerBuilder<'a> {
             batch: None,
             saver: None,
             watch: None,
+            ranks: Ranks::alone(),
             last_metrics: Metrics::new(),
         };
         Ok(Trainer { task, optimizer, rest })

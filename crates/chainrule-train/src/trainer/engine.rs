@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::ranks::spread;
 use super::watch::Watch;
 use super::{Rest, TrainerOptions};
 use crate::Task;
@@ -137,42 +138,36 @@ pub(crate) fn eager(
     optimizer: &mut dyn Optimizer,
     rest: &mut Rest,
 ) -> Result<Done> {
-    let n = rest.options.accumulate;
-    let mut done = Done { loss: 0.0, examples: 0 };
+    if rest.options.accumulate > 1 {
+        return spread(task, optimizer, rest);
+    }
     optimizer.zero_grad();
-    for _ in 0..n {
-        let batch = rest.draw()?;
-        done.examples += task.count(&batch);
-        rest.due().into_iter().for_each(|watch| watch.labels(&batch));
-        let loss = match rest.due() {
-            // Intermediates are kept for the monitor.
-            Some(watch) if n == 1 && task.has_plain_gradients() => {
-                let loss = record_all(|| task.loss(&batch))?;
-                watch.computation(&loss);
-                loss.try_backward()?;
-                watch.outputs(&loss);
-                loss
-            }
-            _ => task.gradients(&batch)?,
-        };
-        done.loss += loss.try_item()? / n as f64;
-        if !done.loss.is_finite() {
-            return Ok(done);
+    let batch = rest.draw()?;
+    rest.due().into_iter().for_each(|watch| watch.labels(&batch));
+    let loss = match rest.due() {
+        // Intermediates are kept for the monitor.
+        Some(watch) if task.has_plain_gradients() => {
+            let loss = record_all(|| task.loss(&batch))?;
+            watch.computation(&loss);
+            loss.try_backward()?;
+            watch.outputs(&loss);
+            loss
         }
+        _ => task.gradients(&batch)?,
+    };
+    let done = Done { loss: loss.try_item()?, examples: task.count(&batch) };
+    if done.loss.is_finite() {
+        update(task, optimizer, rest)?;
     }
-    if n > 1 {
-        for p in optimizer.parameters() {
-            if let Some(g) = p.grad() {
-                p.set_grad(Some(g.try_div(n as f64)?))?;
-            }
-        }
-    }
-    update(task, optimizer, rest)?;
     Ok(done)
 }
 
 /// The update, before and after which the monitor looks if it is due.
-fn update(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> Result<()> {
+pub(super) fn update(
+    task: &dyn Task,
+    optimizer: &mut dyn Optimizer,
+    rest: &mut Rest,
+) -> Result<()> {
     rest.due().into_iter().for_each(|watch| watch.before(task));
     optimizer.step()?;
     rest.due().into_iter().for_each(|watch| watch.after(task));

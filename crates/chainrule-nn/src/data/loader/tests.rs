@@ -77,3 +77,45 @@ fn what_cannot_be_loaded_is_an_error() {
     assert!(DataLoader::try_new(set(3), batch(4, true)).is_err());
     assert_eq!(DataLoader::try_new(set(3), batch(4, false)).unwrap().per_epoch(), Some(1));
 }
+
+/// Ranks that share out the batches of a step get all of them once, from any place on.
+#[test]
+fn shares_of_ranks_are_all_batches() {
+    for prefetch in [0, 2] {
+        for shuffle in [None, Some(3)] {
+            let options = LoaderOptions { batch: 3, shuffle, drop_last: false, prefetch };
+            let all = take(&mut DataLoader::try_new(set(11), options).unwrap(), 30);
+            let mut ranks: Vec<_> =
+                (0..3).map(|_| DataLoader::try_new(set(11), options).unwrap()).collect();
+            for step in 0..6 {
+                let of_step = ranks.iter_mut().enumerate().flat_map(|(rank, loader)| {
+                    let share = rank * 5 / 3..(rank + 1) * 5 / 3;
+                    loader.next_of(5, share).unwrap()
+                });
+                let of_step: Vec<_> = of_step.map(|batch| batch.x.to_vec::<i64>()).collect();
+                assert_eq!(of_step, all[step * 5..][..5], "step {step}");
+                // Another number of ranks goes on from the place of any of these.
+                let place = ranks[step % 3].state_dict();
+                ranks.iter_mut().for_each(|loader| loader.load_state_dict(&place).unwrap());
+            }
+            assert!(ranks[0].next_of(4, 4..4).unwrap().is_empty());
+            assert_eq!(
+                take(&mut ranks[0], 1),
+                [all[4].clone()].map(|_| {
+                    let mut plain = DataLoader::try_new(set(11), options).unwrap();
+                    take(&mut plain, 35)[34].clone()
+                })
+            );
+        }
+    }
+    let drawn = |own| {
+        let generator = Generator::manual_seed(9);
+        let mut random = RandomBatches::try_new(set(50), 4, generator).unwrap();
+        let mut both = random.next_of(4, own).unwrap();
+        both.extend(random.next_of(2, 1..2).unwrap());
+        both.into_iter().map(|batch| batch.x.to_vec::<i64>()).collect::<Vec<_>>()
+    };
+    let (all, some) = (drawn(0..4), drawn(1..3));
+    assert_eq!(some[..2], all[1..3]);
+    assert_eq!(some[2], all[4]);
+}

@@ -1,0 +1,42 @@
+//! Ranks of one training: processes or threads that exchange bytes, and sums over them whose bits
+//! do not depend on their number.
+//!
+//! An [`Exchange`] is the way between the ranks. [`Threads`] are ranks in one process, [`Tcp`] are
+//! processes on one or several machines; MPI is a crate of its own, `chainrule-mpi`. A [`Tree`]
+//! fixes the order in which the parts of a sum are added: each rank adds the parts of its share up
+//! to the nodes of that tree, and whoever needs the total adds these in the same order.
+//!
+//! ```
+//! use chainrule_exchange::{Exchange, Threads};
+//! let ranks = Threads::group(3);
+//! let handles: Vec<_> = ranks.into_iter().map(|mut rank| {
+//!     std::thread::spawn(move || rank.all_gather(&[rank.rank() as u8]))
+//! }).collect();
+//! for handle in handles {
+//!     assert_eq!(handle.join().unwrap()?, [[0], [1], [2]]);
+//! }
+//! # Ok::<(), chainrule_exchange::ExchangeError>(())
+//! ```
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod agree;
+mod error;
+mod exchange;
+mod frame;
+mod launch;
+mod links;
+mod sum;
+mod tcp;
+mod threads;
+mod tree;
+
+pub use agree::agree;
+pub use error::{ExchangeError, Result};
+pub use exchange::Exchange;
+pub use launch::{Launch, MAX_RANKS};
+pub use sum::{Sum, Values, gather, owners};
+pub use tcp::{Tcp, TcpOptions};
+pub use threads::Threads;
+pub use tree::{Node, Tree};

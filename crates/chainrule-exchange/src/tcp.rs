@@ -1,0 +1,299 @@
+//! Ranks that are processes, joined by TCP.
+//!
+//! Rank 0 listens at the run's address. Each other rank listens on the interface by which it
+//! reaches rank 0, tells it the port, and gets the addresses of all. Each pair has one connection;
+//! on it both prove by a keyed hash over fresh random numbers that they know the run's token. A
+//! stranger is turned away and disturbs nobody.
+
+mod hello;
+mod link;
+mod token;
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, atomic};
+use std::time::{Duration, Instant};
+
+use self::hello::{Hello, Proved, Refusal};
+use self::link::TcpLink;
+use self::token::Token;
+use crate::links::Links;
+use crate::{Exchange, ExchangeError, Launch, Result};
+
+/// Times of a [`Tcp`] exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Time for all ranks to come.
+    pub start: Duration,
+    /// Time without a sign of life after which a peer counts as gone. Signs are sent on a thread of
+    /// their own, so that a long computation is none.
+    pub timeout: Duration,
+}
+
+impl Default for TcpOptions {
+    /// Five minutes to start, as queues of clusters need them, and 30 seconds of silence.
+    fn default() -> Self {
+        TcpOptions { start: Duration::from_secs(300), timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Connections that may prove themselves at once; more wait, so that strangers take no memory.
+const AT_ONCE: usize = 64;
+
+/// Time for a connection to prove itself.
+const PROOF: Duration = Duration::from_secs(5);
+
+/// A rank that is a process.
+pub struct Tcp(Links<TcpLink>);
+
+impl Tcp {
+    /// Joins the run, and returns when all ranks have come.
+    ///
+    /// Without a token in `launch`, ranks on one machine share one by a file that only their user
+    /// can read. Errors say which rank is missing or wrong: a port in use, another number of ranks,
+    /// a rank that came twice or never.
+    pub fn join(launch: &Launch, options: TcpOptions) -> Result<Tcp> {
+        let fail = |why: String| ExchangeError::Start { rank: launch.rank, size: launch.size, why };
+        let deadline = Instant::now() + options.start;
+        let address = resolved(&launch.address).map_err(&fail)?;
+        let token = Token::of(launch, address).map_err(&fail)?;
+        let meeting = Meeting { launch, token, deadline, timeout: options.timeout };
+        let streams = if launch.rank == 0 { meeting.host(address) } else { meeting.guest(address) };
+        let links = streams
+            .map_err(&fail)?
+            .into_iter()
+            .map(|stream| stream.map(|stream| TcpLink::new(stream, options.timeout)).transpose());
+        let links = links.collect::<Result<Vec<_>, _>>().map_err(|e| fail(e.to_string()))?;
+        let mut tcp = Tcp(Links::new(launch.rank, links));
+        // Nobody goes on before all have all their connections.
+        tcp.barrier()?;
+        Ok(tcp)
+    }
+}
+
+impl Exchange for Tcp {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        self.0.all_to_all(parts)
+    }
+
+    fn abort(&mut self, why: &str) {
+        self.0.abort(why);
+    }
+}
+
+fn resolved(address: &str) -> Result<SocketAddr, String> {
+    let mut all = address.to_socket_addrs().map_err(|e| {
+        format!("the address {address} of rank 0 is not known: {e}; check MASTER_ADDR")
+    })?;
+    all.next()
+        .ok_or_else(|| format!("the address {address} of rank 0 is not known; check MASTER_ADDR"))
+}
+
+type Streams = Vec<Option<TcpStream>>;
+
+/// The coming together of the ranks.
+struct Meeting<'a> {
+    launch: &'a Launch,
+    token: Token,
+    deadline: Instant,
+    timeout: Duration,
+}
+
+impl Meeting<'_> {
+    /// Rank 0: waits for all others, then tells them where all are.
+    fn host(&self, address: SocketAddr) -> Result<Streams, String> {
+        let listener = TcpListener::bind(address).map_err(|e| match e.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!("the port of {address} is in use; set MASTER_PORT to a free one, on all ranks")
+            }
+            _ => format!("cannot listen at {address}: {e}; MASTER_ADDR is to be an address of the machine of rank 0"),
+        })?;
+        self.token.publish()?;
+        let came = self.accept(&listener, 1..self.launch.size)?;
+        let table: Vec<Option<SocketAddr>> =
+            came.iter().map(|c| c.as_ref().map(|c| c.address)).collect();
+        let mut streams: Streams = came.into_iter().map(|c| c.map(|c| c.stream)).collect();
+        for (peer, stream) in streams.iter_mut().enumerate() {
+            if let Some(stream) = stream {
+                hello::write_table(stream, &table).map_err(|e| format!("rank {peer} {e}"))?;
+            }
+        }
+        Ok(streams)
+    }
+
+    /// Other ranks: find rank 0, learn where the others are, and connect to those before them.
+    fn guest(&self, address: SocketAddr) -> Result<Streams, String> {
+        let (rank, size) = (self.launch.rank, self.launch.size);
+        let (listener, mut first) = self.reach(0, address)?;
+        let table = hello::read_table(&mut first, size, self.left())
+            .map_err(|why| format!("rank 0 {why}"))?;
+        let mut streams: Streams = (0..size).map(|_| None).collect();
+        streams[0] = Some(first);
+        for (peer, place) in table.iter().enumerate().take(rank).skip(1) {
+            let place = place.ok_or_else(|| format!("rank 0 did not tell where rank {peer} is"))?;
+            streams[peer] = Some(self.reach_with(peer, place, &listener)?);
+        }
+        for (peer, came) in self.accept(&listener, rank + 1..size)?.into_iter().enumerate() {
+            if let Some(came) = came {
+                streams[peer] = Some(came.stream);
+            }
+        }
+        Ok(streams)
+    }
+
+    /// A connection to rank 0, which may come later than this one, and the listener that it is
+    /// told of: on the interface of that connection, and no other.
+    fn reach(&self, peer: usize, address: SocketAddr) -> Result<(TcpListener, TcpStream), String> {
+        loop {
+            let why = match self.try_reach(address) {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(refusal @ (Refusal::Size(_) | Refusal::Twice))) => {
+                    return Err(refusal.to_string());
+                }
+                // A run before this one may still listen, or have left its token.
+                Ok(Err(refusal)) => refusal.to_string(),
+                Err(why) => why,
+            };
+            if self.left().is_zero() {
+                return Err(format!("rank {peer} at {address} is not there: {why}"));
+            }
+            std::thread::sleep(Duration::from_millis(50).min(self.left()));
+        }
+    }
+
+    fn try_reach(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Result<(TcpListener, TcpStream), Refusal>, String> {
+        let wait = self.left().clamp(Duration::from_millis(10), PROOF);
+        let mut stream = TcpStream::connect_timeout(&address, wait).map_err(|e| e.to_string())?;
+        let local = stream.local_addr().map_err(|e| e.to_string())?;
+        let listener = TcpListener::bind((local.ip(), 0)).map_err(|e| e.to_string())?;
+        let port = listener.local_addr().map_err(|e| e.to_string())?.port();
+        Ok(self.greet(&mut stream, port)?.map(|()| (listener, stream)))
+    }
+
+    fn reach_with(
+        &self,
+        peer: usize,
+        address: SocketAddr,
+        own: &TcpListener,
+    ) -> Result<TcpStream, String> {
+        let port = own.local_addr().map_err(|e| e.to_string())?.port();
+        let wait = self.left().clamp(Duration::from_millis(10), self.timeout);
+        let connected = TcpStream::connect_timeout(&address, wait);
+        let mut stream =
+            connected.map_err(|e| format!("rank {peer} at {address} cannot be reached: {e}"))?;
+        let greeted = self
+            .greet(&mut stream, port)
+            .map_err(|why| format!("rank {peer} at {address} {why}"))?;
+        greeted.map_err(|refusal| format!("rank {peer} at {address}: {refusal}"))?;
+        Ok(stream)
+    }
+
+    fn greet(&self, stream: &mut TcpStream, port: u16) -> Result<Result<(), Refusal>, String> {
+        let wait = self.left().clamp(Duration::from_millis(10), PROOF);
+        hello::limit(stream, wait)?;
+        let (rank, size) = (self.launch.rank as u32, self.launch.size as u32);
+        hello::greet(stream, &self.token.secret()?, Hello { rank, size, port })
+    }
+
+    /// Connections from these ranks, by rank.
+    ///
+    /// Each connection proves itself on a thread of its own, so that one that says nothing holds up
+    /// nobody.
+    fn accept(
+        &self,
+        listener: &TcpListener,
+        wanted: std::ops::Range<usize>,
+    ) -> Result<Vec<Option<Came>>, String> {
+        let mut came: Vec<Option<Came>> = (0..self.launch.size).map(|_| None).collect();
+        if wanted.is_empty() {
+            return Ok(came);
+        }
+        listener.set_nonblocking(true).map_err(|e| e.to_string())?;
+        let secret = self.token.secret()?;
+        let (send, receive) = sync_channel::<(Proved, TcpStream, IpAddr)>(AT_ONCE);
+        let proving = Arc::new(atomic::AtomicUsize::new(0));
+        loop {
+            while proving.load(atomic::Ordering::Acquire) < AT_ONCE {
+                let Ok((stream, from)) = listener.accept() else { break };
+                proving.fetch_add(1, atomic::Ordering::AcqRel);
+                let (send, secret, proving) = (send.clone(), secret.clone(), proving.clone());
+                std::thread::spawn(move || {
+                    let mut stream = stream;
+                    if let Ok(proved) = hello::ask(&mut stream, &secret, PROOF) {
+                        // Nobody waits any more once all have come.
+                        let _ = send.try_send((proved, stream, from.ip()));
+                    }
+                    proving.fetch_sub(1, atomic::Ordering::AcqRel);
+                });
+            }
+            match receive.recv_timeout(Duration::from_millis(5)) {
+                Ok((proved, stream, ip)) => self.seat(&mut came, &wanted, &proved, stream, ip)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if wanted.clone().all(|rank| came[rank].is_some()) {
+                return Ok(came);
+            }
+            if self.left().is_zero() {
+                let missing: Vec<String> = wanted
+                    .filter(|&rank| came[rank].is_none())
+                    .take(10)
+                    .map(|r| r.to_string())
+                    .collect();
+                return Err(format!(
+                    "rank {} did not come in time; was it started, with the same MASTER_ADDR, MASTER_PORT \
+                     and CHAINRULE_TOKEN?",
+                    missing.join(", ")
+                ));
+            }
+        }
+    }
+
+    fn seat(
+        &self,
+        came: &mut [Option<Came>],
+        wanted: &std::ops::Range<usize>,
+        proved: &Proved,
+        mut stream: TcpStream,
+        ip: IpAddr,
+    ) -> Result<(), String> {
+        let hello = proved.hello;
+        let (rank, size) = (hello.rank as usize, hello.size as usize);
+        if size != self.launch.size {
+            hello::refuse(&mut stream, Refusal::Size(self.launch.size as u32));
+            return Err(format!(
+                "rank {rank} was started for {size} ranks and this one for {}; give all the same number",
+                self.launch.size
+            ));
+        }
+        if !wanted.contains(&rank) || came[rank].is_some() {
+            hello::refuse(&mut stream, Refusal::Twice);
+            return Err(format!("two processes say that they are rank {rank}; give each its own"));
+        }
+        // A peer that is gone again is missed by its connection later.
+        if hello::admit(&mut stream, proved).is_ok() {
+            came[rank] = Some(Came { stream, address: SocketAddr::new(ip, hello.port) });
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// A rank that has proved itself.
+struct Came {
+    stream: TcpStream,
+    address: SocketAddr,
+}

@@ -1,0 +1,122 @@
+//! The secret of a run.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::Launch;
+
+/// Most bytes of a token's file.
+const MOST: u64 = 4096;
+
+/// The secret of a run, or the file that it is in.
+pub(super) enum Token {
+    Given(Vec<u8>),
+    /// A file that only the user can read, for ranks on one machine.
+    File {
+        path: PathBuf,
+        is_host: bool,
+    },
+}
+
+impl Token {
+    /// The token of a run: the one that was given, or on one machine a file's.
+    pub fn of(launch: &Launch, address: SocketAddr) -> Result<Token, String> {
+        if let Some(token) = &launch.token {
+            return Ok(Token::Given(token.as_bytes().to_vec()));
+        }
+        if !address.ip().is_loopback() {
+            return Err(
+                "ranks on several machines need a secret: set CHAINRULE_TOKEN to the same random \
+                 text on all of them"
+                    .into(),
+            );
+        }
+        let name = format!("chainrule-{}-{}.token", user(), address.port());
+        let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|f| f.is_dir());
+        let path = folder.unwrap_or_else(std::env::temp_dir).join(name);
+        Ok(Token::File { path, is_host: launch.rank == 0 })
+    }
+
+    /// Rank 0 writes a new secret, in the place of one that an earlier run left.
+    pub fn publish(&self) -> Result<(), String> {
+        let Token::File { path, .. } = self else { return Ok(()) };
+        let fail = |e: std::io::Error| format!("{}: the secret of the run: {e}", path.display());
+        let mut secret = [0u8; 32];
+        getrandom::fill(&mut secret).map_err(|e| format!("no random numbers: {e}"))?;
+        let text: String = secret.iter().map(|b| format!("{b:02x}")).collect();
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let written = private(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.and_then(|()| fs::rename(&new, path)).map_err(|e| {
+            let _ = fs::remove_file(&new);
+            fail(e)
+        })
+    }
+
+    /// The secret. A guest may find none yet, or an earlier run's, and asks again.
+    pub fn secret(&self) -> Result<Vec<u8>, String> {
+        let path = match self {
+            Token::Given(secret) => return Ok(secret.clone()),
+            Token::File { path, .. } => path,
+        };
+        let fail = |e: std::io::Error| format!("{}: the secret of the run: {e}", path.display());
+        let file = File::open(path).map_err(fail)?;
+        if !is_private(&file) {
+            return Err(format!(
+                "{}: others can write or read the secret of the run; remove it, or set CHAINRULE_TOKEN",
+                path.display()
+            ));
+        }
+        let mut text = Vec::new();
+        file.take(MOST).read_to_end(&mut text).map_err(fail)?;
+        Ok(text)
+    }
+}
+
+impl Drop for Token {
+    /// Once the ranks have met, nobody needs the file.
+    fn drop(&mut self) {
+        if let Token::File { path, is_host: true } = self {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn private(path: &std::path::Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let _ = fs::remove_file(path);
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn private(path: &std::path::Path) -> std::io::Result<File> {
+    let _ = fs::remove_file(path);
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Whether a file is this user's alone.
+#[cfg(unix)]
+fn is_private(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(about) = file.metadata() else { return false };
+    let is_own = fs::metadata("/proc/self").map_or(true, |own| own.uid() == about.uid());
+    about.is_file() && about.mode() & 0o077 == 0 && is_own
+}
+
+#[cfg(not(unix))]
+fn is_private(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.is_file())
+}
+
+#[cfg(unix)]
+fn user() -> String {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").map_or_else(|_| "user".into(), |own| own.uid().to_string())
+}
+
+#[cfg(not(unix))]
+fn user() -> String {
+    "user".into()
+}

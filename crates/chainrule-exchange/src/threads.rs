@@ -1,0 +1,84 @@
+//! Ranks that are threads of one process.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::frame::Kind;
+use crate::links::{Link, Links};
+use crate::{Exchange, Result};
+
+type Message = (Kind, u64, Vec<u8>);
+
+/// A rank that is a thread; made by [`Threads::group`].
+pub struct Threads(Links<Channel>);
+
+struct Channel {
+    to: Sender<Message>,
+    from: Receiver<Message>,
+    timeout: Option<Duration>,
+}
+
+impl Threads {
+    /// The ranks of a group, each to be moved to a thread of its own. Empty for a size of 0.
+    pub fn group(size: usize) -> Vec<Threads> {
+        Threads::group_within(size, None)
+    }
+
+    /// As [`Threads::group`]; a rank that says nothing for `timeout` while another waits for it is
+    /// an error there.
+    pub fn group_within(size: usize, timeout: Option<Duration>) -> Vec<Threads> {
+        let mut links: Vec<Vec<Option<Channel>>> =
+            (0..size).map(|_| (0..size).map(|_| None).collect()).collect();
+        for a in 0..size {
+            for b in a + 1..size {
+                let ((to_b, from_a), (to_a, from_b)) = (channel(), channel());
+                links[a][b] = Some(Channel { to: to_b, from: from_b, timeout });
+                links[b][a] = Some(Channel { to: to_a, from: from_a, timeout });
+            }
+        }
+        links
+            .into_iter()
+            .enumerate()
+            .map(|(rank, links)| Threads(Links::new(rank, links)))
+            .collect()
+    }
+}
+
+impl Link for Channel {
+    fn send(&mut self, kind: Kind, call: u64, bytes: Vec<u8>) -> Result<(), String> {
+        // A peer that has ended is noticed when its part is waited for, with its reason.
+        let _ = self.to.send((kind, call, bytes));
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Message, String> {
+        let ended = "has ended; see its own output";
+        match self.timeout {
+            None => self.from.recv().map_err(|_| ended.into()),
+            Some(timeout) => self.from.recv_timeout(timeout).map_err(|e| match e {
+                RecvTimeoutError::Disconnected => ended.into(),
+                RecvTimeoutError::Timeout => {
+                    format!("has not answered for {} s", timeout.as_secs_f64())
+                }
+            }),
+        }
+    }
+}
+
+impl Exchange for Threads {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        self.0.all_to_all(parts)
+    }
+
+    fn abort(&mut self, why: &str) {
+        self.0.abort(why);
+    }
+}

@@ -1,0 +1,216 @@
+//! The order in which the parts of a sum are added.
+
+use std::ops::Range;
+
+/// A binary tree over a fixed number of parts.
+///
+/// Its leaves are the parts in order; a node of level `l` and place `i` is the sum of the parts
+/// from `i * 2^l` up to `(i + 1) * 2^l` or the last, left half plus right half. So the total is one
+/// formula of the parts, whoever adds them up.
+///
+/// ```
+/// use chainrule_exchange::Tree;
+/// let tree = Tree::new(5); // ((a + b) + (c + d)) + e
+/// let total = tree.add_up(0..5, &["a", "b", "c", "d", "e"].map(String::from), |l, r| format!("({l}{r})"));
+/// assert_eq!(total.last().unwrap().1, "(((ab)(cd))e)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    parts: usize,
+}
+
+/// A node of a [`Tree`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Node {
+    /// Height above the parts.
+    pub level: u32,
+    /// Place among the nodes of its level.
+    pub place: usize,
+}
+
+impl Tree {
+    /// A tree over this many parts.
+    pub fn new(parts: usize) -> Tree {
+        Tree { parts }
+    }
+
+    /// The number of parts.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The parts of a rank: consecutive ones, as equal in number as can be.
+    pub fn share(&self, rank: usize, size: usize) -> Range<usize> {
+        let bound =
+            |rank: usize| (self.parts as u128 * rank as u128 / size.max(1) as u128) as usize;
+        bound(rank)..bound(rank + 1)
+    }
+
+    /// The fewest nodes that cover these parts and no others, in their order.
+    pub fn nodes(&self, parts: Range<usize>) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let (mut at, end) = (parts.start, parts.end.min(self.parts));
+        while at < end {
+            let mut level = 0;
+            while self.covers(at, level + 1, end) {
+                level += 1;
+            }
+            nodes.push(Node { level, place: at >> level });
+            at += 1 << level;
+        }
+        nodes
+    }
+
+    /// Whether the node that begins at `at` on this level ends at `end` or before.
+    fn covers(&self, at: usize, level: u32, end: usize) -> bool {
+        // The level above the root's would be the root again, alone.
+        if level > self.height() || !at.is_multiple_of(1 << level) {
+            return false;
+        }
+        (at + (1usize << level)).min(self.parts) <= end
+    }
+
+    fn height(&self) -> u32 {
+        self.parts.max(1).next_power_of_two().trailing_zeros()
+    }
+
+    /// The values of [`Tree::nodes`] of a range, from the values of its parts.
+    pub fn add_up<T: Clone>(
+        &self,
+        range: Range<usize>,
+        parts: &[T],
+        mut add: impl FnMut(T, T) -> T,
+    ) -> Vec<(Node, T)> {
+        let mut stack = Stack::new(*self, range.clone());
+        for part in parts {
+            stack.push(part.clone(), &mut add);
+        }
+        stack.nodes
+    }
+
+    /// The total, from the values of the nodes of all ranks in their order.
+    pub fn total<T>(
+        &self,
+        nodes: impl IntoIterator<Item = (Node, T)>,
+        mut add: impl FnMut(T, T) -> T,
+    ) -> Option<T> {
+        let mut stack = Stack::new(*self, 0..self.parts);
+        for (node, value) in nodes {
+            stack.put(node, value, &mut add);
+        }
+        stack.nodes.pop().map(|(_, value)| value)
+    }
+}
+
+/// Values of nodes from left to right, added up as soon as a node's halves are there: of `n` parts
+/// no more than the logarithm of `n` are held.
+#[derive(Debug)]
+pub(crate) struct Stack<T> {
+    tree: Tree,
+    end: usize,
+    next: usize,
+    pub nodes: Vec<(Node, T)>,
+}
+
+impl<T> Stack<T> {
+    pub fn new(tree: Tree, range: Range<usize>) -> Stack<T> {
+        Stack { tree, end: range.end, next: range.start, nodes: Vec::new() }
+    }
+
+    /// The value of the next part.
+    pub fn push(&mut self, value: T, add: &mut impl FnMut(T, T) -> T) {
+        let node = Node { level: 0, place: self.next };
+        self.put(node, value, add);
+    }
+
+    /// The value of the next node.
+    pub fn put(&mut self, mut node: Node, mut value: T, add: &mut impl FnMut(T, T) -> T) {
+        self.next = ((node.place + 1) << node.level).min(self.tree.parts);
+        loop {
+            let begin = node.place << node.level;
+            if node.place % 2 == 1
+                && let Some((left, _)) = self.nodes.last()
+                && (left.level, left.place + 1) == (node.level, node.place)
+                && let Some((_, left)) = self.nodes.pop()
+            {
+                value = add(left, value);
+            } else if !(node.place.is_multiple_of(2)
+                && (node.place + 1) << node.level >= self.tree.parts
+                && self.tree.covers(begin, node.level + 1, self.end))
+            {
+                // A right half without its left stays, as does a left half whose right is to come;
+                // a node without a right half is its parent.
+                break;
+            }
+            node = Node { level: node.level + 1, place: node.place / 2 };
+        }
+        self.nodes.push((node, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(l: String, r: String) -> String {
+        format!("({l}+{r})")
+    }
+
+    fn parts(n: usize) -> Vec<String> {
+        (0..n).map(|i| i.to_string()).collect()
+    }
+
+    /// The formula by its definition, from the top.
+    fn defined(from: usize, level: u32, n: usize) -> String {
+        if level == 0 {
+            return from.to_string();
+        }
+        let half = 1 << (level - 1);
+        let left = defined(from, level - 1, n);
+        if from + half >= n { left } else { add(left, defined(from + half, level - 1, n)) }
+    }
+
+    #[test]
+    fn the_total_is_one_formula_whatever_the_ranks() {
+        for n in 1..40 {
+            let (tree, all) = (Tree::new(n), parts(n));
+            let wanted = defined(0, tree.height(), n);
+            for size in 1..=n {
+                let nodes = (0..size).flat_map(|rank| {
+                    let share = tree.share(rank, size);
+                    tree.add_up(share.clone(), &all[share], add)
+                });
+                assert_eq!(tree.total(nodes, add).unwrap(), wanted, "{n} parts, {size} ranks");
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_are_those_that_adding_up_ends_with() {
+        for n in 1..40 {
+            let (tree, all) = (Tree::new(n), parts(n));
+            for begin in 0..n {
+                for end in begin + 1..=n {
+                    let sums = tree.add_up(begin..end, &all[begin..end], add);
+                    let nodes: Vec<Node> = sums.iter().map(|s| s.0).collect();
+                    assert_eq!(nodes, tree.nodes(begin..end), "{begin}..{end} of {n}");
+                    assert!(nodes.len() <= 2 * tree.height().max(1) as usize);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_all_parts_in_order() {
+        for n in 0..30 {
+            for size in 1..9 {
+                let tree = Tree::new(n);
+                let shares: Vec<_> = (0..size).map(|rank| tree.share(rank, size)).collect();
+                assert_eq!(shares[0].start, 0);
+                assert_eq!(shares[size - 1].end, n);
+                assert!(shares.windows(2).all(|s| s[0].end == s[1].start));
+                assert!(shares.iter().all(|s| s.len().abs_diff(n / size) <= 1));
+            }
+        }
+    }
+}

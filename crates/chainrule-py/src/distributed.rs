@@ -1,0 +1,195 @@
+//! Ranks of a training, for `chainrule.distributed`.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chainrule::exchange::{
+    Exchange, ExchangeError, Launch, Sum, Tcp, TcpOptions, Threads, Tree, Values, agree,
+};
+use chainrule::{DType, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::run;
+use crate::tensor::PyTensor;
+
+/// The way to the other ranks.
+#[pyclass(name = "Exchange", module = "chainrule._chainrule", frozen)]
+pub struct PyExchange {
+    rank: usize,
+    size: usize,
+    exchange: Mutex<Box<dyn Exchange>>,
+}
+
+fn raised(e: ExchangeError) -> PyErr {
+    match e {
+        ExchangeError::Settings(why) => PyValueError::new_err(why),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+impl PyExchange {
+    fn new(exchange: Box<dyn Exchange>) -> PyExchange {
+        let (rank, size) = (exchange.rank(), exchange.size());
+        PyExchange { rank, size, exchange: Mutex::new(exchange) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Exchange>> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyExchange {
+    /// The number of this rank, from 0.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The number of ranks.
+    #[getter]
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The bytes of all ranks, in their order.
+    fn all_gather<'py>(&self, py: Python<'py>, own: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let own = own.to_vec();
+        let all = py.detach(|| self.lock().all_gather(&own)).map_err(raised)?;
+        Ok(all.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+    }
+
+    /// Returns when all ranks are here.
+    fn barrier(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.lock().barrier()).map_err(raised)
+    }
+
+    /// Tells the other ranks why this one ends.
+    fn abort(&self, py: Python<'_>, why: &str) {
+        py.detach(|| self.lock().abort(why));
+    }
+
+    /// An error unless all ranks have these texts alike.
+    fn agree(&self, py: Python<'_>, facts: Vec<(String, String)>) -> PyResult<()> {
+        let facts: Vec<(&str, &str)> = facts.iter().map(|(n, v)| (&n[..], &v[..])).collect();
+        py.detach(|| agree(&mut **self.lock(), &facts)).map_err(raised)
+    }
+
+    /// The numbers of this rank's parts among so many.
+    fn share(&self, parts: usize) -> PyResult<(usize, usize)> {
+        let share = Sum::new(Tree::new(parts), &**self.lock()).map_err(raised)?.share();
+        Ok((share.start, share.end))
+    }
+
+    /// The sums over all parts of all ranks, of which these are the own ones.
+    fn sum(
+        &self,
+        py: Python<'_>,
+        parts: usize,
+        own: Vec<Vec<Bound<'_, PyTensor>>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        let like: Vec<Tensor> =
+            own.first().into_iter().flatten().map(|t| t.get().tensor()).collect();
+        let values = |t: &Bound<'_, PyTensor>| run(|| values(&t.get().tensor()));
+        let own: Vec<Vec<Values>> = own
+            .iter()
+            .map(|part| part.iter().map(values).collect::<PyResult<_>>())
+            .collect::<PyResult<_>>()?;
+        let total = py.detach(|| {
+            let mut exchange = self.lock();
+            let mut sum = Sum::new(Tree::new(parts), &**exchange)?;
+            own.into_iter().try_for_each(|part| sum.push(part))?;
+            sum.all_reduce(&mut **exchange)
+        });
+        let total = total.map_err(raised)?;
+        total.into_iter().zip(&like).map(|(v, t)| Ok(run(|| tensor(v, t))?.into())).collect()
+    }
+}
+
+fn values(t: &Tensor) -> chainrule::Result<Values> {
+    Ok(match t.dtype() {
+        DType::F64 => Values::F64(t.try_to_vec()?),
+        DType::F32 => Values::F32(t.try_to_vec()?),
+        // Halves are added up in f32.
+        _ => Values::F32(t.try_to_dtype(DType::F32)?.try_to_vec()?),
+    })
+}
+
+fn tensor(values: Values, like: &Tensor) -> chainrule::Result<Tensor> {
+    let total = match values {
+        Values::F32(x) => Tensor::try_from_slice(&x, like.shape())?,
+        Values::F64(x) => Tensor::try_from_slice(&x, like.shape())?,
+    };
+    total.try_to_dtype(like.dtype())
+}
+
+/// Joins the ranks that a launcher has started; this process alone without one.
+#[pyfunction]
+pub fn _exchange_join(py: Python<'_>, timeout: f64) -> PyResult<PyExchange> {
+    let timeout = Duration::try_from_secs_f64(timeout)
+        .ok()
+        .filter(|t| *t >= Duration::from_millis(100))
+        .ok_or_else(|| PyValueError::new_err("init: timeout is seconds, 0.1 at least"))?;
+    let options = TcpOptions { timeout, start: timeout.max(TcpOptions::default().start) };
+    let joined = py.detach(|| -> Result<Box<dyn Exchange>, ExchangeError> {
+        match Launch::from_env()? {
+            Some(launch) => Ok(Box::new(Tcp::join(&launch, options)?)),
+            None => match Threads::group(1).pop() {
+                Some(alone) => Ok(Box::new(alone)),
+                None => Err(ExchangeError::Settings("no rank".into())),
+            },
+        }
+    });
+    Ok(PyExchange::new(joined.map_err(raised)?))
+}
+
+/// Ranks that an object of Python joins: an `mpi4py` communicator, or another with its `alltoall`.
+#[pyfunction]
+pub fn _exchange_over(communicator: Bound<'_, PyAny>) -> PyResult<PyExchange> {
+    let number = |name: &str| communicator.call_method0(name)?.extract::<usize>();
+    let (rank, size) = (number("Get_rank")?, number("Get_size")?);
+    if rank >= size {
+        return Err(PyValueError::new_err(format!(
+            "init: rank {rank} of a communicator of {size}"
+        )));
+    }
+    Ok(PyExchange::new(Box::new(OfPython { rank, size, communicator: communicator.unbind() })))
+}
+
+struct OfPython {
+    rank: usize,
+    size: usize,
+    communicator: Py<PyAny>,
+}
+
+impl Exchange for OfPython {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ExchangeError> {
+        let done = Python::attach(|py| -> PyResult<Vec<Vec<u8>>> {
+            let parts: Vec<_> = parts.iter().map(|part| PyBytes::new(py, part)).collect();
+            let got = self.communicator.bind(py).call_method1("alltoall", (parts,))?;
+            got.try_iter()?.map(|part| Ok(part?.cast::<PyBytes>()?.as_bytes().to_vec())).collect()
+        });
+        match done {
+            Ok(parts) if parts.len() == self.size => Ok(parts),
+            Ok(parts) => Err(ExchangeError::Settings(format!(
+                "the communicator gave {} parts for {} ranks",
+                parts.len(),
+                self.size
+            ))),
+            Err(e) => Err(ExchangeError::Settings(format!("the communicator failed: {e}"))),
+        }
+    }
+
+    /// MPI itself ends the other ranks when one ends without `Finalize`.
+    fn abort(&mut self, _why: &str) {}
+}

@@ -1,0 +1,126 @@
+"""Several processes that train together."""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+PROGRAM = textwrap.dedent(
+    """
+    import hashlib
+    import chainrule as cr
+    ranks = cr.distributed.init(timeout=20)
+    ranks.agree({"rate": RATE})
+    cr.manual_seed(0)
+    model = cr.nn.Sequential(cr.nn.Linear(4, 8), cr.nn.Tanh(), cr.nn.Linear(8, 1))
+    unused = cr.ones(3, requires_grad=True)
+    parameters = [*model.parameters(), unused]
+    optimizer = cr.optim.Adam(parameters, lr=0.01)
+    x = cr.randn(6, 12, 5, 4)
+    for step in range(6):
+        for i in ranks.share(12):
+            y = x[step, i].sum(1, keepdim=True)
+            cr.nn.functional.mse_loss(model(x[step, i]), y).backward()
+            ranks.add(parameters)
+        ranks.average()
+        optimizer.step()
+    data = b"".join(p.detach().numpy().tobytes() for p in parameters)
+    print(hashlib.sha256(data).hexdigest())
+    """
+)
+
+
+def run(size, rates=None):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = []
+    for rank in range(size):
+        more = {"WORLD_SIZE": str(size), "RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "CHAINRULE_TOKEN": "of the tests"}
+        env = {**os.environ, **(more if size > 1 else {})}
+        text = PROGRAM.replace("RATE", str((rates or [1] * size)[rank]))
+        ranks.append(subprocess.Popen([sys.executable, "-c", text], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    return [(*rank.communicate(timeout=120), rank.returncode) for rank in ranks]
+
+
+def test_the_number_of_ranks_changes_no_bit():
+    hashes = set()
+    for size in (1, 2, 3):
+        for out, err, code in run(size):
+            assert code == 0, err
+            hashes.add(out)
+    assert len(hashes) == 1
+
+
+def test_ranks_that_differ_end_with_the_reason():
+    for _, err, code in run(2, rates=[1, 2]):
+        assert code == 1
+        assert "rank 1 has another rate than rank 0: `2` in place of `1`" in err.splitlines()[-1]
+
+
+class Communicator:
+    """What is used of a communicator of mpi4py, between threads."""
+
+    def __init__(self, rank, size, table, barrier):
+        self.rank, self.size, self.table, self.barrier = rank, size, table, barrier
+
+    def Get_rank(self):
+        return self.rank
+
+    def Get_size(self):
+        return self.size
+
+    def alltoall(self, parts):
+        self.table[self.rank] = parts
+        self.barrier.wait()
+        got = [self.table[rank][self.rank] for rank in range(self.size)]
+        self.barrier.wait()
+        return got
+
+
+def test_a_communicator_carries_the_data():
+    def total(size):
+        table, barrier, got = {}, threading.Barrier(size), {}
+
+        def work(rank):
+            ranks = cr.distributed.init(Communicator(rank, size, table, barrier))
+            w = cr.zeros(1000, requires_grad=True)
+            for i in ranks.share(7):
+                x = cr.tensor(np.sin(np.arange(1000) * (i + 1)), dtype=cr.float32)
+                (w * x).sum().backward()
+                ranks.add([w])
+            ranks.average()
+            got[rank] = w.grad.numpy().tobytes()
+
+        threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert len(got) == size and len(set(got.values())) == 1
+        return got[0]
+
+    assert len({total(size) for size in (1, 2, 3, 7)}) == 1
+
+
+def test_misuse_is_an_error():
+    ranks = cr.distributed.init()
+    w = cr.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="call share"):
+        ranks.average()
+    with pytest.raises(ValueError, match="micro-batches"):
+        ranks.share(0)
+    ranks.share(2)
+    w.sum().backward()
+    ranks.add([w])
+    with pytest.raises(ValueError, match="1 of the 2"):
+        ranks.average()
+    with pytest.raises(ValueError, match="other parameters"):
+        ranks.add([cr.ones(2, requires_grad=True)])
+    with pytest.raises(ValueError, match="timeout"):
+        cr.distributed.init(timeout=0)

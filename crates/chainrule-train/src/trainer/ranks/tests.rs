@@ -1,0 +1,288 @@
+//! Steps shared out to ranks.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::data::{Batches, DataLoader, LoaderOptions, RandomBatches, TensorDataset};
+use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Sequential, StateDict, Tanh};
+use crate::optim::{AdamW, Lion, Sgd, SgdOptions};
+use crate::{End, Event, Metrics, Trainer};
+
+/// A net with all that could depend on who computes what: dropout, running statistics.
+struct Net(Sequential);
+
+impl Net {
+    fn new(seed: u64) -> Net {
+        let g = &mut Generator::manual_seed(seed);
+        let net = Sequential::new()
+            .with(Linear::new(3, 8, g))
+            .with(BatchNorm1d::new(8))
+            .with(Tanh)
+            .with(Dropout::new(0.3, g))
+            .with(Linear::new(8, 1, g));
+        Net(net)
+    }
+}
+
+impl Task for Net {
+    fn module(&self) -> &dyn Module {
+        &self.0
+    }
+
+    fn loss(&self, batch: &Batch) -> Result<Tensor> {
+        self.0.try_forward(&batch.x)?.try_mse(&batch.y)
+    }
+
+    fn evaluate(&self) -> Result<Metrics> {
+        Ok(vec![("size", self.0.parameters()[0].abs().sum_all().try_item()?)])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    optimizer: fn(Vec<Tensor>) -> Box<dyn Optimizer>,
+    random: bool,
+    options: fn(u64) -> TrainerOptions,
+}
+
+fn options(steps: u64) -> TrainerOptions {
+    TrainerOptions { steps, accumulate: 12, ..TrainerOptions::default() }
+}
+
+const CASES: [Case; 4] = [
+    Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: false, options },
+    Case {
+        optimizer: |p| {
+            let options = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
+            Box::new(Sgd::with_options(p, 0.05, options))
+        },
+        random: true,
+        options: |steps| TrainerOptions { clip: Some(0.1), ema: Some(0.9), ..options(steps) },
+    },
+    Case {
+        optimizer: |p| Box::new(Sgd::new(p, 0.05)),
+        random: false,
+        options: |steps| TrainerOptions { accumulate: 7, eval_every: 2, ..options(steps) },
+    },
+    Case {
+        optimizer: |p| Box::new(Lion::new(p, 0.01)),
+        random: true,
+        options: |steps| TrainerOptions { compiled: true, ..options(steps) },
+    },
+];
+
+fn trainer<'a>(task: &'a Net, case: Case, steps: u64) -> Trainer<'a> {
+    let x = Tensor::randn([23, 3], DType::F32, &mut Generator::manual_seed(1));
+    let data = Arc::new(TensorDataset::try_new(&x, &x.sum(1, true)).unwrap());
+    let batches: Box<dyn Batches> = if case.random {
+        Box::new(RandomBatches::try_new(data, 5, Generator::manual_seed(2)).unwrap())
+    } else {
+        let loader = LoaderOptions { batch: 5, shuffle: Some(3), ..LoaderOptions::default() };
+        Box::new(DataLoader::try_new(data, loader).unwrap())
+    };
+    let optimizer = (case.optimizer)(task.0.parameters());
+    let trainer = Trainer::builder(task, optimizer, batches);
+    trainer.options((case.options)(steps)).build().unwrap()
+}
+
+type State = std::collections::BTreeMap<String, Vec<u64>>;
+
+fn bits(state: &StateDict) -> State {
+    // Whole numbers of generators have more digits than f64.
+    let bits = |t: &Tensor| match t.dtype() {
+        DType::I64 => t.to_vec::<i64>().into_iter().map(|x| x as u64).collect(),
+        _ => t.to_f64_vec().into_iter().map(f64::to_bits).collect(),
+    };
+    state.iter().map(|(name, t)| (name.clone(), bits(t))).collect()
+}
+
+fn state_of(bits: &State, like: &StateDict) -> StateDict {
+    let tensor = |(name, t): (&String, &Tensor)| {
+        let words = bits[name].iter();
+        let value = match t.dtype() {
+            DType::I64 => {
+                let numbers: Vec<i64> = words.map(|&b| b as i64).collect();
+                Tensor::try_from_slice(&numbers, t.shape()).unwrap()
+            }
+            dtype => {
+                let numbers: Vec<f64> = words.map(|&b| f64::from_bits(b)).collect();
+                Tensor::try_from_slice(&numbers, t.shape()).unwrap().to_dtype(dtype)
+            }
+        };
+        (name.clone(), value)
+    };
+    like.iter().map(tensor).collect()
+}
+
+/// All states and the losses after training on so many ranks, from a state if there is one.
+fn trained(case: Case, ranks: usize, steps: u64, from: Option<State>) -> Vec<(State, Vec<f64>)> {
+    let on = move |exchange: Threads, from: Option<State>| {
+        let task = Net::new(5);
+        let mut trainer = trainer(&task, case, steps).with_exchange(Box::new(exchange), &[]);
+        if let Some(from) = from {
+            let state = state_of(&from, &trainer.state_dict());
+            trainer.load_state_dict(&state).unwrap();
+        }
+        let mut losses = Vec::new();
+        let mut hear = |event: &Event<'_>| {
+            if let Event::Step(step) = event {
+                losses.push(step.loss);
+            }
+            Ok(())
+        };
+        assert_eq!(trainer.run(&mut hear, &|| false).unwrap(), End::Finished);
+        (bits(&trainer.state_dict()), losses)
+    };
+    let handles: Vec<_> = Threads::group(ranks)
+        .into_iter()
+        .map(|exchange| {
+            let from = from.clone();
+            std::thread::spawn(move || on(exchange, from))
+        })
+        .collect();
+    handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+}
+
+#[test]
+fn the_number_of_ranks_changes_no_bit() {
+    for (i, case) in CASES.into_iter().enumerate() {
+        let wanted = trained(case, 1, 5, None).remove(0);
+        assert!(wanted.1.iter().all(|loss| loss.is_finite()));
+        for ranks in [2, 3, 4, 6] {
+            for (rank, got) in trained(case, ranks, 5, None).into_iter().enumerate() {
+                assert!(got == wanted, "case {i}, rank {rank} of {ranks}");
+            }
+        }
+    }
+}
+
+/// A training without an exchange has the bits of one rank.
+#[test]
+fn one_process_is_one_rank() {
+    for case in CASES {
+        let task = Net::new(5);
+        let mut alone = trainer(&task, case, 5);
+        alone.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+        assert!(bits(&alone.state_dict()) == trained(case, 3, 5, None)[0].0);
+    }
+}
+
+#[test]
+fn other_ranks_go_on_to_the_same_bits() {
+    for case in CASES {
+        let wanted = trained(case, 3, 6, None).remove(0).0;
+        let half = trained(case, 4, 3, None).remove(1).0;
+        for ranks in [1, 2, 6] {
+            assert!(trained(case, ranks, 6, Some(half.clone()))[0].0 == wanted, "{ranks} ranks");
+        }
+    }
+}
+
+/// The gradient of several micro-batches is that of the whole batch, where neither dropout nor batch
+/// norm ties examples together.
+#[test]
+fn the_mean_is_the_gradient_of_all_examples() {
+    struct Plain(Linear);
+    impl Task for Plain {
+        fn module(&self) -> &dyn Module {
+            &self.0
+        }
+        fn loss(&self, batch: &Batch) -> Result<Tensor> {
+            self.0.try_forward(&batch.x)?.try_mse(&batch.y)
+        }
+    }
+    let x = Tensor::randn([24, 3], DType::F32, &mut Generator::manual_seed(1));
+    let data = Arc::new(TensorDataset::try_new(&x, &x.sum(1, true)).unwrap());
+    let weights = |batch, accumulate| {
+        let task = Plain(Linear::new(3, 1, &mut Generator::manual_seed(0)));
+        let loader = LoaderOptions { batch, ..LoaderOptions::default() };
+        let batches = DataLoader::try_new(data.clone(), loader).unwrap();
+        let sgd = Sgd::new(task.0.parameters(), 0.1);
+        let options = TrainerOptions { steps: 3, accumulate, ..TrainerOptions::default() };
+        let trainer = Trainer::builder(&task, Box::new(sgd), Box::new(batches));
+        let mut trainer = trainer.options(options).build().unwrap();
+        trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+        task.0.weight.to_f64_vec()
+    };
+    for (a, b) in weights(24, 1).iter().zip(weights(4, 6)) {
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+    }
+}
+
+fn errors(of: fn(usize) -> (u64, usize, &'static str)) -> Vec<String> {
+    let handles: Vec<_> = Threads::group(3)
+        .into_iter()
+        .enumerate()
+        .map(|(rank, exchange)| {
+            std::thread::spawn(move || {
+                let (seed, accumulate, data) = of(rank);
+                let task = Net::new(seed);
+                let mut trainer = trainer(&task, CASES[0], 4)
+                    .with_exchange(Box::new(exchange), &[("data", data)]);
+                trainer.rest.options.accumulate = accumulate;
+                let ran = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false);
+                ran.unwrap_err().to_string()
+            })
+        })
+        .collect();
+    handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+}
+
+#[test]
+fn ranks_that_differ_end_with_the_reason() {
+    for error in errors(|rank| (if rank == 2 { 6 } else { 5 }, 12, "a")) {
+        assert!(error.contains("rank 2 has another set of first weights than rank 0"), "{error}");
+    }
+    for error in errors(|rank| (5, 12, if rank == 1 { "b" } else { "a" })) {
+        assert!(
+            error.contains("rank 1 has another data than rank 0: `b` in place of `a`"),
+            "{error}"
+        );
+    }
+    for error in errors(|rank| (5, if rank == 1 { 6 } else { 12 }, "a")) {
+        assert!(error.contains("rank 1 has another number of micro-batches"), "{error}");
+    }
+    for error in errors(|_| (5, 2, "a")) {
+        assert!(error.contains("3 ranks need 3 micro-batches a step at least"), "{error}");
+    }
+}
+
+/// A rank that is asked to stop stops all after the same step; an error of one ends all with its
+/// reason.
+#[test]
+fn all_ranks_end_together() {
+    let run = |stop_at: Option<u64>, fail_at: Option<u64>| {
+        let handles: Vec<_> = Threads::group(3)
+            .into_iter()
+            .enumerate()
+            .map(|(rank, exchange)| {
+                std::thread::spawn(move || {
+                    let task = Net::new(5);
+                    let mut trainer =
+                        trainer(&task, CASES[0], 50).with_exchange(Box::new(exchange), &[]);
+                    let steps = std::cell::Cell::new(0);
+                    let mut hear = |event: &Event<'_>| {
+                        if let Event::Step(step) = event {
+                            steps.set(step.step);
+                            if rank == 1 && Some(step.step) == fail_at {
+                                return Err(Error::argument("metrics", "the disk is full"));
+                            }
+                        }
+                        Ok(())
+                    };
+                    let stop = || rank == 2 && stop_at.is_some_and(|at| steps.get() >= at);
+                    (trainer.run(&mut hear, &stop), trainer.step())
+                })
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect::<Vec<_>>()
+    };
+    for (end, step) in run(Some(4), None) {
+        assert_eq!((end.unwrap(), step), (End::Stopped, 5));
+    }
+    for (rank, (end, _)) in run(None, Some(3)).into_iter().enumerate() {
+        let error = end.unwrap_err().to_string();
+        assert!(error.contains("the disk is full"), "{error}");
+        assert!(rank == 1 || error.contains("rank 1 has ended"), "{error}");
+    }
+}
