@@ -36,6 +36,7 @@ mod reducing;
 mod script;
 mod session;
 mod shaping;
+mod studio;
 mod tensor;
 mod train;
 mod weights;
@@ -69,6 +70,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<train::PyProgram>()?;
     m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<distributed::PyExchange>()?;
+    m.add_class::<studio::PyStudio>()?;
     m.add_class::<session::Met>()?;
     m.add_class::<alias::ViewPath>()?;
     m.add_class::<ready::Watched>()?;
@@ -94,6 +96,8 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         weights: _weights_load;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
+        studio: _studio_tensor _studio_run;
+        train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
     ops::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chainrule::monitor::{self, Dependence, OutputKind};
+use chainrule_studio::LiveRun;
 use pyo3::prelude::*;
 
 use crate::tensor::PyTensor;
@@ -14,6 +15,11 @@ pub struct PyMonitor(Mutex<monitor::Monitor>);
 impl PyMonitor {
     fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a run of the tensors that were looked at in the step done last.
+    pub fn tell(&self, run: &LiveRun) {
+        self.lock().line().iter().for_each(|line| run.look(line));
     }
 }
 

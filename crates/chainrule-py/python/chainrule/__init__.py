@@ -82,6 +82,7 @@ from ._switches import attach as _attach_switches  # noqa: E402
 from .amp import autocast  # noqa: E402
 from .func import vmap  # noqa: E402
 from ._monitor import Finding, monitor  # noqa: E402
+from ._studio import studio  # noqa: E402
 
 _attach_older()
 for _part in (_elements, _products, _shapes):
@@ -116,5 +117,5 @@ __all__ = [
     "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi",
     "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal",
-    "special", "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
+    "special", "studio", "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
 ]

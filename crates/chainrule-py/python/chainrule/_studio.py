@@ -1,0 +1,178 @@
+"""The studio's page: the backward pass of a tensor, or a training while it runs."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+import os
+import sys
+import time
+import webbrowser
+from typing import Any, overload
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+from ._monitor import Monitor
+
+# Steps before which nothing is told but what is not finite, and looks in a row that must find it.
+_FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
+
+
+class Page:
+    """A page that shows a backward pass; it is served until the process ends."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    @property
+    def url(self) -> str:
+        """The address, with a token that opens it."""
+        return self._native.url  # type: ignore[no-any-return]
+
+    def wait(self) -> None:
+        """Serves the page until Ctrl-C."""
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            pass
+
+    def __repr__(self) -> str:
+        return f"<page at {self.url}>"
+
+
+class LivePage(Monitor):
+    """A page that shows a training while its `with` block runs: curves, layers, findings.
+
+    From the page the loop can be held between two steps, stepped, and given another rate.
+    """
+
+    def __init__(self, model: Any, optimizer: Any, every: int, title: str, port: int, depth: int) -> None:
+        super().__init__(model, optimizer, every=every, _depth=depth + 1)
+        self._page = _c._studio_run(title, port)
+        self._chosen: float | None = None
+        self._seen: dict[tuple[str, str], list[int]] = {}
+
+    @property
+    def url(self) -> str:
+        """The address, with a token that opens it."""
+        return self._page.url
+
+    def __exit__(self, *args: object) -> None:
+        super().__exit__(*args)
+        raised = args[0] if args else None
+        self._page.end("all steps are done" if raised is None else f"ended by {getattr(raised, '__name__', 'an error')}")
+
+    def _finish_step(self, loss: float | None = None) -> None:
+        looked = self._was_due
+        if self._losses:
+            loss = sum(self._losses) / len(self._losses)
+        rate = self._rate()
+        super()._finish_step(loss)
+        step = self.steps
+        if looked:
+            if self._page.is_watched():
+                self._page.look(self._native)
+            self._tell(step)
+        self._page.stepped(step, math.nan if loss is None else loss, math.nan if rate is None else rate)
+        self._page.wait()
+        self._steer()
+
+    def _tell(self, step: int) -> None:
+        """Findings that hold for some looks, each once."""
+        there = {(f.kind, f.place): f for f in self.findings() if f.confidence > 0.5}
+        for key in self._seen.keys() - there.keys():
+            self._seen[key][0] = 0
+        for key, finding in there.items():
+            seen = self._seen.setdefault(key, [0, 0])
+            seen[0] += 1
+            is_sure = finding.kind == "not_finite" or (seen[0] >= _SEEN_BEFORE_TOLD and step >= _FIRST_TOLD)
+            if is_sure and not seen[1]:
+                seen[1] = 1
+                self._page.found(step, finding.kind, str(finding))
+
+    def _steer(self) -> None:
+        """Takes the rate that the page chose; later changes by the loop itself stand."""
+        rate = self._page.rate()
+        if rate is None or rate == self._chosen:
+            return
+        self._chosen = rate
+        for group in getattr(self._optimizer, "param_groups", ()):
+            group["lr"] = rate
+
+
+@overload
+def studio(what: Tensor, optimizer: None = None, *, port: int = 0, browse: bool = True) -> Page: ...
+@overload
+def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "training", port: int = 0, browse: bool = True) -> LivePage: ...
+
+
+def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "training", port: int = 0, browse: bool = True) -> Page | LivePage:
+    """Opens the studio's page: `cr.studio(loss)`, or `with cr.studio(model, optimizer):` round a loop.
+
+    Of a tensor the page shows the graph that made it and its backward pass, step by step, with the
+    names of the caller's variables and the lines that assign them; it is called before `backward`,
+    which frees the graph. Gradients stay as they are. The page is served as long as the process
+    lives; `wait()` keeps it there.
+
+    Round a loop it shows losses, layers and findings while the loop runs, and can hold it between
+    two steps, step it, and set another rate. `model`, `optimizer` and `every` are as for `monitor`.
+
+    The page is for browsers of this machine alone. Its address is printed and opened; with
+    `browse=False` it is neither, and `url` has it. `port=0` takes a free port.
+
+    ```
+    w = cr.tensor([2.0, -1.0], requires_grad=True)
+    loss = (w * w).sum()
+    page = cr.studio(loss, browse=False)
+    assert page.url.startswith("http://127.0.0.1:")
+    ```
+    """
+    page: Page | LivePage
+    if isinstance(what, Tensor):
+        if optimizer is not None:
+            raise TypeError("a tensor has no optimizer; give the model for a page about a training")
+        if not what.requires_grad:
+            raise ValueError("the tensor depends on nothing that has a gradient: there is no backward pass to show")
+        frame = sys._getframe(1)
+        file = frame.f_code.co_filename
+        lines = [line.rstrip("\n") for line in linecache.getlines(file, frame.f_globals)]
+        native = _c._studio_tensor(os.path.basename(file), what, _named(frame, lines), lines, port)
+        page = Page(native)
+    else:
+        page = LivePage(what, optimizer, every, title, port, 1)
+    if browse:
+        print(f"the studio is at {page.url}", file=sys.stderr)
+        webbrowser.open(page.url)
+    return page
+
+
+def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
+    """The tensors of the caller's variables, with their names and the lines that assign them."""
+    at = _assigned("\n".join(lines), frame)
+    scopes = [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]
+    found: dict[str, Tensor] = {}
+    for scope in scopes:
+        for name, value in list(scope.items()):
+            if isinstance(value, Tensor) and value.requires_grad:
+                found[name] = value
+    return [(t, name, at.get(name, 0)) for name, t in found.items()]
+
+
+def _assigned(text: str, frame: Any) -> dict[str, int]:
+    """The last line up to the caller's that assigns each name, in the caller's function or module."""
+    try:
+        tree: ast.AST = ast.parse(text)
+    except SyntaxError:
+        return {}
+    code = frame.f_code
+    if code.co_name != "<module>":
+        inside = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == code.co_name and n.lineno <= frame.f_lineno <= (n.end_lineno or n.lineno)]
+        if inside:
+            tree = max(inside, key=lambda n: n.lineno)
+    out: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno <= frame.f_lineno:
+            out[node.id] = max(out.get(node.id, 0), node.lineno)
+    return out

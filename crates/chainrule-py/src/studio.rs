@@ -1,0 +1,117 @@
+//! The studio's page for Python: a graph with its backward pass, or a training while it runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use chainrule_studio::{Captured, Given, Hub, LiveRun, Studio};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::monitor::PyMonitor;
+use crate::tensor::PyTensor;
+
+/// A page that is served until the process ends, and its run, if there is one.
+#[pyclass(name = "Studio", module = "chainrule._chainrule", frozen)]
+pub struct PyStudio {
+    url: String,
+    hub: Hub,
+    run: Option<LiveRun>,
+}
+
+impl PyStudio {
+    fn serve(given: Vec<Given>, port: u16, title: Option<&str>) -> PyResult<PyStudio> {
+        let failed = |e| PyOSError::new_err(format!("cannot listen on 127.0.0.1:{port}: {e}"));
+        let studio = Studio::bind(port, given).map_err(failed)?;
+        let hub = studio.hub().clone();
+        let run = title.map(|title| hub.begin(title));
+        let url = if run.is_some() { studio.url_of("training") } else { studio.url() };
+        let server = thread::Builder::new().name("studio".into());
+        server.spawn(move || studio.serve()).map_err(failed)?;
+        Ok(PyStudio { url, hub, run })
+    }
+
+    fn run(&self) -> PyResult<&LiveRun> {
+        self.run.as_ref().ok_or_else(|| PyValueError::new_err("this page shows no training"))
+    }
+}
+
+/// A page with the backward pass of a tensor: `named` are tensors with names and lines.
+#[pyfunction]
+pub fn _studio_tensor(
+    title: String,
+    root: &Bound<'_, PyTensor>,
+    named: Vec<(Bound<'_, PyTensor>, String, usize)>,
+    lines: Vec<String>,
+    port: u16,
+) -> PyResult<PyStudio> {
+    let named = named.into_iter().map(|(t, name, line)| (t.get().tensor(), name, line)).collect();
+    let captured = Some(Captured { root: root.get().tensor(), named, lines });
+    PyStudio::serve(vec![Given { title, captured, ..Given::default() }], port, None)
+}
+
+/// A page with a training.
+#[pyfunction]
+pub fn _studio_run(title: &str, port: u16) -> PyResult<PyStudio> {
+    PyStudio::serve(Vec::new(), port, Some(title))
+}
+
+#[pymethods]
+impl PyStudio {
+    /// The address of the page, with its token.
+    #[getter]
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether a page is open.
+    fn is_watched(&self) -> PyResult<bool> {
+        Ok(self.run()?.is_watched())
+    }
+
+    /// A step is done.
+    #[pyo3(signature = (step, loss, rate, grad_norm=None))]
+    fn stepped(&self, step: u64, loss: f64, rate: f64, grad_norm: Option<f64>) -> PyResult<()> {
+        self.run()?.step(step, loss, rate, grad_norm);
+        Ok(())
+    }
+
+    /// The tensors that a monitor saw in the step done last.
+    fn look(&self, monitor: &Bound<'_, PyMonitor>) -> PyResult<()> {
+        monitor.get().tell(self.run()?);
+        Ok(())
+    }
+
+    /// Something that goes wrong.
+    fn found(&self, step: u64, kind: &str, words: &str) -> PyResult<()> {
+        self.run()?.found(step, kind, words);
+        Ok(())
+    }
+
+    /// The learning rate that the page chose, or None.
+    fn rate(&self) -> PyResult<Option<f64>> {
+        Ok(self.run()?.rate())
+    }
+
+    /// Waits while the page holds the run; Ctrl-C ends the wait with its exception.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        let run = self.run()?.clone();
+        let interrupted = AtomicBool::new(false);
+        let asked = || {
+            let is = Python::attach(|py| py.check_signals()).is_err();
+            interrupted.fetch_or(is, Ordering::Relaxed) || is
+        };
+        py.detach(|| run.pass(&asked));
+        match interrupted.into_inner() {
+            true => Err(pyo3::exceptions::PyKeyboardInterrupt::new_err(())),
+            false => Ok(()),
+        }
+    }
+
+    /// The run has ended.
+    fn end(&self, py: Python<'_>, why: &str) -> PyResult<()> {
+        self.run()?.end(why);
+        let hub = self.hub.clone();
+        py.detach(move || hub.drain());
+        Ok(())
+    }
+}
