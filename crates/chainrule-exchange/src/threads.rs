@@ -27,14 +27,16 @@ impl Threads {
     /// As [`Threads::group`]; a rank that says nothing for `timeout` while another waits for it is
     /// an error there.
     pub fn group_within(size: usize, timeout: Option<Duration>) -> Vec<Threads> {
-        let mut links: Vec<Vec<Option<Channel>>> =
-            (0..size).map(|_| (0..size).map(|_| None).collect()).collect();
-        for a in 0..size {
-            for b in a + 1..size {
-                let ((to_b, from_a), (to_a, from_b)) = (channel(), channel());
-                links[a][b] = Some(Channel { to: to_b, from: from_b, timeout });
-                links[b][a] = Some(Channel { to: to_a, from: from_a, timeout });
+        let mut links: Vec<Vec<Option<Channel>>> = Vec::new();
+        for _ in 0..size {
+            let mut own = Vec::new();
+            for earlier in &mut links {
+                let ((to_this, from_it), (to_it, from_this)) = (channel(), channel());
+                earlier.push(Some(Channel { to: to_this, from: from_this, timeout }));
+                own.push(Some(Channel { to: to_it, from: from_it, timeout }));
             }
+            own.push(None);
+            links.push(own);
         }
         links
             .into_iter()

@@ -141,7 +141,7 @@ pub(super) fn rate_decays(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     let evidence =
         vec![("largest rate", most), ("last rate", last), ("steps at next to none", rest as f64)];
     let confidence = if is_done { 0.4 } else { 0.8 };
-    all.retain(|s| !(s.kind == SymptomKind::RateTooLow && !is_done));
+    all.retain(|s| is_done || s.kind != SymptomKind::RateTooLow);
     if !has(all, &[SymptomKind::NotFinite]) {
         all.push(whole(SymptomKind::RateDecays, since, evidence, confidence));
     }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+type Loss<'a> = &'a dyn Fn(&[Tensor]) -> Tensor;
+
 /// The gradients of the plain and of the simplified program of a loss.
 fn gradients(inputs: &[Tensor], loss: impl Fn(&[Tensor]) -> Tensor) -> [Vec<Vec<f64>>; 2] {
     let names = ["a", "b"];
@@ -24,7 +26,7 @@ fn an_epsilon_beside_a_probability_stays_in_f32() {
     let of = |p: f64, epsilon: f64| 1.0 / f64::from((1.0 - p) as f32 + epsilon as f32);
     for epsilon in [1e-7, 1e-6, 3e-7] {
         let want: Vec<f64> = p.to_f64_vec().iter().map(|p| of(*p, epsilon)).collect();
-        let losses: [&dyn Fn(&[Tensor]) -> Tensor; 3] = [
+        let losses: [Loss<'_>; 3] = [
             &|x| -(1.0 - &x[0] + epsilon).log().sum_all(),
             &|x| -((1.0 + epsilon) - &x[0]).log().sum_all(),
             &|x| -((1.0 - &x[0] + epsilon).log() + 1.0).sum_all(),
@@ -57,7 +59,7 @@ fn a_small_difference_in_f64_stays_beside_values_in_f32() {
     let x = Tensor::from([0.5f32, 1.5, -1.0]);
     // The number is rounded once to f64.
     let want = (1.0 + 1e-8) - 1.0;
-    let losses: [&dyn Fn(&[Tensor]) -> Tensor; 3] = [
+    let losses: [Loss<'_>; 3] = [
         &|x| (&x[0] * (1.0 + 1e-8) - &x[0]).sum_all(),
         &|x| {
             let narrow = x[1].exp().sum_all().to_dtype(DType::F64);
