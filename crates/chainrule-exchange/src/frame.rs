@@ -3,6 +3,8 @@
 //! A message is a head of 17 bytes, that is kind, number of the exchange and length, and then its
 //! bytes. All numbers are little endian.
 
+#![cfg_attr(target_family = "wasm", allow(dead_code, reason = "a page has no connections"))]
+
 use std::io::{ErrorKind, Read, Write};
 
 /// Purpose of a message.

@@ -33,7 +33,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// What the launcher wrote into the environment: `WORLD_SIZE` and `RANK`, or the variables of
+    /// Place that the launcher wrote into the environment: `WORLD_SIZE` and `RANK`, or the variables of
     /// Open MPI, MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`. `None` where
     /// there is one rank.
     ///

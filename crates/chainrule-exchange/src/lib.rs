@@ -28,6 +28,7 @@ mod frame;
 mod launch;
 mod links;
 mod sum;
+#[cfg(not(target_family = "wasm"))]
 mod tcp;
 mod threads;
 mod tree;
@@ -37,6 +38,7 @@ pub use error::{ExchangeError, Result};
 pub use exchange::Exchange;
 pub use launch::{Launch, MAX_RANKS};
 pub use sum::{Sum, Values, gather, owners};
+#[cfg(not(target_family = "wasm"))]
 pub use tcp::{Tcp, TcpOptions};
 pub use threads::Threads;
 pub use tree::{Node, Tree};

@@ -3,13 +3,16 @@
 use crate::frame::Kind;
 use crate::{ExchangeError, Result};
 
+/// A message: its purpose, the number of the exchange, and its bytes.
+pub(crate) type Message = (Kind, u64, Vec<u8>);
+
 /// A link to one peer: messages arrive whole and in order.
 pub(crate) trait Link {
     /// Sends without waiting for the peer.
     fn send(&mut self, kind: Kind, call: u64, bytes: Vec<u8>) -> Result<(), String>;
 
     /// The next message.
-    fn receive(&mut self) -> Result<(Kind, u64, Vec<u8>), String>;
+    fn receive(&mut self) -> Result<Message, String>;
 }
 
 /// Links to all peers; the place of this rank is empty.

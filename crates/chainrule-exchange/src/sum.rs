@@ -155,10 +155,14 @@ impl Sum {
     }
 
     fn alone(mut self) -> Result<Vec<Values>> {
-        match (self.stack.nodes.pop(), self.stack.nodes.is_empty()) {
-            (Some((_, total)), true) => Ok(total),
-            _ => Err(self.unfinished()),
-        }
+        self.finished()?;
+        Ok(self.stack.nodes.pop().map(|(_, total)| total).unwrap_or_default())
+    }
+
+    /// An error unless all parts of this rank are there.
+    fn finished(&self) -> Result<()> {
+        let nodes: Vec<Node> = self.stack.nodes.iter().map(|(node, _)| *node).collect();
+        if nodes == self.tree.nodes(self.share()) { Ok(()) } else { Err(self.unfinished()) }
     }
 
     fn unfinished(&self) -> ExchangeError {
@@ -174,10 +178,7 @@ impl Sum {
         exchange: &mut (impl Exchange + ?Sized),
         owners: &[usize],
     ) -> Result<Vec<Values>> {
-        let nodes: Vec<Node> = self.stack.nodes.iter().map(|(node, _)| *node).collect();
-        if nodes != self.tree.nodes(self.share()) {
-            return Err(self.unfinished());
-        }
+        self.finished()?;
         let mut parts = vec![Vec::new(); self.size];
         for (_, values) in &self.stack.nodes {
             for (value, &owner) in values.iter().zip(owners) {
@@ -223,8 +224,8 @@ fn add(mut left: Vec<Values>, right: Vec<Values>, fits: &mut bool) -> Vec<Values
     left
 }
 
-/// The values of all tensors, each from its owner. Those of other ranks are there already with
-/// their size.
+/// The values of all tensors, each from its owner. Tensors of other owners are given with their
+/// size, and any values.
 pub fn gather(
     exchange: &mut (impl Exchange + ?Sized),
     owners: &[usize],

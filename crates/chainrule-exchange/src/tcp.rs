@@ -153,7 +153,7 @@ impl Meeting<'_> {
     /// told of: on the interface of that connection, and no other.
     fn reach(&self, peer: usize, address: SocketAddr) -> Result<(TcpListener, TcpStream), String> {
         loop {
-            let why = match self.try_reach(address) {
+            let why = match self.reach_once(address) {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(refusal @ (Refusal::Size(_) | Refusal::Twice))) => {
                     return Err(refusal.to_string());
@@ -169,7 +169,7 @@ impl Meeting<'_> {
         }
     }
 
-    fn try_reach(
+    fn reach_once(
         &self,
         address: SocketAddr,
     ) -> Result<Result<(TcpListener, TcpStream), Refusal>, String> {

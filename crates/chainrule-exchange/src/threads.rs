@@ -4,10 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crate::frame::Kind;
-use crate::links::{Link, Links};
+use crate::links::{Link, Links, Message};
 use crate::{Exchange, Result};
-
-type Message = (Kind, u64, Vec<u8>);
 
 /// A rank that is a thread; made by [`Threads::group`].
 pub struct Threads(Links<Channel>);

@@ -11,7 +11,8 @@ use std::ops::Range;
 /// ```
 /// use chainrule_exchange::Tree;
 /// let tree = Tree::new(5); // ((a + b) + (c + d)) + e
-/// let total = tree.add_up(0..5, &["a", "b", "c", "d", "e"].map(String::from), |l, r| format!("({l}{r})"));
+/// let parts = ["a", "b", "c", "d", "e"].map(String::from);
+/// let total = tree.add_up(0..5, &parts, |l, r| format!("({l}{r})"));
 /// assert_eq!(total.last().unwrap().1, "(((ab)(cd))e)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

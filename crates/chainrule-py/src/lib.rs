@@ -5,11 +5,11 @@
 //! methods from the table of ops (`ops`), operators (`elementwise`), ops whose Python form is
 //! special (`reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`),
 //! gradients (`derive`), optimizers, programs and checks (`train`), trainings that do not learn
-//! (`diagnose`), ranks (`distributed`), the `monitor`, memory of others (`interchange`, `dlpack`), exceptions (`error`)
-//! and their texts (`words`), handles that alias (`alias`), a function while it is traced
-//! (`session`), what must hold before a program runs (`ready`), the place in the user's code
-//! (`script`) and those of the nodes of tapes (`places`). Nothing here knows mathematics: it all
-//! goes to the library.
+//! (`diagnose`), ranks (`distributed`), the `monitor`, the page (`studio`), memory of others
+//! (`interchange`, `dlpack`), exceptions (`error`) and their texts (`words`), handles that alias
+//! (`alias`), a function while it is traced (`session`), what must hold before a program runs
+//! (`ready`), the place in the user's code (`script`) and those of the nodes of tapes (`places`).
+//! Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
 

@@ -66,7 +66,7 @@ def test_ranks_that_differ_end_with_the_reason():
 
 
 class Communicator:
-    """What is used of a communicator of mpi4py, between threads."""
+    """A communicator as mpi4py's, between threads, with the methods that are called."""
 
     def __init__(self, rank, size, table, barrier):
         self.rank, self.size, self.table, self.barrier = rank, size, table, barrier

@@ -132,6 +132,7 @@ mod book {
         studio "studio.md",
         files "files.md",
         onnx_page "onnx.md",
+        ranks_page "ranks.md",
         weights "weights.md",
         training "training.md",
         python "python.md",

@@ -82,8 +82,7 @@ pub struct Common {
     #[arg(long)]
     pub no_monitor: bool,
 
-    /// Show the training on a page while it runs, to be paused, stepped and given other rates; the
-    /// address is printed
+    /// Show the training on a page, whose address is printed, to be paused, stepped and steered
     #[arg(long)]
     pub studio: bool,
 
@@ -158,10 +157,9 @@ pub struct Common {
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// Seconds without a sign of life after which another rank counts as gone, where a launcher has
-    /// started several
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = rank_timeout)]
-    pub rank_timeout: u64,
+    /// Seconds without a sign of life after which another rank counts as gone [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = rank_timeout)]
+    pub rank_timeout: Option<u64>,
 }
 
 /// Seconds of a time to wait: a second to a day.

@@ -22,8 +22,9 @@ pub fn join(args: &Common) -> Result<Option<Box<dyn Exchange>>> {
     {
         machine::use_threads(Some((cores.get() / local.max(1)).max(1)));
     }
-    let timeout = Duration::from_secs(args.rank_timeout);
-    let options = TcpOptions { timeout, start: timeout.max(TcpOptions::default().start) };
+    let usual = TcpOptions::default();
+    let timeout = args.rank_timeout.map_or(usual.timeout, Duration::from_secs);
+    let options = TcpOptions { timeout, start: timeout.max(usual.start) };
     let exchange = Tcp::join(&launch, options).map_err(|e| anyhow!("{e}"))?;
     Ok(Some(Box::new(exchange)))
 }

@@ -1,8 +1,9 @@
 //! The first words on a connection: who calls, and proof that both know the token.
 //!
-//! Listener: magic, random number a. Caller: magic, random number b, rank, size, port, and the keyed
-//! hash of "caller", a, b and these. Listener: a byte 0 and the keyed hash of "listener", b and a;
-//! or the reason of a refusal. A connection without the token's hash is closed without a word.
+//! Listener: magic, random number a. Caller: magic, random number b, rank, size, port, and the
+//! keyed hash of "caller", a, b and these. Listener: a byte 0 and the keyed hash of "listener", b
+//! and a; or the reason of a refusal. A connection without the token's hash is closed without a
+//! word.
 
 use std::fmt;
 use std::io::{Read, Write};

@@ -7,9 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::frame::{self, Kind};
-use crate::links::Link;
-
-type Message = (Kind, u64, Vec<u8>);
+use crate::links::{Link, Message};
 
 /// Signs of life in a timeout.
 const SIGNS: u32 = 4;

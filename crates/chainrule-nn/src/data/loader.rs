@@ -16,8 +16,8 @@ pub trait Batches {
     /// The next batch.
     fn next_batch(&mut self) -> Result<Batch>;
 
-    /// Those of the next `of` batches whose numbers among them are in `own`, in order. The place
-    /// moves past all of them.
+    /// Batches of the next `of` whose numbers among them are in `own`, in order. The place moves
+    /// past all of them.
     ///
     /// The ranks of a training share out the batches of a step so; the sources of this library make
     /// only the own ones.
@@ -90,13 +90,13 @@ pub struct DataLoader {
     /// Behind the batch that was given last.
     epoch: u64,
     at: usize,
-    group: Group,
+    group: BatchGroup,
     source: Source,
 }
 
 /// The batches that are made: of each `of` in turn those in `own`.
 #[derive(Clone, PartialEq)]
-struct Group {
+struct BatchGroup {
     of: usize,
     own: Range<usize>,
 }
@@ -130,7 +130,7 @@ impl DataLoader {
                 options.batch
             ));
         }
-        let group = Group { of: 1, own: 0..1 };
+        let group = BatchGroup { of: 1, own: 0..1 };
         Ok(DataLoader { dataset, options, epoch: 0, at: 0, group, source: Source::Idle })
     }
 
@@ -152,7 +152,7 @@ impl Batches for DataLoader {
     }
 
     fn next_of(&mut self, of: usize, own: Range<usize>) -> Result<Vec<Batch>> {
-        let group = Group { of, own };
+        let group = BatchGroup { of, own };
         if group != self.group {
             (self.group, self.source) = (group, Source::Idle);
         }
@@ -281,7 +281,7 @@ impl Worker {
     fn start(
         dataset: Arc<dyn Dataset>,
         cursor: Cursor,
-        group: Group,
+        group: BatchGroup,
         ahead: usize,
     ) -> Result<Worker> {
         let (full_in, full) = sync_channel(ahead);
@@ -308,7 +308,7 @@ impl Worker {
 fn make_ahead(
     dataset: &dyn Dataset,
     mut cursor: Cursor,
-    group: &Group,
+    group: &BatchGroup,
     full: &SyncSender<Result<RawBatch>>,
     used: &Receiver<RawBatch>,
 ) {

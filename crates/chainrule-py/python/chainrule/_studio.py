@@ -109,9 +109,9 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
 
 
 def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "training", port: int = 0, browse: bool = True) -> Page | LivePage:
-    """Opens the studio's page: `cr.studio(loss)`, or `with cr.studio(model, optimizer):` round a loop.
+    """Opens the studio's page: `cr.studio(loss)`, or `with cr.studio(model, optimizer):` at a loop.
 
-    Of a tensor the page shows the graph that made it and its backward pass, step by step, with the
+    For a tensor the page shows the graph that made it and its backward pass, step by step, with the
     names of the caller's variables and the lines that assign them; it is called before `backward`,
     which frees the graph. Gradients stay as they are. The page is served as long as the process
     lives; `wait()` keeps it there.
@@ -161,7 +161,7 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
 
 
 def _assigned(text: str, frame: Any) -> dict[str, int]:
-    """The last line up to the caller's that assigns each name, in the caller's function or module."""
+    """The last line up to the caller's that assigns each name, in its function or module."""
     try:
         tree: ast.AST = ast.parse(text)
     except SyntaxError:

@@ -86,7 +86,7 @@ class Ranks:
         self._own = []
 
     def agree(self, facts: Mapping[str, Any]) -> None:
-        """An error on all ranks unless all have these values alike, as text: settings, sums of data."""
+        """An error on all ranks unless all have these values alike: settings, sums of data."""
         self._exchange.agree([(str(name), str(value)) for name, value in facts.items()])
 
     def all_gather(self, data: bytes) -> list[bytes]:

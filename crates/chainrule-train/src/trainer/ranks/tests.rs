@@ -178,8 +178,8 @@ fn other_ranks_go_on_to_the_same_bits() {
     }
 }
 
-/// The gradient of several micro-batches is that of the whole batch, where neither dropout nor batch
-/// norm ties examples together.
+/// The gradient of several micro-batches is that of the whole batch, where neither dropout nor
+/// batch norm ties examples together.
 #[test]
 fn the_mean_is_the_gradient_of_all_examples() {
     struct Plain(Linear);
