@@ -48,11 +48,15 @@ class Ranks:
         return self._exchange.size
 
     def share(self, micro_batches: int) -> range:
-        """The numbers of this rank's micro-batches, of so many in a step.
+        """Begins a step: the numbers of this rank's micro-batches, of so many. The gradients of the
+        step before are `None` then.
 
         An error for fewer micro-batches than ranks.
         """
         first, end = self._exchange.share(micro_batches)
+        # A mean that stayed would be added to the first micro-batch of each rank.
+        for p in self._parameters:
+            p.grad = None
         self._parts = micro_batches
         self._own, self._parameters = [], []
         return range(first, end)

@@ -169,11 +169,17 @@ fn one_process_is_one_rank() {
 
 #[test]
 fn other_ranks_go_on_to_the_same_bits() {
+    // The shorter run measures at its end, where the longer one does not.
+    let without_measures = |mut state: State| {
+        state.retain(|name, _| !name.starts_with("trainer."));
+        state
+    };
     for case in CASES {
-        let wanted = trained(case, 3, 6, None).remove(0).0;
+        let wanted = without_measures(trained(case, 3, 6, None).remove(0).0);
         let half = trained(case, 4, 3, None).remove(1).0;
         for ranks in [1, 2, 6] {
-            assert!(trained(case, ranks, 6, Some(half.clone()))[0].0 == wanted, "{ranks} ranks");
+            let got = trained(case, ranks, 6, Some(half.clone())).remove(0).0;
+            assert!(without_measures(got) == wanted, "{ranks} ranks");
         }
     }
 }
