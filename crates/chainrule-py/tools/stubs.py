@@ -253,7 +253,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Monitor", "Studio", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):
