@@ -33,9 +33,9 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Place that the launcher wrote into the environment: `WORLD_SIZE` and `RANK`, or the variables of
-    /// Open MPI, MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`. `None` where
-    /// there is one rank.
+    /// Place that the launcher wrote into the environment: `WORLD_SIZE` and `RANK`, or the
+    /// variables of Open MPI, MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`.
+    /// `None` where there is one rank.
     ///
     /// Errors for a number that is none, for a rank beyond the ranks, and where the ranks are on
     /// several machines and no `MASTER_ADDR` says where they meet.

@@ -300,8 +300,8 @@ impl Rest {
         Ok(end)
     }
 
-    /// Whether the training stops here. With several ranks a wish to stop goes through a step first,
-    /// so that all end after the same one.
+    /// Whether the training stops here. With several ranks a wish to stop goes through a step
+    /// first, so that all end after the same one.
     fn stops(&mut self, asked: bool) -> bool {
         match &mut self.ranks {
             Some(ranks) if ranks.are_many() => {

@@ -132,6 +132,7 @@ mod book {
         studio "studio.md",
         files "files.md",
         onnx_page "onnx.md",
+        from_pytorch "from-pytorch.md",
         ranks_page "ranks.md",
         weights "weights.md",
         training "training.md",

@@ -95,8 +95,7 @@ pub struct Common {
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// Afterwards say why it does not learn, proved by short runs with one thing changed; for so
-    /// many seconds [default: as long as the training, 4 to 60]
+    /// Say afterwards why it does not learn, by short runs for S seconds [default: 4 to 60]
     #[arg(long, value_name = "S", num_args = 0..=1, require_equals = true)]
     #[arg(value_parser = super::seconds, conflicts_with_all = ["resume", "find_lr", "dry_run"])]
     pub diagnose: Option<Option<f64>>,
