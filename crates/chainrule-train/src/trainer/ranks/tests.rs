@@ -85,7 +85,8 @@ fn trainer<'a>(task: &'a Net, case: Case, steps: u64) -> Trainer<'a> {
     trainer.options((case.options)(steps)).build().unwrap()
 }
 
-type State = std::collections::BTreeMap<String, Vec<u64>>;
+/// Dtype, shape and bits of tensors by name, which can go from thread to thread.
+type State = std::collections::BTreeMap<String, (DType, Vec<usize>, Vec<u64>)>;
 
 fn bits(state: &StateDict) -> State {
     // Whole numbers of generators have more digits than f64.
@@ -93,25 +94,22 @@ fn bits(state: &StateDict) -> State {
         DType::I64 => t.to_vec::<i64>().into_iter().map(|x| x as u64).collect(),
         _ => t.to_f64_vec().into_iter().map(f64::to_bits).collect(),
     };
-    state.iter().map(|(name, t)| (name.clone(), bits(t))).collect()
+    let kept = |t: &Tensor| (t.dtype(), t.shape().to_vec(), bits(t));
+    state.iter().map(|(name, t)| (name.clone(), kept(t))).collect()
 }
 
-fn state_of(bits: &State, like: &StateDict) -> StateDict {
-    let tensor = |(name, t): (&String, &Tensor)| {
-        let words = bits[name].iter();
-        let value = match t.dtype() {
-            DType::I64 => {
-                let numbers: Vec<i64> = words.map(|&b| b as i64).collect();
-                Tensor::try_from_slice(&numbers, t.shape()).unwrap()
-            }
-            dtype => {
-                let numbers: Vec<f64> = words.map(|&b| f64::from_bits(b)).collect();
-                Tensor::try_from_slice(&numbers, t.shape()).unwrap().to_dtype(dtype)
-            }
-        };
-        (name.clone(), value)
+fn state_of(state: &State) -> StateDict {
+    let tensor = |(dtype, shape, bits): &(DType, Vec<usize>, Vec<u64>)| match dtype {
+        DType::I64 => {
+            let numbers: Vec<i64> = bits.iter().map(|&b| b as i64).collect();
+            Tensor::try_from_slice(&numbers, &shape[..]).unwrap()
+        }
+        _ => {
+            let numbers: Vec<f64> = bits.iter().map(|&b| f64::from_bits(b)).collect();
+            Tensor::try_from_slice(&numbers, &shape[..]).unwrap().to_dtype(*dtype)
+        }
     };
-    like.iter().map(tensor).collect()
+    state.iter().map(|(name, t)| (name.clone(), tensor(t))).collect()
 }
 
 /// All states and the losses after training on so many ranks, from a state if there is one.
@@ -120,8 +118,7 @@ fn trained(case: Case, ranks: usize, steps: u64, from: Option<State>) -> Vec<(St
         let task = Net::new(5);
         let mut trainer = trainer(&task, case, steps).with_exchange(Box::new(exchange), &[]);
         if let Some(from) = from {
-            let state = state_of(&from, &trainer.state_dict());
-            trainer.load_state_dict(&state).unwrap();
+            trainer.load_state_dict(&state_of(&from)).unwrap();
         }
         let mut losses = Vec::new();
         let mut hear = |event: &Event<'_>| {
