@@ -50,7 +50,7 @@ fn sign(
 /// ```
 ///
 /// # Errors
-/// Those of the loss.
+/// Errors of the loss.
 pub fn before(
     module: &dyn Module,
     x: &Tensor,
@@ -249,7 +249,7 @@ fn mixing(
 /// the answers to the others must stay as they are but for rounding.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn mixes_examples(model: &dyn Layer, x: &Tensor) -> Result<Option<Suspicion>> {
     let rows = x.shape().first().copied().unwrap_or(0).min(8);
     if rows < 4 {
@@ -284,7 +284,7 @@ pub fn mixes_examples(model: &dyn Layer, x: &Tensor) -> Result<Option<Suspicion>
 /// one that is off by one.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn sees_the_future(model: &dyn Layer, tokens: &Tensor) -> Result<Option<Suspicion>> {
     let [rows, places] = tokens.shape()[..] else { return Ok(None) };
     if rows < 2 || places < 2 {
