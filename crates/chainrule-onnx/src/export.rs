@@ -106,6 +106,7 @@ fn finish(built: Built, inputs: &Dims<'_>, outputs: &Dims<'_>) -> Model {
         initializer,
         input: declare(&takes, inputs),
         output: declare(&gives, outputs),
+        sparse_initializer: Vec::new(),
     };
     crate::prune::unused(&mut graph);
     let state = state.into_iter().filter_map(|(a, b)| Some((a, b?)));
@@ -122,6 +123,7 @@ fn finish(built: Built, inputs: &Dims<'_>, outputs: &Dims<'_>) -> Model {
         graph: Some(graph),
         opset_import: vec![OperatorSetProto { domain: Some(String::new()), version: Some(OPSET) }],
         metadata_props,
+        functions: Vec::new(),
     })
 }
 

@@ -108,6 +108,7 @@ impl Graph {
             name: Some(out.clone()),
             op_type: Some(op.to_string()),
             attribute: attrs.into_iter().map(|(name, attr)| attribute(name, attr)).collect(),
+            domain: None,
         });
         Array { name: out, dtype, dims, weak: false }
     }

@@ -13,6 +13,10 @@
 //! | interpret | `interpret`, `numpy`, `native` | a tree, arrays | nodes |
 //! | batch | `batch` | graphs of two sizes | a graph for any |
 //! | write | `model`, `proto` | nodes | a file |
+//!
+//! The other way, [`import()`] reads a model of any origin as a function over tensors, through
+//! which gradients flow: its nodes become steps (`import/plan`), each with the rule of its op
+//! (`import/table`).
 
 #![deny(missing_docs)]
 
@@ -20,6 +24,7 @@ mod batch;
 mod elementwise;
 mod export;
 mod graph;
+mod import;
 mod interpret;
 mod model;
 mod native;
@@ -33,4 +38,7 @@ mod syntax;
 mod value;
 
 pub use export::{export, export_batched};
+#[doc(hidden)]
+pub use import::parse_tensor;
+pub use import::{ImportedModel, InputType, import, import_bytes, ops};
 pub use model::Model;

@@ -1,4 +1,5 @@
-//! The messages of an ONNX file that are written here, by their numbers in ONNX's definition.
+//! The messages of an ONNX file that are written and read here, by their numbers in ONNX's
+//! definition.
 
 use prost::Message;
 
@@ -17,6 +18,28 @@ pub struct ModelProto {
     pub opset_import: Vec<OperatorSetProto>,
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<EntryProto>,
+    #[prost(message, repeated, tag = "25")]
+    pub functions: Vec<FunctionProto>,
+}
+
+/// An op that the file itself defines by a graph.
+#[derive(Clone, PartialEq, Message)]
+pub struct FunctionProto {
+    #[prost(string, optional, tag = "1")]
+    pub name: Option<String>,
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<NodeProto>,
+    #[prost(message, repeated, tag = "9")]
+    pub opset_import: Vec<OperatorSetProto>,
+    #[prost(string, optional, tag = "10")]
+    pub domain: Option<String>,
+    /// Parameters with their defaults.
+    #[prost(message, repeated, tag = "11")]
+    pub attribute_proto: Vec<AttributeProto>,
 }
 
 /// A version of the ops.
@@ -50,6 +73,9 @@ pub struct GraphProto {
     pub input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
+    /// Sparse elements, which are not read; only that there are some.
+    #[prost(bytes = "vec", repeated, tag = "15")]
+    pub sparse_initializer: Vec<Vec<u8>>,
 }
 
 /// A use of an op.
@@ -65,6 +91,9 @@ pub struct NodeProto {
     pub op_type: Option<String>,
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
+    /// The set of ops; empty for ONNX's own.
+    #[prost(string, optional, tag = "7")]
+    pub domain: Option<String>,
 }
 
 /// A parameter of a node.
@@ -78,13 +107,23 @@ pub struct AttributeProto {
     pub i: Option<i64>,
     #[prost(bytes = "vec", optional, tag = "4")]
     pub s: Option<Vec<u8>>,
-    #[prost(message, optional, tag = "5")]
-    pub t: Option<TensorProto>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub t: Option<Box<TensorProto>>,
+    #[prost(message, optional, boxed, tag = "6")]
+    pub g: Option<Box<GraphProto>>,
+    #[prost(float, repeated, packed = "false", tag = "7")]
+    pub floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
-    /// The field that counts: 1 float, 2 integer, 3 text, 4 tensor, 7 integers.
+    #[prost(bytes = "vec", repeated, tag = "9")]
+    pub strings: Vec<Vec<u8>>,
+    /// The field that counts: 1 float, 2 integer, 3 text, 4 tensor, 5 graph, 6 floats, 7 integers,
+    /// 8 texts.
     #[prost(int32, optional, tag = "20")]
     pub r#type: Option<i32>,
+    /// In a function: the parameter of the function that stands here.
+    #[prost(string, optional, tag = "21")]
+    pub ref_attr_name: Option<String>,
 }
 
 /// Elements with a shape.
@@ -94,10 +133,20 @@ pub struct TensorProto {
     pub dims: Vec<i64>,
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
+    #[prost(float, repeated, tag = "4")]
+    pub float_data: Vec<f32>,
+    #[prost(int32, repeated, tag = "5")]
+    pub int32_data: Vec<i32>,
+    #[prost(int64, repeated, tag = "7")]
+    pub int64_data: Vec<i64>,
     #[prost(string, optional, tag = "8")]
     pub name: Option<String>,
     #[prost(bytes = "vec", optional, tag = "9")]
     pub raw_data: Option<Vec<u8>>,
+    #[prost(double, repeated, tag = "10")]
+    pub double_data: Vec<f64>,
+    #[prost(uint64, repeated, tag = "11")]
+    pub uint64_data: Vec<u64>,
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<EntryProto>,
     /// 1: in another file.

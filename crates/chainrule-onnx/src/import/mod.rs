@@ -1,0 +1,252 @@
+//! ONNX models as functions over tensors.
+
+mod attention;
+mod call;
+mod control;
+mod conv;
+mod elementwise;
+mod index;
+mod loss;
+mod make;
+mod norm;
+mod plan;
+mod pool;
+mod quant;
+mod recurrent;
+mod reduce;
+mod resize;
+mod shape;
+mod stored;
+mod table;
+mod weight;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use chainrule_core::Tensor;
+use chainrule_core::dtype::DType;
+use chainrule_core::error::{Error, Result};
+use chainrule_nn::nn::{Field, Module};
+use prost::Message as _;
+
+use self::plan::{Body, Planner, Scope};
+use self::stored::Files;
+use crate::proto::{DimProto, ModelProto, TensorProto, ValueInfoProto};
+
+/// The largest file: what a message of this form can hold.
+const MOST_BYTES: u64 = (1 << 31) - 1;
+
+/// An ONNX model that was read: a function over tensors, and a module, through which gradients flow
+/// to its parameters. Made by [`import`] and [`import_bytes`].
+///
+/// Its parameters are the float tensors of the file, by their names there: an optimizer changes
+/// them. Buffers are those that no gradient is meant to change: running statistics, factors of
+/// sizes, ends of ranges, and masks, which have infinite elements. Numbers that have no axis stay as
+/// they are.
+///
+/// ```
+/// use chainrule::nn::Module;
+/// use chainrule::{Tensor, program::Program};
+/// let w = Tensor::from([0.5f32, -1.0]).parameter().named("w");
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let y = |args: &[Tensor]| Ok(vec![(&args[0] * &w).sum_all().named("y")]);
+/// let bytes = chainrule_onnx::export(&Program::trace([("x", &x)], y)?)?.to_bytes();
+///
+/// let model = chainrule_onnx::import_bytes(&bytes)?;
+/// let y = &model.run(&[("x", &x)])?[0];
+/// assert_eq!(y.item(), -1.5);
+/// y.backward();
+/// let (name, w) = &model.named_parameters()[0];
+/// assert_eq!((name.as_str(), w.grad().unwrap().to_vec::<f32>()), ("w", vec![1.0, 2.0]));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub struct ImportedModel {
+    body: Body,
+    stored: HashMap<String, Tensor>,
+    inputs: Vec<InputType>,
+    /// Parameters and buffers in the order of the file; the second says which it is.
+    leaves: Vec<(String, Tensor, bool)>,
+}
+
+/// An input of a model: name, dtype, and sizes, of which some may be open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputType {
+    /// The name in the file.
+    pub name: String,
+    /// The dtype, if the file says it.
+    pub dtype: Option<DType>,
+    /// The sizes, if the file says how many there are; those without a number are open.
+    pub sizes: Option<Vec<Option<usize>>>,
+}
+
+/// Reads a model from a file. Elements in other files are looked for beside it.
+///
+/// Errors name the file and what is wrong: it is cut off or no model, or has an op, a dtype or a
+/// type of values that is not known here.
+pub fn import(path: impl AsRef<Path>) -> Result<ImportedModel> {
+    let path = path.as_ref();
+    let error = |why: String| Error::File { path: path.to_owned(), why };
+    let about = fs::metadata(path).map_err(|e| error(e.to_string()))?;
+    if !about.is_file() {
+        return Err(error("this is no file".into()));
+    }
+    if about.len() > MOST_BYTES {
+        return Err(error(format!("{} bytes are more than a model can have", about.len())));
+    }
+    let bytes = fs::read(path).map_err(|e| error(e.to_string()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    read(&bytes, Files::of(folder)).map_err(|e| match e {
+        Error::Argument { why, .. } => error(why),
+        other => error(other.to_string()),
+    })
+}
+
+/// As [`import`], from the bytes of a file whose elements are all inside.
+pub fn import_bytes(bytes: &[u8]) -> Result<ImportedModel> {
+    read(bytes, Files::none())
+}
+
+fn read(bytes: &[u8], files: Files) -> Result<ImportedModel> {
+    weight::check(bytes)?;
+    let model = ModelProto::decode(bytes)
+        .map_err(|e| wrong(format!("not a whole ONNX model ({e}); copy or export it again")))?;
+    let ModelProto { graph, opset_import, functions, .. } = model;
+    let graph = graph.ok_or_else(|| wrong("not an ONNX model: it has no graph"))?;
+    let inputs: Vec<InputType> = graph.input.iter().map(input_type).collect();
+    let mut planner = Planner::new(&opset_import, functions, files, bytes.len())?;
+    let (body, constants) = planner.graph(graph)?;
+    let fixed = body.untrained();
+    let (mut stored, mut leaves) = (HashMap::new(), Vec::new());
+    for (name, tensor) in constants {
+        let leaf = match tensor.dtype().is_float() && tensor.rank() > 0 {
+            true => {
+                let trained = !fixed.contains(&name) && !has_infinite(&tensor)?;
+                let leaf = if trained { tensor.parameter() } else { tensor.buffer() };
+                let leaf = leaf.named(&name);
+                leaves.push((name.clone(), leaf.clone(), trained));
+                leaf
+            }
+            false => tensor,
+        };
+        if stored.insert(name.clone(), leaf).is_some() {
+            return Err(wrong(format!("two stored tensors have the name `{name}`")));
+        }
+    }
+    let inputs = inputs.into_iter().filter(|i| !stored.contains_key(&i.name)).collect();
+    Ok(ImportedModel { body, stored, inputs, leaves })
+}
+
+fn has_infinite(t: &Tensor) -> Result<bool> {
+    Ok(t.try_isinf()?.try_to_vec::<bool>()?.contains(&true))
+}
+
+fn input_type(value: &ValueInfoProto) -> InputType {
+    let tensor = value.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+    let number = tensor.and_then(|t| t.elem_type).unwrap_or(0);
+    let size = |d: &DimProto| d.dim_value.and_then(|n| usize::try_from(n).ok());
+    let shape = tensor.and_then(|t| t.shape.as_ref());
+    InputType {
+        name: value.name.clone().unwrap_or_default(),
+        dtype: stored::dtype(number.into()).ok(),
+        sizes: shape.map(|shape| shape.dim.iter().map(size).collect()),
+    }
+}
+
+impl Module for ImportedModel {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        let fields = self.leaves.iter().map(|(name, leaf, trained)| {
+            let field = if *trained { Field::Parameter(leaf) } else { Field::Buffer(leaf) };
+            (name.clone(), field)
+        });
+        fields.collect()
+    }
+}
+
+impl ImportedModel {
+    /// The inputs that the file has no value for.
+    pub fn inputs(&self) -> &[InputType] {
+        &self.inputs
+    }
+
+    /// The names of the results.
+    pub fn outputs(&self) -> &[String] {
+        &self.body.outputs
+    }
+
+    /// The ops of the nodes, those in bodies of loops and branches too.
+    pub fn ops(&self) -> Vec<&str> {
+        self.body.ops()
+    }
+
+    /// The results for these inputs, in the order of [`ImportedModel::inputs`].
+    ///
+    /// Errors if their number is another one, and as [`ImportedModel::run`].
+    pub fn forward(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        if inputs.len() != self.inputs.len() {
+            let names: Vec<&str> = self.inputs.iter().map(|i| i.name.as_str()).collect();
+            let (has, names) = (inputs.len(), names.join(", "));
+            return Err(wrong(format!("the model takes {names}, and gets {has} tensors")));
+        }
+        let names = self.inputs.iter().map(|i| i.name.as_str());
+        self.run(&names.zip(inputs.iter().copied()).collect::<Vec<_>>())
+    }
+
+    /// The results for these inputs by name. A tensor of the file may be given, too, and then stands
+    /// for the one there.
+    ///
+    /// Errors for an input that is missing or unknown, and for a node whose op cannot take what it
+    /// gets: with the name of the node.
+    pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
+        let mut scope = Scope::new(&self.stored);
+        for &(name, tensor) in inputs {
+            let given = self.inputs.iter().find(|i| i.name == name);
+            if given.is_none() && !self.stored.contains_key(name) {
+                let known: Vec<&str> = self.inputs.iter().map(|i| i.name.as_str()).collect();
+                let known = known.join(", ");
+                return Err(wrong(format!("the model has no input `{name}`; it has {known}")));
+            }
+            let wanted = given.and_then(|i| i.dtype).filter(|&dtype| dtype != tensor.dtype());
+            if let Some(wanted) = wanted {
+                let has = tensor.dtype();
+                return Err(wrong(format!(
+                    "the input `{name}` is {wanted} in the file, not {has}"
+                )));
+            }
+            scope.set(name, tensor.clone());
+        }
+        if let Some(missing) =
+            self.inputs.iter().find(|i| inputs.iter().all(|(has, _)| *has != i.name))
+        {
+            return Err(wrong(format!("the input `{}` is missing", missing.name)));
+        }
+        self.body.run(scope)
+    }
+}
+
+/// The names of the ops of ONNX that [`import`] knows.
+pub fn ops() -> impl Iterator<Item = &'static str> {
+    table::known()
+}
+
+/// The tensor of a file of one, as ONNX's tests have them.
+#[doc(hidden)]
+pub fn parse_tensor(bytes: &[u8]) -> Result<Tensor> {
+    let proto = TensorProto::decode(bytes)
+        .map_err(|e| wrong(format!("not a tensor of ONNX ({e}); copy or save it again")))?;
+    stored::tensor(proto, &Files::none())
+}
+
+/// The longest reason: a name in a file may have any length.
+const LONGEST: usize = 400;
+
+/// An error about a model, in one line whatever the names in it are.
+fn wrong(why: impl Into<String>) -> Error {
+    let why: String = why.into();
+    let shown = why.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    let mut line: String = shown.take(LONGEST).collect();
+    if why.chars().nth(LONGEST).is_some() {
+        line.push_str("...");
+    }
+    Error::argument("onnx", line)
+}
