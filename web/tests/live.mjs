@@ -87,6 +87,42 @@ export async function heldAndKilled({ page, errors }) {
   });
 }
 
+/** A training whose state is kept, and which goes on from there as another run beside it. */
+export async function forked({ page }) {
+  await inFolder(async (launch, folder) => {
+    const { url } = await launch(`${TRAIN} --studio --out run`);
+    await page.goto(url);
+    await live(page);
+    await passes(page, 30);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Go on' }).waitFor();
+    await page.waitForTimeout(300);
+    const at = await step(page);
+    await page.getByRole('button', { name: 'Checkpoint' }).click();
+    const fork = page.getByRole('button', { name: `Fork at ${at}` });
+    await fork.waitFor();
+    assert.equal(await step(page), at, 'it is held all the while');
+    await page.getByRole('spinbutton', { name: 'Rate' }).fill('0.0125');
+    await fork.click();
+    // The fork is shown by itself, trains with its own rate, and is steered from here.
+    await page.getByRole('combobox', { name: 'Run' }).locator('option').nth(1).waitFor({ state: 'attached', timeout: 20_000 });
+    await page.getByRole('combobox', { name: 'Run' }).selectOption({ label: `run-at-${at}-fork` });
+    await passes(page, at + 20);
+    await page.getByRole('status').filter({ hasText: 'rate 0.0125' }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Go on' }).waitFor();
+    await page.waitForTimeout(1500);
+    const held = await step(page);
+    await page.waitForTimeout(500);
+    assert.equal(await step(page), held, 'the fork is held');
+    await page.getByRole('combobox', { name: 'Run' }).selectOption({ index: 0 });
+    assert.equal(await step(page), at, 'the first run is where it was');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await passes(page, at + 20);
+    for (const file of ['config.toml', 'last.ckpt', 'metrics.jsonl']) assert.ok(existsSync(join(folder, `run-at-${at}`, file)), file);
+  });
+}
+
 /** A run that is read from its folder while another process trains there, is killed and goes on. */
 export async function followedAndResumed({ page }) {
   await inFolder(async (launch, folder) => {

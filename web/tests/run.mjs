@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, live, open, pictures, serve } from './browser.mjs';
 import { everyLesson, hunt } from './lesson-tests.mjs';
-import { followedAndResumed, heldAndKilled, isThere, namesFromTheProgram, program } from './live.mjs';
+import { followedAndResumed, forked, heldAndKilled, isThere, namesFromTheProgram, program } from './live.mjs';
 import './graph.mjs';
 import './questions.mjs';
 
@@ -259,6 +259,7 @@ test("a user's run is watched live to its end, and paused", async ({ page, url }
 if (isThere) {
   test('the names example comes from the program', namesFromTheProgram);
   test('a training is held, stepped, steered and killed', heldAndKilled);
+  test('a training is kept and forked', forked);
   test('a run is followed, killed and gone on with', followedAndResumed);
 } else console.log(`skipped: the tests with a server, for there is no ${program}`);
 

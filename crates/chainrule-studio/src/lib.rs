@@ -18,6 +18,6 @@ mod server;
 
 pub use engine::{Captured, Engine, Given};
 #[cfg(feature = "server")]
-pub use live::{Hub, LiveRun, RunFiles, SteeredSchedule};
+pub use live::{Branch, Hub, LiveRun, RunFiles, SteeredSchedule};
 #[cfg(feature = "server")]
 pub use server::{Studio, export};

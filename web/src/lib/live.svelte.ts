@@ -2,7 +2,7 @@
 
 import { engine, type PushedEvent } from './client.svelte';
 import type { TrainEvent } from './protocol';
-import { Run } from './training.svelte';
+import { Run, type Checkpoint } from './training.svelte';
 
 interface Told {
   step: number;
@@ -27,13 +27,16 @@ class LiveRuns {
     const run = this.runs.find((r) => r.id === id);
     switch (event.event) {
       case 'run':
-        void this.#watch(id, String(event.title), event.control !== false);
+        void this.#watch(id, String(event.title), event.control !== false, event.branches === true);
         break;
       case 'train':
         run?.merge(event.events as TrainEvent[]);
         break;
       case 'held':
         if (run) run.going = !event.held;
+        break;
+      case 'checkpoints':
+        if (run) run.checkpoints = event.checkpoints as Checkpoint[];
         break;
       case 'texts':
         run?.tell(event.texts as Told[], event.measures as Measure[]);
@@ -48,7 +51,7 @@ class LiveRuns {
   }
 
   /** A run, also after the connection was lost: what it told before is asked for. */
-  async #watch(id: string, title: string, control: boolean) {
+  async #watch(id: string, title: string, control: boolean, branches: boolean) {
     let run = this.runs.find((r) => r.id === id);
     if (run) run.anew();
     else {
@@ -57,9 +60,11 @@ class LiveRuns {
       run = this.runs[this.runs.length - 1];
       run.going = true;
     }
+    run.branches = branches;
     try {
-      const found = await engine.call<{ events?: TrainEvent[]; ended?: string | null; held?: boolean }>('live.history', { run: id });
+      const found = await engine.call<{ events?: TrainEvent[]; ended?: string | null; held?: boolean; checkpoints?: Checkpoint[] }>('live.history', { run: id });
       run.merge(found.events ?? []);
+      run.checkpoints = found.checkpoints ?? [];
       run.going = found.held !== true && !run.ended;
       if (typeof found.ended === 'string') run.end(found.ended);
     } catch (error) {

@@ -6,6 +6,13 @@ import type { TrainEvent } from './protocol';
 /** The readings of a run, thinned so that a long run stays light. */
 const MOST = 4000;
 
+/** A state that was kept; a live run keeps it in a folder. */
+export interface Checkpoint {
+  checkpoint: number;
+  step: number;
+  place?: string;
+}
+
 export interface Start {
   source: string;
   seed: number;
@@ -27,7 +34,9 @@ export class Run {
   measures = $state.raw<{ step: number; name: string; value: number | string }[]>([]);
   problem = $state('');
   rate = $state(0);
-  checkpoints = $state<{ checkpoint: number; step: number }[]>([]);
+  checkpoints = $state<Checkpoint[]>([]);
+  /** Whether states of it can be kept, and gone on from. */
+  branches = $state(true);
 
   constructor(
     readonly id: number | string,
@@ -152,17 +161,27 @@ export class Run {
   }
 
   async checkpoint() {
+    if (this.live) {
+      await this.order('checkpoint');
+      return;
+    }
     this.checkpoints = [...this.checkpoints, await engine.call<{ checkpoint: number; step: number }>('train.checkpoint', { run: this.id })];
   }
 
-  async fork(from: { checkpoint: number; step: number }, rate: number, title: string): Promise<Run> {
+  /** Goes on from a kept state with another rate, as another process, which tells of itself. */
+  async forkLive(from: Checkpoint, rate: number) {
+    await this.order('fork', rate, from.checkpoint);
+  }
+
+  async fork(from: Checkpoint, rate: number, title: string): Promise<Run> {
     const { run } = await engine.call<{ run: number }>('train.fork', { run: this.id, checkpoint: from.checkpoint, rate });
     return new Run(run, title, this.start, rate, this.events.filter((e) => e.step <= from.step));
   }
 
-  async order(action: string, rate?: number) {
+  async order(action: string, rate?: number, checkpoint?: number) {
     try {
-      const { held } = await engine.call<{ held?: boolean }>('live.control', rate === undefined ? { run: this.id, action } : { run: this.id, action, rate });
+      // What is undefined is not sent.
+      const { held } = await engine.call<{ held?: boolean }>('live.control', { run: this.id, action, rate, checkpoint });
       if (held !== undefined) this.going = !held;
       this.problem = '';
     } catch (error) {

@@ -86,6 +86,10 @@ pub struct Common {
     #[arg(long)]
     pub studio: bool,
 
+    /// Take orders from standard input, as a fork of a run with a page does
+    #[arg(long, hide = true)]
+    pub steered: bool,
+
     /// Steps between looks at weights and gradients [default: 100 or more, in 2 % of the time]
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     #[arg(conflicts_with = "no_monitor")]

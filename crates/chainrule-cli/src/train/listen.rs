@@ -17,7 +17,7 @@ use crate::run_folder::{MetricsWriter, RunFolder};
 
 pub const JSON_FILE: &str = "metrics.jsonl";
 pub const MONITOR_FILE: &str = "monitor.jsonl";
-const CSV_FILE: &str = "metrics.csv";
+pub const CSV_FILE: &str = "metrics.csv";
 const CSV_HEAD: &str = "step,name,value";
 
 /// The most of a file of metrics that is read.

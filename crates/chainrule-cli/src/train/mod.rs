@@ -1,6 +1,7 @@
 //! Common parts of the `train` commands: settings, the run from its folder to its results, and its
 //! listeners.
 
+mod branch;
 mod data_sums;
 mod experiments;
 mod listen;

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::DataSums;
+use super::branch::Source;
 use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
@@ -188,10 +189,7 @@ impl<'a> Session<'a> {
         self.settings.count_steps(per_epoch);
         let options = self.options(per_epoch);
         let optimizer = self.settings.optimizer(task.module().parameters())?;
-        let page = match self.args.studio && !self.args.dry_run && !self.args.find_lr {
-            true => Some(Page::open(self.ways.label)?),
-            false => None,
-        };
+        let page = Page::of(self.args, self.ways.label, self.exchange.is_none())?;
         let schedule = Page::steered(page.as_ref(), self.settings.schedule());
         let shared = SharedBatches::new(batches);
         let signs = match self.resumed.is_some() {
@@ -245,10 +243,17 @@ impl<'a> Session<'a> {
                 all = all.with(shown);
             }
             let asked = || self.interrupt.asked();
-            trainer.run(&mut all, &|| {
-                page.iter().for_each(|page| page.pass(&asked));
-                asked()
-            })
+            let stop = || page.as_ref().is_some_and(|page| page.pass(&asked)) || asked();
+            loop {
+                let ran = trainer.run(&mut all, &stop);
+                let (kind, step) = (self.kind, trainer.step());
+                let source =
+                    Source { folder: folder.path(), kind, step, threads: self.args.threads };
+                let is_stop = matches!(ran, Ok(End::Stopped)) && !asked();
+                if !(is_stop && page.as_ref().is_some_and(|page| page.branch(&source))) {
+                    break ran;
+                }
+            }
         };
         let seconds = began.elapsed().as_secs_f64();
         bar.finish();

@@ -1,7 +1,7 @@
 //! A run that is read from its folder, while it grows or afterwards.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,23 +100,31 @@ impl RunFiles {
     /// A run of this folder in the hub. Errors if the folder has no metrics.
     pub fn open(hub: &Hub, folder: &Path) -> io::Result<RunFiles> {
         File::open(folder.join(METRICS))?;
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| folder.display().to_string());
-        Ok(RunFiles {
+        Ok(Self::of(hub.begin_watched(&name_of(folder)), folder))
+    }
+
+    /// The run of another process that takes the page's orders; see [`Hub::begin_relayed`].
+    pub fn steered(hub: &Hub, folder: &Path, to: Box<dyn Write + Send>) -> RunFiles {
+        Self::of(hub.begin_relayed(&name_of(folder), to), folder)
+    }
+
+    fn of(run: LiveRun, folder: &Path) -> RunFiles {
+        RunFiles {
             folder: folder.to_owned(),
-            run: hub.begin_watched(&name),
+            run,
             metrics: Tail::new(folder.join(METRICS)),
             monitor: Tail::new(folder.join(MONITOR)),
             heard: Instant::now(),
             has_ended: false,
             failed: false,
-        })
+        }
     }
 
     /// Follows the files as long as the process lives.
     pub fn follow(mut self) {
         loop {
             while self.look() {}
+            self.run.let_go();
             std::thread::sleep(LOOK);
         }
     }
@@ -202,6 +210,11 @@ impl RunFiles {
         let rate = row["lr"].as_f64().unwrap_or(f64::NAN);
         self.run.step(step, loss, rate, row["grad_norm"].as_f64());
     }
+}
+
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| folder.display().to_string())
 }
 
 /// The last line of the metrics for people: a number a line, and what the model made.

@@ -74,6 +74,8 @@ pub(super) struct History {
     texts_told: u64,
     generation: u64,
     pub ended: Option<String>,
+    /// States that were kept: their steps and places.
+    pub checkpoints: Vec<(u64, String)>,
 }
 
 impl History {
@@ -214,6 +216,12 @@ impl History {
             self.texts.remove(0);
         }
         self.texts_told += 1;
+    }
+
+    pub fn checkpoints(&self) -> Value {
+        let all = self.checkpoints.iter().enumerate();
+        all.map(|(i, (step, place))| json!({"checkpoint": i, "step": step, "place": place}))
+            .collect()
     }
 
     pub fn texts(&self) -> Value {

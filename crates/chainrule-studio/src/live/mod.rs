@@ -11,6 +11,7 @@ mod readings;
 mod tests;
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use chainrule::train::{End, Event, Listener};
 use serde_json::{Value, json};
 
 use control::Control;
-pub use control::SteeredSchedule;
+pub use control::{Branch, SteeredSchedule};
 pub use files::RunFiles;
 use history::{History, RunStep};
 
@@ -64,6 +65,12 @@ impl Hub {
     /// A run that is only looked at.
     pub fn begin_watched(&self, title: &str) -> LiveRun {
         self.add(title, None)
+    }
+
+    /// A run of another process, which takes the page's orders as lines of JSON; see
+    /// [`LiveRun::obey`].
+    pub fn begin_relayed(&self, title: &str, to: Box<dyn Write + Send>) -> LiveRun {
+        self.add(title, Some(Control::relayed(to)))
     }
 
     fn add(&self, title: &str, control: Option<Control>) -> LiveRun {
@@ -167,6 +174,49 @@ impl LiveRun {
         }
     }
 
+    /// The page may have states kept and go on from them. The training then looks at
+    /// [`LiveRun::has_branch`] between two steps, and carries out what [`LiveRun::take_branch`]
+    /// gives.
+    pub fn allow_branches(&self) {
+        if let Some(control) = &self.run.control {
+            control.can_branch.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the page wants a state kept or forked.
+    pub fn has_branch(&self) -> bool {
+        self.run.control.as_ref().is_some_and(Control::has_branch)
+    }
+
+    /// The order of the page that is to be carried out now.
+    pub fn take_branch(&self) -> Option<Branch> {
+        self.run.control.as_ref().and_then(Control::take_branch)
+    }
+
+    /// A state was kept: after that many steps, in that place.
+    pub fn kept(&self, step: u64, place: &str) {
+        lock(&self.run.history).checkpoints.push((step, place.to_owned()));
+    }
+
+    /// Takes an order from the process that shows this run, a line as [`Hub::begin_relayed`] sends
+    /// them.
+    pub fn obey(&self, line: &str) -> Result<(), String> {
+        let order: Value = serde_json::from_str(line).map_err(|e| format!("no order: {e}"))?;
+        let control = self.run.control.as_ref().ok_or("this run takes no orders")?;
+        control.ask(order["action"].as_str().unwrap_or_default(), order["rate"].as_f64())
+    }
+
+    fn let_go(&self) {
+        self.run.control.iter().for_each(|control| control.let_go(self.is_watched()));
+    }
+
+    /// Whether another process steers the run, which then is never taken for alone.
+    pub fn set_keeper(&self, has_keeper: bool) {
+        if let Some(control) = &self.run.control {
+            control.has_keeper.store(has_keeper, Ordering::Relaxed);
+        }
+    }
+
     /// The learning rate that the page chose, if it did.
     pub fn rate(&self) -> Option<f64> {
         self.run.control.as_ref().and_then(Control::rate)
@@ -186,6 +236,8 @@ impl Listener for LiveRun {
             }
             Event::Evaluated { step, metrics, .. } => self.measured(*step, metrics),
             Event::Sampled { step, text } => self.text(*step, "sample", text),
+            // A stop for an order of the page is no end.
+            Event::Ended { how: End::Stopped, .. } if self.has_branch() => {}
             Event::Ended { how, .. } => self.end(&ending(how)),
             _ => {}
         }
@@ -209,6 +261,7 @@ struct Seen {
     generation: u64,
     row: u64,
     text: u64,
+    checkpoints: usize,
     is_held: bool,
     ended: Option<String>,
 }
@@ -244,8 +297,12 @@ impl Watcher {
                 };
                 self.seen.insert(id.clone(), seen);
                 let control = run.control.is_some();
+                let branches = run
+                    .control
+                    .as_ref()
+                    .is_some_and(|control| control.can_branch.load(Ordering::Acquire));
                 out.push(
-                    json!({"event": "run", "run": id, "title": run.title, "control": control}),
+                    json!({"event": "run", "run": id, "title": run.title, "control": control, "branches": branches}),
                 );
             }
             let Some(seen) = self.seen.get_mut(id) else { continue };
@@ -258,6 +315,11 @@ impl Watcher {
             if history.texts_told() != seen.text {
                 seen.text = history.texts_told();
                 out.push(json!({"event": "texts", "run": id, "texts": history.texts(), "measures": history.measures()}));
+            }
+            if history.checkpoints.len() != seen.checkpoints {
+                seen.checkpoints = history.checkpoints.len();
+                let all = history.checkpoints();
+                out.push(json!({"event": "checkpoints", "run": id, "checkpoints": all}));
             }
             let is_held = run.control.as_ref().is_some_and(Control::is_held);
             if is_held != seen.is_held {
@@ -286,14 +348,27 @@ impl Watcher {
                 let events: Vec<Value> =
                     history.after(0, usize::MAX).iter().map(|(_, row)| row.to_json()).collect();
                 let held = run.control.as_ref().is_some_and(Control::is_held);
-                Ok(json!({"events": events, "ended": history.ended, "held": held}))
+                let kept = history.checkpoints();
+                Ok(
+                    json!({"events": events, "ended": history.ended, "held": held, "checkpoints": kept}),
+                )
             }
             "live.control" => {
                 let control = run.control.as_ref().ok_or(
                     "this run is read from its files; one that is started with --studio can be controlled",
                 )?;
                 let rate = args["rate"].as_f64();
-                control.ask(args["action"].as_str().unwrap_or_default(), rate)?;
+                if lock(&run.history).ended.is_some() {
+                    return Err("this run has ended; go on from its folder with --resume".into());
+                }
+                match (args["action"].as_str().unwrap_or_default(), args["checkpoint"].as_u64()) {
+                    ("checkpoint", _) => control.ask_branch(Branch::Checkpoint)?,
+                    ("fork", Some(n)) if n < lock(&run.history).checkpoints.len() as u64 => {
+                        control.ask_branch(Branch::Fork { checkpoint: n as usize, rate })?;
+                    }
+                    ("fork", _) => return Err("there is no such checkpoint".into()),
+                    (action, _) => control.ask(action, rate)?,
+                }
                 Ok(json!({"held": control.is_held()}))
             }
             other => Err(format!("there is no call `{other}`")),

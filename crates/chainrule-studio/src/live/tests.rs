@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chainrule::optim::schedule::{ConstantLr, Schedule};
 use serde_json::{Value, json};
 
-use super::{Hub, RunFiles, SteeredSchedule, Watcher};
+use super::{Branch, Hub, RunFiles, SteeredSchedule, Watcher};
 
 fn history(watcher: &Watcher) -> Vec<Value> {
     let found = watcher.answer("live.history", &json!({"run": "live-0"})).unwrap();
@@ -208,4 +208,66 @@ fn a_folder_is_followed_while_it_grows() {
     assert_eq!(steps(&history(&watcher)), [1]);
     fs::remove_dir_all(&folder).unwrap();
     run.look();
+}
+
+#[test]
+fn a_state_is_kept_and_forked_by_the_training_alone() {
+    let hub = Hub::new();
+    let run = hub.begin("model");
+    let watcher = hub.watch();
+    let ask = |args: Value| watcher.answer("live.control", &args);
+    let keep = json!({"run": "live-0", "action": "checkpoint"});
+    let refused = ask(keep.clone()).unwrap_err();
+    assert_eq!(refused, "this run cannot be forked: nothing keeps its state");
+
+    run.allow_branches();
+    ask(keep.clone()).unwrap();
+    // A held run comes out of its wait for the order, and is held after it.
+    ask(json!({"run": "live-0", "action": "pause"})).unwrap();
+    run.pass(&|| false);
+    assert!(run.has_branch());
+    assert!(ask(keep).unwrap_err().contains("being carried out"));
+    assert_eq!(run.take_branch(), Some(Branch::Checkpoint));
+    run.kept(7, "run-at-7");
+
+    let fork = |n: u64, rate: f64| json!({"run": "live-0", "action": "fork", "checkpoint": n, "rate": rate});
+    assert_eq!(ask(fork(1, 0.1)).unwrap_err(), "there is no such checkpoint");
+    ask(fork(0, 0.1)).unwrap();
+    assert_eq!(run.take_branch(), Some(Branch::Fork { checkpoint: 0, rate: Some(0.1) }));
+    run.end("done");
+    assert!(ask(fork(0, 0.1)).unwrap_err().contains("has ended"));
+}
+
+#[test]
+fn orders_reach_a_run_of_another_process_line_by_line() {
+    #[derive(Clone, Default)]
+    struct Pipe(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            super::lock(&self.0).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let (hub, pipe) = (Hub::new(), Pipe::default());
+    hub.begin_relayed("fork", Box::new(pipe.clone()));
+    let watcher = hub.watch();
+    for args in [
+        json!({"run": "live-0", "action": "pause"}),
+        json!({"run": "live-0", "action": "rate", "rate": 0.5}),
+    ] {
+        watcher.answer("live.control", &args).unwrap();
+    }
+    let wrong = json!({"run": "live-0", "action": "rate", "rate": -1.0});
+    assert!(watcher.answer("live.control", &wrong).unwrap_err().contains("above 0"));
+
+    let there = Hub::new().begin("model");
+    let lines = String::from_utf8(super::lock(&pipe.0).clone()).unwrap();
+    assert_eq!(lines.lines().count(), 2, "an order that is refused is not sent");
+    lines.lines().for_each(|line| there.obey(line).unwrap());
+    assert_eq!(there.rate(), Some(0.5));
+    assert!(there.run.control.as_ref().unwrap().is_held());
+    assert!(there.obey("pause").unwrap_err().starts_with("no order"));
 }
