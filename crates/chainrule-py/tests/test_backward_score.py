@@ -8,7 +8,11 @@ import pytest
 from backward_cases import CASES, RIGHT
 from backward_score import all_cases, judged
 from follow_cases import LIBRARIES
+from further_backward_cases import FURTHER, UNUSUAL
 from more_backward_cases import MORE
+
+ALL = CASES | MORE | FURTHER
+UNLIKE = RIGHT | UNUSUAL
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")
@@ -23,9 +27,9 @@ def test_all(library, tmp_path):
     assert wrong.count("located only") + wrong.count("unidentified") <= 0.1 * len(wrong)
 
 
-@pytest.mark.parametrize("name", CASES | MORE)
+@pytest.mark.parametrize("name", ALL)
 def test_the_first_mistake_of_each_kind(name, tmp_path):
-    kind, code, mistakes = (CASES | MORE)[name]
+    kind, code, mistakes = ALL[name]
     lines = next(iter(mistakes.values()))
     said, report, _ = judged(tmp_path, "chainrule", code, lines)
     assert said in ("corrected", "other line"), f"{said}: {report}"
@@ -33,7 +37,22 @@ def test_the_first_mistake_of_each_kind(name, tmp_path):
     assert said == "right", report
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_right_but_unusual_ones(name, tmp_path):
-    said, report, _ = judged(tmp_path, "chainrule", RIGHT[name], [])
+    said, report, _ = judged(tmp_path, "chainrule", UNLIKE[name], [])
     assert said == "right", report
+
+
+def test_a_line_that_a_loop_lacks(tmp_path):
+    """The path of a carried gradient whose line is not there at all: it is put in, in the user's
+    words.
+    """
+    line = "            ds = ds - k[t][:, None] * de\n"
+    said, report, _ = judged(tmp_path, "chainrule", FURTHER["delta rule"][1], [(line, "")])
+    assert said != "missed" and "before it `ds = ds - de * k[t][:, None]` is missing" in str(report), report
+
+
+def test_one_edit_comes_before_two(tmp_path):
+    """A sum over the other axis is a known quantity, too, so that its line looks right by itself."""
+    said, report, _ = judged(tmp_path, "chainrule", FURTHER["forward sums of a chain"][1], [("dscore.sum(1)", "dscore.sum(0)")])
+    assert said == "corrected" and "mistake 1 of 2" not in str(report), report

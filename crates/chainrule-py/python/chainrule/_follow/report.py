@@ -146,7 +146,9 @@ def _that(was: Match, due: Match) -> str:
 
 
 def _factor(hit: Hit) -> float | None:
-    """Factor of the statement's result, where that is one number."""
+    """Factor of the statement's result, where that is one number. A single element has one always,
+    which tells something only if it is a fraction of small numbers.
+    """
     before, after = hit.before, hit.after
     if before is None or after is None or before.shape != after.shape or not before.size:
         return None
@@ -154,6 +156,8 @@ def _factor(hit: Hit) -> float | None:
     with np.errstate(all="ignore"):
         factor = float(before.reshape(-1)[at] / after.reshape(-1)[at])
     if not np.isfinite(factor) or factor in (0.0, 1.0) or np.abs(after * factor - before).max() > 1e-9 * np.abs(before).max():
+        return None
+    if before.size == 1 and "/" not in ratio(factor) and not factor.is_integer():
         return None
     return factor
 

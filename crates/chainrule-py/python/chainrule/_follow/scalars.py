@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
+from functools import cached_property
 from typing import Any
 
 NEAR = 1e-9
@@ -11,6 +13,19 @@ NEAR = 1e-9
 
 def _near(a: float, b: float) -> bool:
     return abs(a - b) <= NEAR * max(abs(a), abs(b), 1e-300)
+
+
+class _Table:
+    """Expressions with their costs, found by their values."""
+
+    def __init__(self, forms: list[tuple[float, float, str]]) -> None:
+        self._forms = sorted((f for f in forms if f[1] > 0 and math.isfinite(f[1])), key=lambda f: f[1])
+        self._values = [v for _, v, _ in self._forms]
+
+    def of(self, size: float) -> list[tuple[float, str]]:
+        """The expressions for a number."""
+        first, last = bisect_left(self._values, size * (1 - 2 * NEAR)), bisect_right(self._values, size * (1 + 2 * NEAR))
+        return [(cost, text) for cost, v, text in self._forms[first:last] if _near(size, v)]
 
 
 class Numbers:
@@ -53,37 +68,43 @@ class Numbers:
         for three in ((3, 2), (2, 3), (3, 4)):
             if _near(size * three[1], three[0]):
                 found.append((3.0, f"{three[0]} / {three[1]}"))
-        for text, atom, plain in self._atoms:
-            a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
-            if atom < 0:
-                brackets = f"abs({text})"
-            forms = [(0.5, a, brackets) if plain else (1, a, brackets), (1 if plain else 2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
-            forms += [(3, 1 / (a * a), f"1 / {brackets} ** 2"), (3, 2 * a, f"2 * {brackets}"), (3, a / 2, f"{brackets} / 2"), (3, 2 / a, f"2 / {brackets}"), (3, 1 / (2 * a), f"1 / (2 * {brackets})")]
-            if a > 1 and a == int(a):
-                forms += [(2, a - 1, f"({brackets} - 1)"), (2, 1 / (a - 1), f"1 / ({brackets} - 1)"), (2, (a - 1) / a, f"({brackets} - 1) / {brackets}"), (2, a / (a - 1), f"{brackets} / ({brackets} - 1)")]
-            else:
-                forms += [(2, 1 - a, f"(1 - {brackets})"), (2, 1 + a, f"(1 + {brackets})"), (3, 1 / (1 - a) if a != 1 else 0.0, f"1 / (1 - {brackets})")]
-            found += [(cost, form) for cost, v, form in forms if _near(size, v)]
+        found += self._singles.of(size)
         if not found:
-            found += self._pairs(size)
+            found += self._pairs.of(size)
         if not found and _near(size, float(f"{size:.4g}")):
             found.append((5, _plain(float(f"{size:.4g}"))))
         found.sort(key=lambda f: (f[0], len(f[1])))
         return [(cost, sign + text) for cost, text in found]
 
-    def _pairs(self, size: float) -> list[tuple[float, str]]:
-        out: list[tuple[float, str]] = []
+    @cached_property
+    def _singles(self) -> _Table:
+        """The numbers that are made of one atom."""
+        out: list[tuple[float, float, str]] = []
+        for text, atom, plain in self._atoms:
+            a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
+            if atom < 0:
+                brackets = f"abs({text})"
+            out += [(0.5, a, brackets) if plain else (1, a, brackets), (1 if plain else 2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
+            out += [(3, 1 / (a * a), f"1 / {brackets} ** 2"), (3, 2 * a, f"2 * {brackets}"), (3, a / 2, f"{brackets} / 2"), (3, 2 / a, f"2 / {brackets}"), (3, 1 / (2 * a), f"1 / (2 * {brackets})")]
+            if a > 1 and a == int(a):
+                out += [(2, a - 1, f"({brackets} - 1)"), (2, 1 / (a - 1), f"1 / ({brackets} - 1)"), (2, (a - 1) / a, f"({brackets} - 1) / {brackets}"), (2, a / (a - 1), f"{brackets} / ({brackets} - 1)")]
+            else:
+                out += [(2, 1 - a, f"(1 - {brackets})"), (2, 1 + a, f"(1 + {brackets})"), (3, 1 / (1 - a) if a != 1 else 0.0, f"1 / (1 - {brackets})")]
+        return _Table(out)
+
+    @cached_property
+    def _pairs(self) -> _Table:
+        """The numbers that are made of two atoms."""
+        out: list[tuple[float, float, str]] = []
         # Two sizes make nearly every small fraction; that would be no evidence.
         atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
         for i, (a, x) in enumerate(atoms):
             for j, (b, y) in enumerate(atoms):
-                if i < j and _near(size, x * y):
-                    out.append((4, f"{a} * {b}"))
-                if i < j and _near(size * x * y, 1):
-                    out.append((4, f"1 / ({a} * {b})"))
-                if i != j and _near(size * y, x):
-                    out.append((4, f"{a} / {b}"))
-        return out
+                if i < j:
+                    out += [(4, x * y, f"{a} * {b}"), (4, 1 / (x * y) if x * y else 0.0, f"1 / ({a} * {b})")]
+                if i != j:
+                    out.append((4, x / y, f"{a} / {b}"))
+        return _Table(out)
 
     def words(self, value: float) -> str:
         """`7/8 = (n - 1) / n`, for a factor."""

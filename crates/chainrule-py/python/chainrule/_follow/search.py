@@ -131,23 +131,25 @@ class Search(Scopes):
 
     def start(self) -> None:
         """Forgets what was found before."""
-        self.partial, self.cheapest, self._again = [], math.inf, set()
+        self.partial, self.cheapest, self._again, self._done = [], math.inf, set(), set()
 
     _again: set[int]
+    _done: set[tuple[str, int]]
+    """The kinds of edits of statements that were all tried in vain."""
     partial: list[Hit]
     cheapest: float = math.inf
     """The cost of the best correction so far."""
 
-    def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None) -> list[Hit]:
+    def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None, small: bool = False) -> list[Hit]:
         """The corrections by one edit of a statement between two ranks, the best first. With those
-        that were found elsewhere only small edits are tried.
+        that were found elsewhere, or if asked to, only small edits are tried.
         """
         suspects = [s for s in self.steps if low <= s.rank < high]
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
         cheap = ((self._small, 0.9), (self._factors, 1.6))
         tiers: tuple[tuple[Any, float], ...] = (*cheap, (self._more, 2.2), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
-        tiers = cheap if hits else tiers
+        tiers = cheap if hits or small else tiers
         hits = list(hits or ())
         for step in suspects:
             for tier, least in cheap:
@@ -175,9 +177,15 @@ class Search(Scopes):
         if hits and tier not in (self._small, self._factors) and step.rank > min(h.step.rank for h in hits) + 0.1:
             # A larger edit in a less likely place.
             return
+        key = tier.__name__, id(step)
+        if key in self._done:
+            return
         try:
             if tier == self._inserted or not self._is_elsewhere(step):
-                hits += tier(step)
+                found = tier(step)
+                hits += found
+                if not found and self.bench.left() > 0:
+                    self._done.add(key)
         except (ValueError, SyntaxError, RecursionError, np.linalg.LinAlgError):
             # One statement that cannot be edited so must not hide the others.
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -268,7 +269,19 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """Edits after which the statement's value is the one that is due."""
     solved = search.due_of(step)
     root = root_of(step)
-    return _proposed(search, step, scope, root, solved, 3) if isinstance(solved, Due) else []
+    return next((e for d in _views(solved) if (e := _proposed(search, step, scope, root, d, 3))), []) if isinstance(solved, Due) else []
+
+
+def _views(solved: Due) -> Iterator[Due]:
+    """The value due in all runs, and that in the first one alone. Where several values would do,
+    what a run leaves undetermined is read by later ones: the first reads what is right.
+    """
+    yield solved
+    if len(solved.shapes) > 1 and solved.seen is not None:
+        shape = solved.shapes[0]
+        n = math.prod(shape)
+        first = {k: v[:1] for k, v in solved.values.items()}
+        yield Due(solved.value[:n].reshape(shape), solved.wanted[:n].reshape(shape), [shape], solved.seen[:n], solved.runs[:1], first)
 
 
 def named_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
@@ -362,6 +375,28 @@ def _two_terms(fit: Fit) -> Iterator[tuple[str, str]]:
                 return
 
 
+def _carried(step: Step) -> list[str]:
+    """The variables that a loop carries from one run to the next, at the end of its body: there
+    the line of a path may be missing altogether.
+    """
+    node = step.statement.node
+    loops = (n for n in ast.walk(step.unit.node) if isinstance(n, ast.For) and n.body[-1] is node)
+    inside = [n for loop in loops for part in loop.body for n in ast.walk(part)]
+    carried = [t for n in inside if isinstance(n, (ast.Assign, ast.AugAssign)) and (t := target_of(n)) is not None and isinstance(n.targets[0] if isinstance(n, ast.Assign) else n.target, ast.Name)]
+    return [t for t in dict.fromkeys(carried) if any(isinstance(n, ast.Name) and n.id == t and isinstance(n.ctx, ast.Load) for n in inside)]
+
+
+def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> Iterator[Edit]:
+    """Edits that add a term to a variable before a statement."""
+    node = step.statement.node
+    atoms = _atoms(search, step, scope, solved)
+    for cost, c, parts in Fit(solved, solved.wanted - solved.value, None, atoms).products(3):
+        if (term := _term(scope, c, parts)) is not None:
+            new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
+            text = f"{new}\n{step.unit.text(node)}"
+            yield Edit(step.unit, step.statement, [], 2.6 + cost + term[0], f"before it `{new}` is missing: a path of the gradient of `{name}`", node, whole=text)
+
+
 def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """A term that is to be added to a variable before a statement: of what was not there yet where
     the variable was assigned.
@@ -371,20 +406,17 @@ def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
         return []
     out: list[Edit] = []
     reads = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    for name in reads:
+    for name in [*reads, *(n for n in _carried(step) if n not in reads)]:
         made = [s for s in search.steps if s.unit is step.unit and s.order < step.order and target_of(s.statement.node) == name]
         between = [s for s in search.steps if s.unit is step.unit and made and made[-1].order < s.order < step.order]
         if not search.engine.is_float(step.names.get(name)) or not made or not between or all(s.right for s in made[-1:]) and made[-1].is_whole_gradient:
             continue
         solved = due_of_variable(search, step, name)
-        if not isinstance(solved, Due):
-            continue
-        atoms = _atoms(search, step, scope, solved)
-        for cost, c, parts in Fit(solved, solved.wanted - solved.value, None, atoms).products(3):
-            if (term := _term(scope, c, parts)) is not None:
-                new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
-                text = f"{new}\n{step.unit.text(node)}"
-                out.append(Edit(step.unit, step.statement, [], 2.6 + cost + term[0], f"before it `{new}` is missing: a path of the gradient of `{name}`", node, whole=text))
+        for view in _views(solved) if isinstance(solved, Due) else ():
+            found = list(_added(search, step, scope, name, view))
+            out += found
+            if found:
+                break
     return sorted(out, key=lambda e: e.cost)[:20]
 
 
