@@ -79,9 +79,8 @@ fn conditions(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
         }
         "np.isinf" => {
             let a = at.graph.array(first, None)?;
-            let mut out = at.graph.unary("IsInf", &a);
-            out.dtype = DType::Bool;
-            out.into()
+            let dims = a.dims.clone();
+            at.graph.node("IsInf", &[&a], vec![], DType::Bool, dims).into()
         }
         "np.isfinite" => {
             let difference = at.binary("-", first.clone(), first.clone())?;
@@ -196,9 +195,6 @@ fn nan_to_num(at: &mut Interpreter, first: &Val, given: &Given<'_>) -> Made<Val>
 }
 
 fn is_nan(at: &mut Interpreter, a: &Array) -> Option<Array> {
-    a.dtype.is_float().then(|| {
-        let mut out = at.graph.unary("IsNaN", a);
-        out.dtype = DType::Bool;
-        out
-    })
+    let dims = a.dims.clone();
+    a.dtype.is_float().then(|| at.graph.node("IsNaN", &[a], vec![], DType::Bool, dims))
 }

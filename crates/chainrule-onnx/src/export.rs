@@ -33,7 +33,7 @@ pub(crate) struct Built {
     pub inputs: Vec<Array>,
     pub outputs: Vec<Array>,
     /// Names of what lasts from run to run, with those of the new values.
-    state: Vec<(String, Option<String>)>,
+    pub state: Vec<(String, Option<String>)>,
     /// Parameters and their gradients.
     gradients: Vec<(String, String)>,
     /// Values of what lasts.
@@ -214,6 +214,8 @@ impl Exporter {
         let name = self.at.graph.fresh(&info.name);
         let dims = info.meta.shape.iter().map(|d| *d as i64).collect();
         let array = Array { name, dtype: info.meta.dtype, dims, weak: false };
+        let kind = (array.dtype, array.dims.clone());
+        self.at.graph.types.insert(array.name.clone(), kind);
         known.insert(id, array.clone());
         array
     }

@@ -44,6 +44,8 @@ pub(crate) struct Graph {
     pub constants: Vec<TensorProto>,
     known: HashMap<Vec<u8>, String>,
     names: HashSet<String>,
+    /// The type of each value by its name.
+    pub types: HashMap<String, (DType, Vec<i64>)>,
     /// Beginning of the names of new nodes.
     pub scope: String,
 }
@@ -110,6 +112,7 @@ impl Graph {
             attribute: attrs.into_iter().map(|(name, attr)| attribute(name, attr)).collect(),
             domain: None,
         });
+        self.types.insert(out.clone(), (dtype, dims.clone()));
         Array { name: out, dtype, dims, weak: false }
     }
 
@@ -119,6 +122,7 @@ impl Graph {
         if let Some(node) = self.nodes.last_mut() {
             node.output.push(name.clone());
         }
+        self.types.insert(name.clone(), (dtype, dims.clone()));
         Array { name, dtype, dims, weak: false }
     }
 
@@ -135,6 +139,7 @@ impl Graph {
             Some(name) => name.clone(),
             None => {
                 let name = self.fresh(&format!("constant_{}", self.constants.len()));
+                self.types.insert(name.clone(), (dtype, dims.to_vec()));
                 self.constants.push(TensorProto { name: Some(name.clone()), ..proto });
                 self.known.insert(key, name.clone());
                 name
@@ -180,6 +185,9 @@ impl Graph {
         let Some(at) = self.nodes.iter().rposition(made).filter(|at| *at >= from) else { return };
         let name = self.fresh(wanted);
         let old = std::mem::replace(&mut array.name, name.clone());
+        if let Some(kind) = self.types.remove(&old) {
+            self.types.insert(name.clone(), kind);
+        }
         let node = &mut self.nodes[at];
         node.output.iter_mut().filter(|o| **o == old).for_each(|o| o.clone_from(&name));
         for node in &mut self.nodes[at + 1..] {

@@ -26,6 +26,8 @@ mod export;
 mod graph;
 mod import;
 mod interpret;
+#[doc(hidden)]
+pub mod lower;
 mod model;
 mod native;
 mod numpy;

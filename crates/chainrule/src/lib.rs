@@ -62,6 +62,8 @@ pub mod diagnose {
 }
 #[cfg(feature = "formats")]
 pub use chainrule_formats as formats;
+#[cfg(feature = "gpu")]
+pub use chainrule_gpu as gpu;
 #[cfg(feature = "monitor")]
 pub use chainrule_monitor as monitor;
 #[cfg(feature = "onnx")]
@@ -75,6 +77,8 @@ pub use chainrule_train::exchange;
 
 pub use chainrule_core::dtype::{DType, Element};
 pub use chainrule_core::error::{Error, Result};
+pub use chainrule_core::kernels::simd::{Level as SimdLevel, level as simd_level};
+pub use chainrule_core::kernels::threads::{num_threads, set_num_threads};
 pub use chainrule_core::ops::{
     Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
     HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, PadMode,
@@ -89,8 +93,6 @@ pub use chainrule_core::tensor::{
     Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
 };
 pub use chainrule_core::{ix, s};
-pub use chainrule_kernels::simd::{Level as SimdLevel, level as simd_level};
-pub use chainrule_kernels::threads::{num_threads, set_num_threads};
 
 /// The examples of the README and of the book run as tests.
 #[cfg(doctest)]
@@ -132,6 +134,7 @@ mod book {
         studio "studio.md",
         files "files.md",
         onnx_page "onnx.md",
+        gpu_page "gpu.md",
         from_pytorch "from-pytorch.md",
         ranks_page "ranks.md",
         weights "weights.md",

@@ -9,7 +9,8 @@ use clap::Args;
 #[command(after_help = "Examples:
   chainrule explain --list
   chainrule explain batch-norm
-  chainrule explain names --python")]
+  chainrule explain names --python
+  chainrule explain names --cuda")]
 pub struct Explain {
     /// A model or a formula: names, mnist, gpt-small, softmax-ce, batch-norm, ... (see --list)
     #[arg(value_name = "NAME", value_parser = known, required_unless_present = "list")]
@@ -22,6 +23,14 @@ pub struct Explain {
     /// Print the simplified program as a NumPy script that runs on its own
     #[arg(long, conflicts_with = "json")]
     pub python: bool,
+
+    /// Print the simplified program as kernels of CUDA C, for which no GPU is needed
+    #[arg(long, conflicts_with_all = ["json", "python"])]
+    pub cuda: bool,
+
+    /// Print the simplified program as kernels of WebGPU
+    #[arg(long, conflicts_with_all = ["json", "python", "cuda"])]
+    pub wgsl: bool,
 
     /// Print the data as one JSON object
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use chainrule::gpu;
 use chainrule::program::{Cost, Explanation, Phase, Program, Simplify};
 use chainrule_lab::formulas::{formula, formulas};
 use serde::Serialize;
@@ -90,6 +91,11 @@ pub fn run(args: &Explain) -> Result<()> {
     let explanation = formula.trace()?.explain_with(format!("{name}: {}", formula.what), &how)?;
     if args.python {
         return give(args, &explanation.simplified.program.to_python()?, false);
+    }
+    if args.cuda || args.wgsl {
+        let program = &explanation.simplified.program;
+        let printed = if args.cuda { gpu::to_cuda(program)? } else { gpu::to_wgsl(program)? };
+        return give(args, &printed, false);
     }
     if args.json {
         let memory = explanation.memory();

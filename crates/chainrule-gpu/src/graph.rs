@@ -1,0 +1,213 @@
+//! The step as a graph of values, each with the one way it is computed.
+
+use std::collections::HashSet;
+
+use chainrule_core::dtype::DType;
+
+/// A value by its place in [`Graph::values`]; operands come before their users.
+pub(crate) type V = usize;
+
+pub(crate) struct Value {
+    /// A name in C and WGSL, unique.
+    pub name: String,
+    pub dtype: DType,
+    pub dims: Vec<usize>,
+    pub step: Step,
+    /// The line of the program that it belongs to.
+    pub line: String,
+}
+
+impl Value {
+    pub fn numel(&self) -> usize {
+        self.dims.iter().product()
+    }
+}
+
+/// Reductions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fold {
+    Sum,
+    Mean,
+    Prod,
+    Max,
+    Min,
+}
+
+impl Fold {
+    /// The operator between two.
+    pub fn op(self) -> &'static str {
+        match self {
+            Fold::Sum | Fold::Mean => "Sum",
+            Fold::Prod => "Prod",
+            Fold::Max => "Max",
+            Fold::Min => "Min",
+        }
+    }
+
+    /// The result of none.
+    pub fn identity(self) -> f64 {
+        match self {
+            Fold::Sum | Fold::Mean => 0.0,
+            Fold::Prod => 1.0,
+            Fold::Max => f64::NEG_INFINITY,
+            Fold::Min => f64::INFINITY,
+        }
+    }
+}
+
+/// The windows of a convolution over an image `[n, channels, height, width]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub before: [usize; 2],
+    pub dilation: [usize; 2],
+}
+
+/// The way to a value.
+pub(crate) enum Step {
+    Argument(usize),
+    State(usize),
+    Constant(Vec<u8>),
+    /// Element by element, with broadcasting.
+    Map(&'static str, Vec<V>),
+    Reshape(V),
+    Transpose(V, Vec<usize>),
+    Expand(V),
+    /// Axis, first place, step.
+    Slice(V, Vec<(usize, i64, i64)>),
+    /// Places before each axis; the value outside.
+    Pad(V, Vec<i64>, V),
+    Concat(Vec<V>, usize),
+    Gather(V, V, usize),
+    Elements(V, V, usize),
+    /// The part of matrices on one side of a diagonal.
+    Triangle(V, i64, bool),
+    /// `[n, channels, kh, kw, oh, ow]`: what each window sees, 0 outside.
+    Patches(V, Windows),
+    /// `[n, channels, kh, kw, h, w]` of `[n, channels, oh, ow]`: which window each element of an
+    /// image was seen by at each place of the kernel, 0 where by none.
+    Seen(V, Windows),
+    Fold(Fold, V, Vec<usize>),
+    /// The place of the first largest (or smallest) along an axis.
+    Best(V, usize, bool),
+    Product(V, V),
+    /// `x` with elements of `g` put (or added) at places along an axis.
+    Scatter {
+        x: V,
+        index: V,
+        g: V,
+        axis: usize,
+        add: bool,
+    },
+    /// `x` with rows of `g` added to the rows that an index names.
+    ScatterRows {
+        x: V,
+        index: V,
+        g: V,
+    },
+    /// Sums along an axis up to each element.
+    Cumulate {
+        x: V,
+        axis: usize,
+        reverse: bool,
+        exclusive: bool,
+    },
+    /// The places that sort an axis; the first so many.
+    Order {
+        x: V,
+        axis: usize,
+        down: bool,
+    },
+    /// Uniform in [0, 1), by the number of the draw.
+    Uniform(usize),
+    /// Normal, by the number of the draw.
+    Normal(usize),
+}
+
+impl Step {
+    pub fn operands(&self) -> Vec<V> {
+        match self {
+            Step::Argument(_) | Step::State(_) | Step::Constant(_) => vec![],
+            Step::Uniform(_) | Step::Normal(_) => vec![],
+            Step::Map(_, all) | Step::Concat(all, _) => all.clone(),
+            Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => {
+                vec![*x]
+            }
+            Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => vec![*x],
+            Step::Fold(_, x, _) | Step::Best(x, ..) => vec![*x],
+            Step::Cumulate { x, .. } | Step::Order { x, .. } => vec![*x],
+            Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
+            Step::Product(x, y) => vec![*x, *y],
+            Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
+                vec![*x, *index, *g]
+            }
+        }
+    }
+
+    pub fn is_given(&self) -> bool {
+        matches!(self, Step::Argument(_) | Step::State(_) | Step::Constant(_))
+    }
+
+    /// Whether it only changes coordinates.
+    pub fn is_view(&self) -> bool {
+        matches!(self, Step::Reshape(_) | Step::Transpose(..) | Step::Expand(_) | Step::Slice(..))
+    }
+
+    /// Whether it is an expression of single elements of its operands.
+    pub fn is_light(&self) -> bool {
+        use Step::*;
+        self.is_view()
+            || matches!(self, Map(..) | Pad(..) | Concat(..) | Gather(..) | Elements(..))
+            || matches!(self, Triangle(..) | Patches(..) | Seen(..))
+    }
+}
+
+/// All values of a step, what it gives back, and what lasts from run to run.
+#[derive(Default)]
+pub(crate) struct Graph {
+    pub values: Vec<Value>,
+    pub arguments: Vec<V>,
+    pub results: Vec<V>,
+    /// For each cell its value when a run begins, and the one when it ends if that is another.
+    pub states: Vec<(V, Option<V>)>,
+    /// Draws of random numbers.
+    pub draws: usize,
+    /// The names of all values.
+    pub names: HashSet<String>,
+}
+
+impl Graph {
+    /// The only element of a constant, as a number.
+    pub fn scalar(&self, v: V) -> Option<f64> {
+        let value = &self.values[v];
+        let Step::Constant(bytes) = &value.step else { return None };
+        (value.numel() == 1).then(|| element(value.dtype, bytes, 0))
+    }
+
+    /// The elements of a constant of integers.
+    pub fn ints(&self, v: V) -> Option<Vec<i64>> {
+        let value = &self.values[v];
+        let Step::Constant(bytes) = &value.step else { return None };
+        (value.dtype == DType::I64)
+            .then(|| (0..value.numel()).map(|i| element(DType::I64, bytes, i) as i64).collect())
+    }
+
+    /// Values that must be there when a run ends.
+    pub fn roots(&self) -> impl Iterator<Item = V> {
+        self.results.iter().copied().chain(self.states.iter().filter_map(|s| s.1))
+    }
+}
+
+/// An element of little-endian bytes.
+pub(crate) fn element(dtype: DType, bytes: &[u8], i: usize) -> f64 {
+    let n = dtype.size();
+    let at = bytes.get(i * n..(i + 1) * n).unwrap_or(&[]);
+    match dtype {
+        DType::F32 => at.try_into().map_or(0.0, |b| f64::from(f32::from_le_bytes(b))),
+        DType::F64 => at.try_into().map_or(0.0, f64::from_le_bytes),
+        DType::I64 => at.try_into().map_or(0.0, |b| i64::from_le_bytes(b) as f64),
+        DType::I32 => at.try_into().map_or(0.0, |b| f64::from(i32::from_le_bytes(b))),
+        _ => at.first().map_or(0.0, |b| f64::from(*b)),
+    }
+}

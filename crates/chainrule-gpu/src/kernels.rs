@@ -1,0 +1,375 @@
+//! Kernels of three shapes: a thread an element, a block a row, and a block a tile of a product.
+
+use chainrule_core::dtype::DType;
+
+use crate::coords::{Coord, flat, reshaped};
+use crate::dialect::Dialect;
+use crate::graph::{Fold, Graph, Step, V};
+use crate::pull::Body;
+
+/// Threads of a block.
+pub(crate) const BLOCK: usize = 256;
+
+/// Elements of a row from which a block shares them.
+const ROW_FROM: usize = 32;
+
+/// Steps along the inner axis of a product from one barrier to the next.
+const DEPTH: usize = 16;
+
+/// What the threads of a kernel are for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    /// A thread an element.
+    Each(usize),
+    /// A block a row: rows, and elements along reduced axes.
+    Rows(usize, usize),
+    /// A block a tile: matrices, rows, columns, inner axis.
+    Product(usize, usize, usize, usize),
+}
+
+/// Values that are computed together.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    pub shape: Shape,
+    pub members: Vec<V>,
+}
+
+/// The text of a kernel's body and what it needs.
+pub(crate) struct Emitted {
+    pub lines: Vec<String>,
+    pub reads: Vec<V>,
+    /// Own values that are read from their buffer.
+    pub own_reads: Vec<V>,
+    /// Arrays that the threads of a block share: name, dtype, elements.
+    pub shared: Vec<(String, DType, usize)>,
+    pub blocks: usize,
+    pub threads: usize,
+    pub waits: bool,
+    pub draws: bool,
+}
+
+impl Shape {
+    /// The shape that suits a value by itself.
+    pub fn of(graph: &Graph, v: V) -> Shape {
+        let value = &graph.values[v];
+        match &value.step {
+            Step::Fold(_, x, axes) => {
+                let dims = &graph.values[*x].dims;
+                let count: usize = axes.iter().map(|&a| dims[a]).product();
+                let last = (0..dims.len()).rev().find(|&i| dims[i] != 1);
+                let beside = last.is_some_and(|i| axes.contains(&i));
+                if beside && count >= ROW_FROM && value.numel() > 0 {
+                    return Shape::Rows(value.numel(), count);
+                }
+                Shape::Each(value.numel())
+            }
+            Step::Product(a, _) => {
+                let [m, n] = matrix(&value.dims);
+                let [_, k] = matrix(&graph.values[*a].dims);
+                let small = m < 8 || n < 8 || k < 4 || value.numel() == 0;
+                let stack = value.numel().checked_div(m * n).unwrap_or(0);
+                if small { Shape::Each(value.numel()) } else { Shape::Product(stack, m, n, k) }
+            }
+            _ => Shape::Each(value.numel()),
+        }
+    }
+}
+
+/// The last two sizes.
+pub(crate) fn matrix(dims: &[usize]) -> [usize; 2] {
+    [dims[dims.len() - 2], dims[dims.len() - 1]]
+}
+
+/// The text of a kernel; nothing where its members cannot be computed together. `needed` says which
+/// members have a buffer.
+pub(crate) fn emit(
+    graph: &Graph,
+    stored: &[bool],
+    dialect: Dialect,
+    kernel: &Kernel,
+    needed: &dyn Fn(V) -> bool,
+) -> Option<Emitted> {
+    let mut body = Body::new(graph, stored, dialect);
+    body.own.clone_from(&kernel.members);
+    ["i", "row", "col", "thread", "block"].iter().for_each(|name| {
+        body.fresh(name);
+    });
+    let mut maker = Maker { body, kernel, needed, shared: Vec::new() };
+    let (blocks, threads, waits) = match kernel.shape {
+        Shape::Each(n) => {
+            maker.each(n)?;
+            (n.div_ceil(BLOCK), BLOCK, false)
+        }
+        Shape::Rows(rows, count) => {
+            let threads = count.next_power_of_two().clamp(ROW_FROM, BLOCK);
+            maker.rows(rows, count, threads)?;
+            (rows, threads, true)
+        }
+        Shape::Product(stack, m, n, k) => {
+            let blocks = maker.product(stack, m, n, k)?;
+            (blocks, BLOCK, true)
+        }
+    };
+    let Maker { body, shared, .. } = maker;
+    let Body { lines, reads, own_reads, failed, draws, .. } = body;
+    let emitted = Emitted { lines, reads, own_reads, shared, blocks, threads, waits, draws };
+    (!failed).then_some(emitted)
+}
+
+/// The same elements in another shape, if no new variable is needed.
+fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
+    let size = |c: &[usize]| c.iter().product::<usize>();
+    if coords.iter().map(|c| c.size).product::<usize>() != size(dims) {
+        return None;
+    }
+    let mut mixed = false;
+    let mut bind = |_: String, _: usize| {
+        mixed = true;
+        String::new()
+    };
+    let out = reshaped(coords, dims, &mut bind);
+    (!mixed).then_some(out)
+}
+
+struct Maker<'a, 'b> {
+    body: Body<'a>,
+    kernel: &'b Kernel,
+    needed: &'b dyn Fn(V) -> bool,
+    shared: Vec<(String, DType, usize)>,
+}
+
+impl Maker<'_, '_> {
+    fn write(&mut self, v: V, at: &str, name: &str) {
+        if (self.needed)(v) {
+            let value = &self.body.graph.values[v];
+            let text = self.body.dialect.write(&value.name, at, value.dtype, name);
+            self.body.line(text);
+        }
+    }
+
+    fn each(&mut self, n: usize) -> Option<()> {
+        let d = self.body.dialect;
+        let at = format!("{} * {BLOCK} + {}", d.block(), d.thread());
+        self.body.line(d.constant("int", "i", &at));
+        self.body.line(format!("if (i >= {n}) {{ return; }}"));
+        for v in self.kernel.members.clone() {
+            let coords = aligned(&[Coord::of("i", n)], &self.body.graph.values[v].dims)?;
+            let name = self.value(v, &coords);
+            self.write(v, "i", &name);
+        }
+        Some(())
+    }
+
+    /// A value at a place: its expression, or a loop of this thread.
+    fn value(&mut self, v: V, coords: &[Coord]) -> String {
+        let name = match self.body.graph.values[v].step.is_light() {
+            true => self.body.expression(v, coords),
+            false => crate::serial::value(&mut self.body, v, coords),
+        };
+        self.body.know(v, coords, &name);
+        name
+    }
+
+    fn rows(&mut self, rows: usize, count: usize, threads: usize) -> Option<()> {
+        let d = self.body.dialect;
+        self.body.line(d.constant("int", "row", d.block()));
+        self.body.line(d.constant("int", "thread", d.thread()));
+        if d == Dialect::Wgsl && rows > 65535 {
+            // The last line of blocks is not full; a whole block leaves, so none waits for it.
+            self.body.line(format!("if (row >= {rows}) {{ return; }}"));
+        }
+        let (row, both) =
+            (vec![Coord::of("row", rows)], vec![Coord::of("row", rows), Coord::of("col", count)]);
+        for v in self.kernel.members.clone() {
+            let value = &self.body.graph.values[v];
+            match &value.step {
+                Step::Fold(fold, x, axes) => {
+                    let dims = &self.body.graph.values[*x].dims;
+                    let of: usize = axes.iter().map(|&a| dims[a]).product();
+                    if (value.numel(), of) != (rows, count) {
+                        return None;
+                    }
+                    self.row_fold(v, *fold, *x, axes, count, threads)?;
+                }
+                step if !step.is_light() => return None,
+                _ if value.numel() == rows => {
+                    let coords = aligned(&row, &value.dims)?;
+                    let name = self.value(v, &coords);
+                    if (self.needed)(v) {
+                        let scope = self.body.open("if (thread == 0) {");
+                        self.write(v, "row", &name);
+                        self.body.close(scope);
+                    }
+                }
+                _ => {
+                    let coords = aligned(&both, &value.dims)?;
+                    let step = threads.to_string();
+                    let head = d.each("col", "thread", &count.to_string(), &step);
+                    let scope = self.body.open(head);
+                    let name = self.value(v, &coords);
+                    let at = flat(&coords);
+                    self.write(v, &at, &name);
+                    self.body.close(scope);
+                    self.body.written.push((v, at));
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// A reduction of a row by all threads, in an order that sizes alone decide.
+    fn row_fold(
+        &mut self,
+        v: V,
+        fold: Fold,
+        x: V,
+        axes: &[usize],
+        count: usize,
+        threads: usize,
+    ) -> Option<()> {
+        let d = self.body.dialect;
+        let graph = self.body.graph;
+        let (value, dims) = (&graph.values[v], &graph.values[x].dims);
+        let (dtype, kind) = (value.dtype, d.kind(value.dtype));
+        let sum = self.body.fresh("sum");
+        self.body.line(d.variable(kind, &sum, &d.number(fold.identity(), dtype)));
+        let scope =
+            self.body.open(d.each("col", "thread", &count.to_string(), &threads.to_string()));
+        let row = [Coord::of("row", value.numel())];
+        let coords = crate::serial::reduced(dims, axes, &row, &Coord::of("col", count));
+        let term = self.body.pull(x, &coords);
+        let next = crate::serial::folded(&self.body, fold, &sum, &term, dtype);
+        self.body.line(format!("{sum} = {next};"));
+        self.body.close(scope);
+        let part = self.share("part", dtype, threads);
+        self.body.line(format!("{part}[thread] = {sum};"));
+        self.body.line(d.barrier());
+        let begin = d.variable("int", "half", &(threads / 2).to_string());
+        let scope = self.body.open(format!("for ({begin} half > 0; half /= 2) {{"));
+        let (a, b) = (format!("{part}[thread]"), format!("{part}[thread + half]"));
+        let next = crate::serial::folded(&self.body, fold, &a, &b, dtype);
+        self.body.line(format!("if (thread < half) {{ {part}[thread] = {next}; }}"));
+        self.body.line(d.barrier());
+        self.body.close(scope);
+        let whole = match fold {
+            Fold::Mean => format!("{part}[0] / {}", d.number(count as f64, dtype)),
+            _ => format!("{part}[0]"),
+        };
+        let coords = aligned(&row, &value.dims)?;
+        let name = self.body.name(v, &coords, &whole);
+        self.body.line(d.barrier());
+        if (self.needed)(v) {
+            let scope = self.body.open("if (thread == 0) {");
+            self.write(v, "row", &name);
+            self.body.close(scope);
+        }
+        Some(())
+    }
+
+    /// An array that the threads share, one for each dtype.
+    fn share(&mut self, name: &str, dtype: DType, size: usize) -> String {
+        let kind = self.body.dialect.kind(dtype).replace(' ', "_");
+        let name = format!("{name}_{kind}");
+        if !self.shared.iter().any(|s| s.0 == name) {
+            self.shared.push((name.clone(), dtype, size));
+        }
+        name
+    }
+
+    fn product(&mut self, stack: usize, m: usize, n: usize, k: usize) -> Option<usize> {
+        let d = self.body.dialect;
+        let graph = self.body.graph;
+        let v = *self.kernel.members.first()?;
+        let Step::Product(a, b) = graph.values[v].step else { return None };
+        let dtype = graph.values[v].dtype;
+        let micro = if m >= 64 && n >= 64 { 4 } else { 1 };
+        let tile = 16 * micro;
+        let (tm, tn) = (m.div_ceil(tile), n.div_ceil(tile));
+        for name in ["stack", "top", "left", "tx", "ty", "k0", "k", "u", "w", "m", "n", "t"] {
+            self.body.fresh(name);
+        }
+        self.body.line(d.constant("int", "thread", d.thread()));
+        self.body.line(d.constant("int", "block", d.block()));
+        let blocks = stack * tm * tn;
+        if d == Dialect::Wgsl && blocks > 65535 {
+            self.body.line(format!("if (block >= {blocks}) {{ return; }}"));
+        }
+        for (name, text) in [
+            ("stack", format!("block / {}", tm * tn)),
+            ("top", format!("block / {tn} % {tm} * {tile}")),
+            ("left", format!("block % {tn} * {tile}")),
+            ("tx", "thread % 16".to_string()),
+            ("ty", "thread / 16".to_string()),
+        ] {
+            self.body.line(d.constant("int", name, &text));
+        }
+        let kind = d.kind(dtype);
+        let sums = self.body.fresh("sums");
+        let many = micro * micro;
+        self.body.line(match d {
+            Dialect::Cuda => format!("{kind} {sums}[{many}] = {{}};"),
+            Dialect::Wgsl => format!("var {sums}: array<{kind}, {many}>;"),
+        });
+        let tiles =
+            [self.share("tile_a", dtype, DEPTH * tile), self.share("tile_b", dtype, DEPTH * tile)];
+        let outer = self.body.open(d.each("k0", "0", &k.to_string(), &DEPTH.to_string()));
+        let batch = &graph.values[v].dims[..graph.values[v].dims.len() - 2];
+        let stacked = aligned(&[Coord::of("stack", stack)], batch)?;
+        for (side, x) in [(0, a), (1, b)] {
+            let total = (DEPTH * tile).to_string();
+            let scope = self.body.open(d.each("t", "thread", &total, &BLOCK.to_string()));
+            let (place, deep, size, start, var) = match side {
+                0 => (format!("t / {DEPTH}"), format!("t % {DEPTH}"), m, "top", "m"),
+                _ => (format!("t % {tile}"), format!("t / {tile}"), n, "left", "n"),
+            };
+            self.body.line(d.constant("int", var, &format!("{start} + {place}")));
+            self.body.line(d.constant("int", "k", &format!("k0 + {deep}")));
+            let x_ = self.body.fresh("x");
+            self.body.line(d.variable(kind, &x_, &d.number(0.0, dtype)));
+            let inner = self.body.open(format!("if ({var} < {size} && k < {k}) {{"));
+            let dims = &graph.values[x].dims;
+            let mut coords = crate::coords::broadcast(&stacked, &dims[..dims.len() - 2]);
+            let pair = [Coord::of(var, size), Coord::of("k", k)];
+            let [p, q] = pair;
+            coords.extend(if side == 0 { [p, q] } else { [q, p] });
+            let value = self.body.pull(x, &coords);
+            self.body.line(format!("{x_} = {value};"));
+            self.body.close(inner);
+            let at = format!("({deep}) * {tile} + {place}");
+            self.body.line(format!("{}[{at}] = {x_};", tiles[side]));
+            self.body.close(scope);
+        }
+        self.body.line(d.barrier());
+        let scope = self.body.open(d.each("t", "0", &DEPTH.to_string(), "1"));
+        for u in 0..micro {
+            for w in 0..micro {
+                let a = format!("{}[t * {tile} + ty + {}]", tiles[0], 16 * u);
+                let b = format!("{}[t * {tile} + tx + {}]", tiles[1], 16 * w);
+                self.body.line(format!("{sums}[{}] += {a} * {b};", u * micro + w));
+            }
+        }
+        self.body.close(scope);
+        self.body.line(d.barrier());
+        self.body.close(outer);
+        let count = micro.to_string();
+        let one = self.body.open(d.each("u", "0", &count, "1"));
+        let two = self.body.open(d.each("w", "0", &count, "1"));
+        self.body.line(d.constant("int", "m", "top + ty + 16 * u"));
+        self.body.line(d.constant("int", "n", "left + tx + 16 * w"));
+        let three = self.body.open(format!("if (m < {m} && n < {n}) {{"));
+        let coords = [Coord::of("stack", stack), Coord::of("m", m), Coord::of("n", n)];
+        for (i, v) in self.kernel.members.clone().into_iter().enumerate() {
+            let own = aligned(&coords, &graph.values[v].dims)?;
+            let name = match i {
+                0 => self.body.name(v, &own, &format!("{sums}[u * {micro} + w]")),
+                _ if graph.values[v].step.is_light() => self.value(v, &own),
+                _ => return None,
+            };
+            self.write(v, &flat(&own), &name);
+        }
+        self.body.close(three);
+        self.body.close(two);
+        self.body.close(one);
+        Some(blocks)
+    }
+}

@@ -1,0 +1,68 @@
+//! chainrule's programs as kernels of a GPU.
+//!
+//! A program is a whole training step as typed instructions. This crate prints it as kernels, in
+//! two dialects: CUDA C and WGSL. Each op has one form, its NumPy form; the crate for ONNX makes
+//! plain nodes of it, and here each node is an expression of single elements or a loop. What is
+//! used once is computed where it is read, and neighbours share a kernel.
+//!
+//! | stage | module | from | to |
+//! | --- | --- | --- | --- |
+//! | read | `read`, `graph` | a program | a graph of values |
+//! | plan | `plan`, `group` | a graph | what has a buffer, and kernels |
+//! | print | `kernels`, `serial`, `pull`, `coords` | a kernel | its text |
+//! | spell | `dialect`, `forms` | an expression | CUDA C or WGSL |
+//!
+//! Reductions have a fixed order that follows from sizes alone, gradients of gathers look for their
+//! parts instead of adding atomically, and random numbers are a function of their place: the same
+//! bits on every run.
+
+#![deny(missing_docs)]
+
+mod coords;
+mod dialect;
+mod forms;
+mod graph;
+mod group;
+mod kernels;
+mod module;
+mod plan;
+mod pull;
+mod read;
+mod serial;
+mod wgsl;
+
+pub use dialect::Dialect;
+pub use module::{Buffer, Launch, Module, Source};
+
+use chainrule_core::error::Result;
+use chainrule_program::Program;
+
+/// The functions that kernels of CUDA C call.
+pub const CUDA_PRELUDE: &str = include_str!("prelude.cu");
+
+/// The functions that kernels of WGSL call.
+pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
+
+/// The step as one CUDA source that a person can read, and that NVRTC compiles as it is.
+///
+/// Each kernel is headed by the values that it computes with dtype and shape; the launches stand at
+/// the end. Errors for an op or a dtype that has no kernel, which it names.
+///
+/// ```
+/// use chainrule::{Tensor, program::Program};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let y = |args: &[Tensor]| Ok(vec![args[0].exp().named("y")]);
+/// let text = chainrule_gpu::to_cuda(&Program::trace([("x", &x)], y)?)?;
+/// assert!(text.contains("__global__ void k00_y(const float* __restrict__ x"));
+/// assert!(text.contains("expf("));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn to_cuda(program: &Program) -> Result<String> {
+    Ok(Module::new(program, Dialect::Cuda)?.text())
+}
+
+/// The step in WGSL, the language of WebGPU: see [`to_cuda`]. Integers are of 32 bits there, and
+/// arguments, state and results of f64 are an error.
+pub fn to_wgsl(program: &Program) -> Result<String> {
+    Ok(Module::new(program, Dialect::Wgsl)?.text())
+}

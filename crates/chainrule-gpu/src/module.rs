@@ -1,0 +1,254 @@
+//! A step as kernels, their arguments, and the buffers that they need.
+
+use std::fmt::Write as _;
+
+use chainrule_core::dtype::DType;
+use chainrule_core::error::Result;
+use chainrule_program::Program;
+
+use crate::dialect::Dialect;
+use crate::graph::{Graph, Step, V};
+use crate::group::{Grouped, group};
+use crate::kernels::{Emitted, Kernel};
+use crate::{plan, read};
+
+/// Where the bytes of a buffer come from when a run begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The argument of this number.
+    Argument(usize),
+    /// The cell of the program with this number: a parameter, or another thing that lasts.
+    State(usize),
+    /// The same bytes in each run, little-endian.
+    Constant(Vec<u8>),
+    /// Written by a kernel before it is read.
+    Kernel,
+    /// Four words of 32 bits: the seed, low word first, and the number of the run.
+    Draws,
+}
+
+/// A piece of the device's memory.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// The name in the text.
+    pub name: String,
+    /// Dtype of the elements.
+    pub dtype: DType,
+    /// Shape of the value.
+    pub dims: Vec<usize>,
+    /// The origin of its bytes.
+    pub source: Source,
+}
+
+/// A kernel with its arguments, to be launched in order.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The name of the kernel.
+    pub name: String,
+    /// The text: in CUDA C a function, in WGSL a module of its own.
+    pub text: String,
+    /// Blocks of the launch.
+    pub blocks: usize,
+    /// Threads of a block.
+    pub threads: usize,
+    /// Whether threads of a block wait for one another.
+    pub waits: bool,
+    /// The buffers, by their places in [`Module::buffers`].
+    pub arguments: Vec<usize>,
+    /// How many of the arguments, at the end, are written; the others are read.
+    pub written: usize,
+}
+
+/// A step for a device: what to allocate, what to launch, and what to read.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The language of the kernels.
+    pub dialect: Dialect,
+    /// All buffers.
+    pub buffers: Vec<Buffer>,
+    /// The kernels in order.
+    pub launches: Vec<Launch>,
+    /// The buffers of the results, in order.
+    pub results: Vec<usize>,
+    /// For each cell of the program its buffer and the one of its new value, if it changes.
+    pub states: Vec<(usize, Option<usize>)>,
+}
+
+impl Module {
+    /// The kernels of a program. Errors for an op or a dtype that has no kernel, which it names.
+    pub fn new(program: &Program, dialect: Dialect) -> Result<Module> {
+        let graph = read::read(program)?;
+        if dialect == Dialect::Wgsl {
+            crate::wgsl::admitted(&graph)?;
+        }
+        let stored = plan::stored(&graph);
+        let grouped = group(&graph, &stored, dialect);
+        Ok(Module::of(&graph, &grouped, dialect))
+    }
+
+    fn of(graph: &Graph, grouped: &Grouped, dialect: Dialect) -> Module {
+        let mut places = vec![None; graph.values.len()];
+        let mut buffers = Vec::new();
+        for (v, value) in graph.values.iter().enumerate() {
+            if !grouped.buffers[v] {
+                continue;
+            }
+            places[v] = Some(buffers.len());
+            let source = match &value.step {
+                Step::Argument(i) => Source::Argument(*i),
+                Step::State(i) => Source::State(*i),
+                Step::Constant(bytes) => Source::Constant(bytes.clone()),
+                _ => Source::Kernel,
+            };
+            let (name, dtype, dims) = (value.name.clone(), value.dtype, value.dims.clone());
+            buffers.push(Buffer { name, dtype, dims, source });
+        }
+        let draws = buffers.len();
+        if graph.draws > 0 {
+            let (name, source) = ("draws".to_string(), Source::Draws);
+            buffers.push(Buffer { name, dtype: DType::I32, dims: vec![4], source });
+        }
+        let place = |v: V| places[v].expect("buffers are there for what is read or given back");
+        let mut launches = Vec::new();
+        for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
+            let written: Vec<V> =
+                kernel.members.iter().copied().filter(|&v| grouped.buffers[v]).collect();
+            let mut arguments: Vec<usize> = emitted.reads.iter().map(|&v| place(v)).collect();
+            if emitted.draws {
+                arguments.insert(0, draws);
+            }
+            arguments.extend(written.iter().map(|&v| place(v)));
+            let main = *kernel.members.last().expect("a kernel has a member");
+            let name = format!("k{i:02}_{}", graph.values[main].name.trim_matches('_'));
+            let note = note(graph, kernel);
+            let text = text(dialect, &name, &note, &buffers, &arguments, written.len(), emitted);
+            let Emitted { blocks, threads, waits, .. } = *emitted;
+            let written = written.len();
+            launches.push(Launch { name, text, blocks, threads, waits, arguments, written });
+        }
+        let states = graph.states.iter().map(|&(r, w)| (place(r), w.map(place)));
+        Module {
+            dialect,
+            results: graph.results.iter().map(|&v| place(v)).collect(),
+            states: states.collect(),
+            buffers,
+            launches,
+        }
+    }
+
+    /// The whole step as one text that a person can read.
+    pub fn text(&self) -> String {
+        let mut out = match self.dialect {
+            Dialect::Cuda => {
+                let mut out = String::from(crate::CUDA_PRELUDE);
+                self.launches.iter().for_each(|l| out = format!("{out}\n{}", l.text));
+                out
+            }
+            Dialect::Wgsl => {
+                let mut out = String::from(
+                    "// A step as kernels of WebGPU: each is a module of its own, with these\n\
+                     // functions.\n\n",
+                );
+                out.push_str(crate::WGSL_PRELUDE);
+                self.launches.iter().for_each(|l| out = format!("{out}\n{}", l.text));
+                out
+            }
+        };
+        out.push_str("\n// Launches, in order: kernel, blocks, threads, arguments.\n");
+        for l in &self.launches {
+            let names: Vec<&str> =
+                l.arguments.iter().map(|&b| self.buffers[b].name.as_str()).collect();
+            let (blocks, threads) = (l.blocks, l.threads);
+            let _ = writeln!(out, "//   {}<<<{blocks}, {threads}>>>({})", l.name, names.join(", "));
+        }
+        let results: Vec<&str> =
+            self.results.iter().map(|&b| self.buffers[b].name.as_str()).collect();
+        let _ = writeln!(out, "// Results: {}.", results.join(", "));
+        let name = |b: usize| &self.buffers[b].name;
+        let new: Vec<String> = self
+            .states
+            .iter()
+            .filter_map(|(r, w)| Some(format!("{} = {}", name(*r), name((*w)?))))
+            .collect();
+        if !new.is_empty() {
+            out.push_str("// What lasts from run to run, at the end:\n");
+            new.iter().for_each(|line| out.push_str(&format!("//   {line}\n")));
+        }
+        out
+    }
+}
+
+/// What a kernel computes: the lines of the program that its members belong to.
+fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
+    let line = |&v: &V| {
+        let value = &graph.values[v];
+        let kind = format!("{} {:?}", value.dtype.name(), value.dims);
+        match value.line == value.name {
+            true => format!("// {}  {kind}", value.name),
+            false => format!("// {}, of {}  {kind}", value.name, value.line),
+        }
+    };
+    kernel.members.iter().map(line).collect()
+}
+
+fn text(
+    dialect: Dialect,
+    name: &str,
+    note: &[String],
+    buffers: &[Buffer],
+    arguments: &[usize],
+    written: usize,
+    emitted: &Emitted,
+) -> String {
+    let mut out = format!("{}\n", note.join("\n"));
+    let first = arguments.len() - written;
+    match dialect {
+        Dialect::Cuda => {
+            let kind = |i: usize, b: &Buffer| {
+                let (constant, kind) =
+                    (if i < first { "const " } else { "" }, dialect.stored(b.dtype));
+                let kind = if b.source == Source::Draws { "unsigned int" } else { kind };
+                format!("{constant}{kind}* __restrict__ {}", b.name)
+            };
+            let params = arguments.iter().enumerate().map(|(i, &b)| kind(i, &buffers[b]));
+            let params: Vec<String> = params.collect();
+            let head = "extern \"C\" __global__ void";
+            let short = format!("{head} {name}({}) {{", params.join(", "));
+            match short.len() <= 100 {
+                true => out.push_str(&short),
+                false => {
+                    let _ = write!(out, "{head} {name}(\n    {}\n) {{", params.join(",\n    "));
+                }
+            }
+            out.push('\n');
+            for (name, dtype, size) in &emitted.shared {
+                let _ = writeln!(out, "    __shared__ {} {name}[{size}];", dialect.kind(*dtype));
+            }
+        }
+        Dialect::Wgsl => {
+            for (i, &b) in arguments.iter().enumerate() {
+                let b = &buffers[b];
+                let access = if i < first { "read" } else { "read_write" };
+                let kind = if b.source == Source::Draws { "u32" } else { dialect.stored(b.dtype) };
+                let _ = writeln!(
+                    out,
+                    "@group(0) @binding({i}) var<storage, {access}> {}: array<{kind}>;",
+                    b.name
+                );
+            }
+            for (name, dtype, size) in &emitted.shared {
+                let kind = dialect.kind(*dtype);
+                let _ = writeln!(out, "var<workgroup> {name}: array<{kind}, {size}>;");
+            }
+            let _ = writeln!(
+                out,
+                "@compute @workgroup_size({})\nfn {name}(\n    @builtin(workgroup_id) wid: \
+                 vec3<u32>,\n    @builtin(local_invocation_id) lid: vec3<u32>,\n) {{",
+                emitted.threads
+            );
+        }
+    }
+    emitted.lines.iter().for_each(|line| out.push_str(&format!("{line}\n")));
+    out.push_str("}\n");
+    out
+}

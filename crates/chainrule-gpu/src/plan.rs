@@ -1,0 +1,97 @@
+//! What is stored, and what is computed where it is used.
+
+use crate::forms::is_slow;
+use crate::graph::{Graph, Step, V};
+
+/// Longest chain of expressions in one kernel.
+const DEEPEST: usize = 48;
+
+/// How a value is used, seen through views.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    count: usize,
+    /// Whether a user reads an element many times.
+    often: bool,
+    /// Whether a user is many times larger.
+    spread: bool,
+}
+
+/// Which values have a buffer of their own.
+pub(crate) fn stored(graph: &Graph) -> Vec<bool> {
+    let n = graph.values.len();
+    let mut uses = vec![Uses::default(); n];
+    let mut out = vec![false; n];
+    for root in graph.roots() {
+        out[root] = true;
+        uses[root].count += 1;
+    }
+    for v in (0..n).rev() {
+        let value = &graph.values[v];
+        let own = uses[v];
+        if own.count == 0 {
+            continue;
+        }
+        let slow = matches!(&value.step, Step::Map(op, _) if is_slow(op));
+        let keeps = match &value.step {
+            step if step.is_view() => false,
+            Step::Patches(..) | Step::Seen(..) => false,
+            Step::Map(..) => own.count > 1 || own.often || (own.spread && slow),
+            step if step.is_light() => own.count > 1,
+            step => !step.is_given(),
+        };
+        out[v] |= keeps;
+        let inlined = !out[v] && value.step.is_light();
+        let many = reads_often(&value.step);
+        for x in value.step.operands() {
+            let wider = value.numel() > 2 * graph.values[x].numel();
+            let u = &mut uses[x];
+            let view = inlined && value.step.is_view();
+            u.count += if view { own.count } else { 1 };
+            u.often |= many || (inlined && own.often);
+            u.spread |= (wider && !many) || (inlined && own.spread);
+        }
+    }
+    deep(graph, &mut out, &uses);
+    // What nobody needs is not computed.
+    (0..n).for_each(|v| out[v] &= uses[v].count > 0);
+    out
+}
+
+/// Stores values so that no chain of expressions is too long.
+fn deep(graph: &Graph, stored: &mut [bool], uses: &[Uses]) {
+    let mut depth = vec![0usize; graph.values.len()];
+    for (v, value) in graph.values.iter().enumerate() {
+        let below = value.step.operands().iter().map(|&x| depth[x]).max().unwrap_or(0);
+        depth[v] = below + 1;
+        if value.step.is_light() && depth[v] > DEEPEST && uses[v].count > 0 {
+            stored[v] = true;
+        }
+        if stored[v] || value.step.is_given() {
+            depth[v] = 0;
+        }
+    }
+}
+
+fn reads_often(step: &Step) -> bool {
+    use Step::*;
+    matches!(step, Product(..) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. })
+        || matches!(step, Cumulate { .. } | Order { .. })
+}
+
+/// The stored values that an expression reads, and the given ones.
+pub(crate) fn reads(graph: &Graph, stored: &[bool], v: V) -> Vec<V> {
+    let mut out = Vec::new();
+    let mut todo = graph.values[v].step.operands();
+    let mut seen = std::collections::HashSet::new();
+    while let Some(x) = todo.pop() {
+        if !seen.insert(x) {
+            continue;
+        }
+        if stored[x] || graph.values[x].step.is_given() {
+            out.push(x);
+        } else {
+            todo.extend(graph.values[x].step.operands());
+        }
+    }
+    out
+}

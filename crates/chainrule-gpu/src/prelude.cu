@@ -1,0 +1,92 @@
+// A step as kernels of CUDA C. It includes nothing: NVRTC compiles it as it is.
+
+#define INF_F __int_as_float(0x7f800000)
+#define NAN_F __int_as_float(0x7fffffff)
+#define LEAST (-9223372036854775807ll - 1)
+
+static __device__ __forceinline__ bool is_nan(float x) { return x != x; }
+static __device__ __forceinline__ bool is_nan(double x) { return x != x; }
+static __device__ __forceinline__ bool is_inf(float x) { return x == INF_F || x == -INF_F; }
+static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x == -INF_F; }
+template <typename T>
+static __device__ __forceinline__ bool is_nan(T) { return false; }
+
+template <typename T>
+static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
+
+template <typename T>
+static __device__ __forceinline__ T sign_of(T x) { return T((x > 0) - (x < 0)); }
+
+// NaN wins, as in NumPy.
+template <typename T>
+static __device__ __forceinline__ T larger(T a, T b) { return a > b || is_nan(a) ? a : b; }
+template <typename T>
+static __device__ __forceinline__ T smaller(T a, T b) { return a < b || is_nan(a) ? a : b; }
+
+// Integers: a quotient by 0 is 0, and the rest has the sign of the divisor.
+template <typename T>
+static __device__ __forceinline__ T quotient(T a, T b) {
+    return b == 0 ? T(0) : b == T(-1) ? T(0 - (unsigned long long)a) : T(a / b);
+}
+template <typename T>
+static __device__ __forceinline__ T remainder(T a, T b) {
+    return b == 0 || b == T(-1) ? T(0) : T(a % b);
+}
+template <typename T>
+static __device__ __forceinline__ T modulo(T a, T b) {
+    T r = remainder(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
+}
+template <typename T>
+static __device__ __forceinline__ T power(T a, T n) {
+    T out = 1;
+    for (; n > 0; n /= 2) {
+        if (n % 2) { out = T(out * a); }
+        a = T(a * a);
+    }
+    return out;
+}
+
+// Random bits as a function of seed, run, draw and place: Philox4x32-10.
+static __device__ __forceinline__ void philox(
+    const unsigned int* draws, unsigned int draw, unsigned int place, unsigned int* c
+) {
+    unsigned int k0 = draws[0], k1 = draws[1];
+    c[0] = place; c[1] = draw; c[2] = draws[2]; c[3] = draws[3];
+    for (int round = 0; round < 10; round++) {
+        unsigned long long a = c[0] * 0xd2511f53ull, b = c[2] * 0xcd9e8d57ull;
+        unsigned int c1 = c[1], c3 = c[3];
+        c[0] = (unsigned int)(b >> 32) ^ c1 ^ k0; c[1] = (unsigned int)b;
+        c[2] = (unsigned int)(a >> 32) ^ c3 ^ k1; c[3] = (unsigned int)a;
+        k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
+    }
+}
+static __device__ __forceinline__ float uniform_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    return (c[0] >> 8) * (1.0f / 16777216.0f);
+}
+static __device__ __forceinline__ double uniform_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    unsigned long long bits = (unsigned long long)c[0] << 32 | c[1];
+    return (bits >> 11) * (1.0 / 9007199254740992.0);
+}
+// Box and Muller, of two words that are not 0.
+static __device__ __forceinline__ double normal_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    double radius = sqrt(-2.0 * log((c[0] + 0.5) * (1.0 / 4294967296.0)));
+    return radius * cos(6.283185307179586 * ((c[1] + 0.5) * (1.0 / 4294967296.0)));
+}
+static __device__ __forceinline__ float normal_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    return (float)normal_double(draws, draw, place);
+}

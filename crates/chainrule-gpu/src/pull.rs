@@ -1,0 +1,352 @@
+//! Expressions of single elements: what is not stored is computed where it is read.
+
+use std::collections::{HashMap, HashSet};
+
+use chainrule_core::dtype::DType;
+
+use crate::coords::{Coord, broadcast, flat, reshaped};
+use crate::dialect::Dialect;
+use crate::forms;
+use crate::graph::{Graph, Step, V, Windows};
+
+/// The body of a kernel in the making.
+pub(crate) struct Body<'a> {
+    pub graph: &'a Graph,
+    pub stored: &'a [bool],
+    pub dialect: Dialect,
+    pub lines: Vec<String>,
+    depth: usize,
+    /// Values at places that have a name by now.
+    known: HashMap<(V, String), String>,
+    /// Variables of expressions.
+    bound: HashMap<String, String>,
+    names: HashSet<String>,
+    /// Buffers that are read, in order.
+    pub reads: Vec<V>,
+    /// Values that this kernel computes: they can be read at known places alone.
+    pub own: Vec<V>,
+    /// Those of them that the thread which reads an element has written before.
+    pub written: Vec<(V, String)>,
+    /// Own values that were read from their buffer.
+    pub own_reads: Vec<V>,
+    /// Whether random numbers are drawn.
+    pub draws: bool,
+    /// Whether an own value was read at another place.
+    pub failed: bool,
+}
+
+/// What is restored at the end of a block of lines.
+pub(crate) struct Scope {
+    known: HashMap<(V, String), String>,
+    bound: HashMap<String, String>,
+}
+
+impl<'a> Body<'a> {
+    pub fn new(graph: &'a Graph, stored: &'a [bool], dialect: Dialect) -> Body<'a> {
+        Body {
+            graph,
+            stored,
+            dialect,
+            lines: Vec::new(),
+            depth: 1,
+            known: HashMap::new(),
+            bound: HashMap::new(),
+            names: HashSet::new(),
+            reads: Vec::new(),
+            own: Vec::new(),
+            written: Vec::new(),
+            own_reads: Vec::new(),
+            draws: false,
+            failed: false,
+        }
+    }
+
+    pub fn line(&mut self, text: impl AsRef<str>) {
+        self.lines.push(format!("{}{}", "    ".repeat(self.depth), text.as_ref()));
+    }
+
+    /// Begins a block; what is named in it is forgotten at its end.
+    pub fn open(&mut self, head: impl AsRef<str>) -> Scope {
+        self.line(head);
+        self.depth += 1;
+        Scope { known: self.known.clone(), bound: self.bound.clone() }
+    }
+
+    pub fn close(&mut self, scope: Scope) {
+        self.depth -= 1;
+        self.line("}");
+        (self.known, self.bound) = (scope.known, scope.bound);
+    }
+
+    /// A name that no other value or variable has.
+    pub fn fresh(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
+        let mut n = 1;
+        while self.names.contains(&name) || self.graph.names.contains(&name) {
+            n += 1;
+            name = format!("{wanted}_{n}");
+        }
+        self.names.insert(name.clone());
+        name
+    }
+
+    /// The expression of a value at these places, by its name from now on.
+    pub fn name(&mut self, v: V, coords: &[Coord], expression: &str) -> String {
+        let value = &self.graph.values[v];
+        let kind = self.dialect.kind(value.dtype);
+        let name = self.fresh(&format!("{}_", value.name.trim_end_matches('_')));
+        self.line(self.dialect.constant(kind, &name, expression));
+        self.known.insert((v, flat(coords)), name.clone());
+        name
+    }
+
+    /// Says that a value at these places has this name.
+    pub fn know(&mut self, v: V, coords: &[Coord], name: &str) {
+        self.known.insert((v, flat(coords)), name.to_string());
+    }
+
+    /// A variable of an integer expression.
+    pub fn bind(&mut self, expression: String, wanted: &str) -> String {
+        if let Some(name) = self.bound.get(&expression) {
+            return name.clone();
+        }
+        let name = self.fresh(wanted);
+        self.line(self.dialect.constant("int", &name, &expression));
+        self.bound.insert(expression, name.clone());
+        name
+    }
+
+    pub fn reshaped(&mut self, coords: &[Coord], dims: &[usize]) -> Vec<Coord> {
+        reshaped(coords, dims, &mut |text, _| self.bind(text, "at"))
+    }
+
+    /// An element of a value: a name or a number.
+    pub fn pull(&mut self, v: V, coords: &[Coord]) -> String {
+        let value = &self.graph.values[v];
+        if let Some(x) = self.graph.scalar(v) {
+            let number = self.dialect.number(x, value.dtype);
+            return if x < 0.0 || number.starts_with('-') { format!("({number})") } else { number };
+        }
+        let key = (v, flat(coords));
+        if let Some(name) = self.known.get(&key) {
+            return name.clone();
+        }
+        if self.own.contains(&v) {
+            self.failed |= !self.written.contains(&key);
+            self.own_reads.push(v);
+        } else if self.stored[v] || value.step.is_given() {
+            if !self.reads.contains(&v) {
+                self.reads.push(v);
+            }
+        } else {
+            return self.expression(v, coords);
+        }
+        let text = self.dialect.read(&value.name, &key.1, value.dtype);
+        self.name(v, coords, &text)
+    }
+
+    /// The expression of a light value, named.
+    pub fn expression(&mut self, v: V, coords: &[Coord]) -> String {
+        let value = &self.graph.values[v];
+        let step = &value.step;
+        let dims = |x: V| &self.graph.values[x].dims;
+        match step {
+            Step::Map(op, all) => {
+                let operands: Vec<String> = all
+                    .iter()
+                    .map(|&x| {
+                        let at = broadcast(coords, dims(x));
+                        self.pull(x, &at)
+                    })
+                    .collect();
+                let text = self.map(op, all, &operands, value.dtype);
+                self.name(v, coords, &text)
+            }
+            Step::Reshape(x) => {
+                let at = self.reshaped(coords, dims(*x));
+                self.pull(*x, &at)
+            }
+            Step::Expand(x) => self.pull(*x, &broadcast(coords, dims(*x))),
+            Step::Transpose(x, perm) => {
+                let mut at = vec![Coord::zero(); perm.len()];
+                perm.iter().zip(coords).for_each(|(&p, c)| at[p] = c.clone());
+                self.pull(*x, &at)
+            }
+            Step::Slice(x, cuts) => {
+                let mut at = coords.to_vec();
+                for &(axis, start, step) in cuts {
+                    let size = dims(*x)[axis];
+                    let text = affine(&coords[axis].text(), start, step);
+                    at[axis] = self.place(text, size);
+                }
+                self.pull(*x, &at)
+            }
+            Step::Triangle(x, k, upper) => {
+                let inner = self.pull(*x, coords);
+                let (r, c) = (&coords[coords.len() - 2], &coords[coords.len() - 1]);
+                let sign = if *upper { ">=" } else { "<=" };
+                let test = format!("({} - ({}) {sign} {k})", c.text(), r.text());
+                let none = self.dialect.number(0.0, value.dtype);
+                let text = self.dialect.choose(&test, &inner, &none);
+                self.name(v, coords, &text)
+            }
+            Step::Gather(x, index, axis) => {
+                let n = dims(*index).len();
+                let place = self.index(*index, &coords[*axis..axis + n], dims(*x)[*axis]);
+                let mut at = coords[..*axis].to_vec();
+                at.push(place);
+                at.extend_from_slice(&coords[axis + n..]);
+                self.pull(*x, &at)
+            }
+            Step::Elements(x, index, axis) => {
+                let mut at = coords.to_vec();
+                for (i, c) in at.iter_mut().enumerate().filter(|(i, _)| i != axis) {
+                    // An index may be shorter along the other axes.
+                    if c.size != dims(*x)[i] {
+                        *c = self.place(c.text(), dims(*x)[i]);
+                    }
+                }
+                at[*axis] = self.index(*index, coords, dims(*x)[*axis]);
+                self.pull(*x, &at)
+            }
+            Step::Pad(x, before, outside) => {
+                let mut at = coords.to_vec();
+                let mut tests = Vec::new();
+                for axis in 0..at.len() {
+                    let size = dims(*x)[axis];
+                    if before[axis] == 0 && coords[axis].size == size {
+                        continue;
+                    }
+                    let text = affine(&coords[axis].text(), -before[axis], 1);
+                    at[axis] = self.guarded(text, size, &mut tests);
+                }
+                let outside = self.pull(*outside, &[]);
+                self.inside(v, coords, *x, &at, &tests, &outside)
+            }
+            Step::Patches(x, w) => {
+                let mut tests = Vec::new();
+                let mut at = coords[..2].to_vec();
+                for i in 0..2 {
+                    let (k, o) = (coords[2 + i].text(), coords[4 + i].text());
+                    let text = format!("({o}) * {} + ({k}) * {}", w.stride[i], w.dilation[i]);
+                    let text = affine(&text, -(w.before[i] as i64), 1);
+                    at.push(self.guarded(text, dims(*x)[2 + i], &mut tests));
+                }
+                let none = self.dialect.number(0.0, value.dtype);
+                self.inside(v, coords, *x, &at, &tests, &none)
+            }
+            Step::Seen(x, w) => self.seen(v, coords, *x, w),
+            Step::Concat(all, axis) => self.concat(v, coords, all, *axis),
+            _ => unreachable!("values that are not light are stored"),
+        }
+    }
+
+    /// The value inside, or another where one of the tests fails.
+    fn inside(
+        &mut self,
+        v: V,
+        coords: &[Coord],
+        x: V,
+        at: &[Coord],
+        tests: &[String],
+        outside: &str,
+    ) -> String {
+        if self.graph.values[x].numel() == 0 {
+            return outside.to_string();
+        }
+        let inner = self.pull(x, at);
+        if tests.is_empty() {
+            return inner;
+        }
+        let test = format!("({})", tests.join(" && "));
+        let text = self.dialect.choose(&test, &inner, outside);
+        self.name(v, coords, &text)
+    }
+
+    fn seen(&mut self, v: V, coords: &[Coord], x: V, w: &Windows) -> String {
+        let mut tests = Vec::new();
+        let mut at = coords[..2].to_vec();
+        for i in 0..2 {
+            let (k, p) = (coords[2 + i].text(), coords[4 + i].text());
+            let text = affine(&format!("({p}) - ({k}) * {}", w.dilation[i]), w.before[i] as i64, 1);
+            let size = self.graph.values[x].dims[2 + i];
+            if w.stride[i] == 1 {
+                at.push(self.guarded(text, size, &mut tests));
+            } else {
+                let far = self.bind(text, "from");
+                tests.push(format!("{far} % {} == 0", w.stride[i]));
+                tests.push(format!("{far} >= 0"));
+                at.push(self.guarded(format!("{far} / {}", w.stride[i]), size, &mut tests));
+            }
+        }
+        let none = self.dialect.number(0.0, self.graph.values[v].dtype);
+        self.inside(v, coords, x, &at, &tests, &none)
+    }
+
+    fn concat(&mut self, v: V, coords: &[Coord], all: &[V], axis: usize) -> String {
+        let place = coords[axis].text();
+        let mut end = 0i64;
+        let mut parts: Vec<(i64, String)> = Vec::new();
+        for &x in all {
+            let size = self.graph.values[x].dims[axis];
+            if size == 0 {
+                continue;
+            }
+            let mut at = coords.to_vec();
+            let text = affine(&place, -end, 1);
+            let clamped = format!("min(max({text}, 0), {})", size - 1);
+            at[axis] = self.place(clamped, size);
+            end += size as i64;
+            parts.push((end, self.pull(x, &at)));
+        }
+        let Some((_, mut text)) = parts.pop() else { return "0".to_string() };
+        if parts.is_empty() {
+            return text;
+        }
+        for (end, part) in parts.iter().rev() {
+            text = self.dialect.choose(&format!("(({place}) < {end})"), part, &format!("({text})"));
+        }
+        self.name(v, coords, &text)
+    }
+
+    /// A place that an expression gives.
+    pub fn place(&mut self, text: String, size: usize) -> Coord {
+        if size <= 1 { Coord::zero() } else { Coord::of(&self.bind(text, "at"), size) }
+    }
+
+    /// A place that may lie outside: then a test fails, and the first or last is read.
+    fn guarded(&mut self, text: String, size: usize, tests: &mut Vec<String>) -> Coord {
+        let far = self.bind(text, "far");
+        tests.push(format!("{far} >= 0 && {far} < {size}"));
+        self.place(format!("min(max({far}, 0), {})", size.max(1) - 1), size)
+    }
+
+    /// The place that an element of an index names; one outside is taken for the nearest, so that
+    /// no kernel reads what is not its own.
+    fn index(&mut self, index: V, coords: &[Coord], size: usize) -> Coord {
+        let dtype = self.graph.values[index].dtype;
+        let at = broadcast(coords, &self.graph.values[index].dims);
+        let text = self.pull(index, &at);
+        let text = self.dialect.cast(DType::I32, dtype, &text);
+        self.place(format!("min(max({text}, 0), {})", size.max(1) - 1), size)
+    }
+
+    fn map(&self, op: &str, inputs: &[V], operands: &[String], to: DType) -> String {
+        let from = self.graph.values[*inputs.last().expect("an operand")].dtype;
+        if op == "Cast" {
+            return self.dialect.cast(to, from, &operands[0]);
+        }
+        let form = forms::find(op).expect("the reader admits no others");
+        self.dialect.form(form, operands, from)
+    }
+}
+
+/// `start + step * text`.
+pub(crate) fn affine(text: &str, start: i64, step: i64) -> String {
+    let term = if step == 1 { text.to_string() } else { format!("({text}) * {step}") };
+    match start {
+        0 => term,
+        s if s < 0 => format!("{term} - {}", -s),
+        s => format!("{term} + {s}"),
+    }
+}

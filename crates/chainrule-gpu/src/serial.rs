@@ -1,0 +1,302 @@
+//! Values that one thread computes in a loop.
+
+use chainrule_core::dtype::DType;
+
+use crate::coords::{Coord, broadcast};
+use crate::dialect::Dialect;
+use crate::forms;
+use crate::graph::{Fold, Step, V};
+use crate::pull::Body;
+
+/// The next value of a reduction.
+pub(crate) fn folded(body: &Body<'_>, fold: Fold, sum: &str, term: &str, dtype: DType) -> String {
+    let form = forms::find(fold.op()).expect("reductions have forms");
+    body.dialect.form(form, &[sum.to_string(), term.to_string()], dtype)
+}
+
+/// The place in the operand of a reduction: kept axes of the result's place, reduced ones of a
+/// variable.
+pub(crate) fn reduced(
+    dims: &[usize],
+    axes: &[usize],
+    result: &[Coord],
+    along: &Coord,
+) -> Vec<Coord> {
+    let pick = |keep: bool| -> Vec<usize> {
+        let all = dims.iter().enumerate();
+        all.filter(|(i, _)| axes.contains(i) != keep).map(|(_, &d)| d).collect()
+    };
+    let mut never = |text: String, _: usize| -> String {
+        unreachable!("axes of a result are those of the operand, but for {text}")
+    };
+    let mut kept = crate::coords::reshaped(result, &pick(true), &mut never).into_iter();
+    let mut inner =
+        crate::coords::reshaped(std::slice::from_ref(along), &pick(false), &mut never).into_iter();
+    let next = |i: usize| if axes.contains(&i) { inner.next() } else { kept.next() };
+    (0..dims.len()).map(next).map(|c| c.unwrap_or_else(Coord::zero)).collect()
+}
+
+/// The value at a place, by its name.
+pub(crate) fn value(body: &mut Body<'_>, v: V, coords: &[Coord]) -> String {
+    let graph = body.graph;
+    match &graph.values[v].step {
+        Step::Fold(fold, x, axes) => fold_value(body, v, coords, *fold, *x, axes),
+        Step::Best(x, axis, largest) => best(body, v, coords, *x, *axis, *largest),
+        Step::Product(a, b) => product(body, v, coords, *a, *b),
+        Step::Scatter { x, index, g, axis, add } => {
+            scatter(body, v, coords, [*x, *index, *g], *axis, *add)
+        }
+        Step::ScatterRows { x, index, g } => scatter_rows(body, v, coords, [*x, *index, *g]),
+        Step::Cumulate { x, axis, reverse, exclusive } => {
+            cumulate(body, v, coords, *x, *axis, [*reverse, *exclusive])
+        }
+        Step::Order { x, axis, down } => order(body, v, coords, *x, *axis, *down),
+        Step::Uniform(draw) => drawn(body, v, coords, *draw, "uniform"),
+        Step::Normal(draw) => drawn(body, v, coords, *draw, "normal"),
+        _ => unreachable!("the others are given or light"),
+    }
+}
+
+/// A variable of a value, as it begins.
+fn begin(body: &mut Body<'_>, v: V, from: &str) -> String {
+    let value = &body.graph.values[v];
+    let name = body.fresh(&format!("{}_", value.name.trim_end_matches('_')));
+    let line = body.dialect.variable(body.dialect.kind(value.dtype), &name, from);
+    body.line(line);
+    name
+}
+
+fn fold_value(
+    body: &mut Body<'_>,
+    v: V,
+    coords: &[Coord],
+    fold: Fold,
+    x: V,
+    axes: &[usize],
+) -> String {
+    let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
+    let dims = &body.graph.values[x].dims;
+    let count: usize = axes.iter().map(|&a| dims[a]).product();
+    let sum = begin(body, v, &d.number(fold.identity(), dtype));
+    if count > 0 {
+        let k = body.fresh("k");
+        let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
+        let at = reduced(dims, axes, coords, &Coord::of(&k, count));
+        let term = body.pull(x, &at);
+        let next = folded(body, fold, &sum, &term, dtype);
+        body.line(format!("{sum} = {next};"));
+        body.close(scope);
+    }
+    if fold == Fold::Mean {
+        body.line(format!("{sum} = {sum} / {};", d.number(count as f64, dtype)));
+    }
+    sum
+}
+
+/// Coordinates with another place along an axis, of a result that lacks it or has it.
+fn along(coords: &[Coord], dims: &[usize], axis: usize, place: Coord) -> Vec<Coord> {
+    let mut at = coords.to_vec();
+    if at.len() < dims.len() {
+        at.insert(axis, place);
+    } else {
+        at[axis] = place;
+    }
+    at
+}
+
+fn best(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, largest: bool) -> String {
+    let d = body.dialect;
+    let operand = &body.graph.values[x];
+    let (dims, dtype) = (&operand.dims, operand.dtype);
+    let place = begin(body, v, &d.number(0.0, DType::I64));
+    if dims[axis] == 0 {
+        return place;
+    }
+    let at = along(coords, dims, axis, Coord::of("0", dims[axis]));
+    let first = body.pull(x, &at);
+    let top = body.fresh("best");
+    body.line(d.variable(d.kind(dtype), &top, &first));
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "1", &dims[axis].to_string(), "1"));
+    let at = along(coords, dims, axis, Coord::of(&k, dims[axis]));
+    let term = body.pull(x, &at);
+    let sign = if largest { ">" } else { "<" };
+    let test = match dtype.is_float() {
+        true => format!("{term} {sign} {top} || (is_nan({term}) && !is_nan({top}))"),
+        false => format!("{term} {sign} {top}"),
+    };
+    let cast = d.cast(DType::I64, DType::I32, &k);
+    body.line(format!("if ({test}) {{ {top} = {term}; {place} = {cast}; }}"));
+    body.close(scope);
+    place
+}
+
+fn product(body: &mut Body<'_>, v: V, coords: &[Coord], a: V, b: V) -> String {
+    let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
+    let (da, db) = (&body.graph.values[a].dims, &body.graph.values[b].dims);
+    let inner = da[da.len() - 1];
+    let sum = begin(body, v, &d.number(0.0, dtype));
+    if inner == 0 {
+        return sum;
+    }
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "0", &inner.to_string(), "1"));
+    let (stack, pair) = coords.split_at(coords.len() - 2);
+    let deep = Coord::of(&k, inner);
+    let mut left = broadcast(stack, &da[..da.len() - 2]);
+    left.extend([pair[0].clone(), deep.clone()]);
+    let mut right = broadcast(stack, &db[..db.len() - 2]);
+    right.extend([deep, pair[1].clone()]);
+    let (x, y) = (body.pull(a, &left), body.pull(b, &right));
+    body.line(format!("{sum} += {x} * {y};"));
+    body.close(scope);
+    sum
+}
+
+/// Each element looks for what is put there, in order: no two threads write to one place.
+fn scatter(
+    body: &mut Body<'_>,
+    v: V,
+    coords: &[Coord],
+    [x, index, g]: [V; 3],
+    axis: usize,
+    add: bool,
+) -> String {
+    let d = body.dialect;
+    let graph = body.graph;
+    let start = body.pull(x, coords);
+    let sum = begin(body, v, &start);
+    let (dims, own) = (&graph.values[index].dims, &graph.values[v].dims);
+    if graph.values[index].numel() == 0 {
+        return sum;
+    }
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "0", &dims[axis].to_string(), "1"));
+    let mut at = along(coords, dims, axis, Coord::of(&k, dims[axis]));
+    let mut tests = Vec::new();
+    for (i, c) in at.iter_mut().enumerate().filter(|(i, _)| *i != axis) {
+        if dims[i] < own[i] {
+            tests.push(format!("({}) < {}", c.text(), dims[i]));
+            let text = format!("min({}, {})", c.text(), dims[i] - 1);
+            *c = body.place(text, dims[i]);
+        }
+    }
+    let place = body.pull(index, &at);
+    let place = d.cast(DType::I32, graph.values[index].dtype, &place);
+    let place = body.bind(place, "place");
+    let here = coords[axis].text();
+    tests.push(format!("({place} == {here} || {place} + {} == {here})", own[axis]));
+    let inner = body.open(format!("if ({}) {{", tests.join(" && ")));
+    let term = body.pull(g, &at);
+    body.line(if add { format!("{sum} += {term};") } else { format!("{sum} = {term};") });
+    body.close(inner);
+    body.close(scope);
+    sum
+}
+
+fn scatter_rows(body: &mut Body<'_>, v: V, coords: &[Coord], [x, index, g]: [V; 3]) -> String {
+    let d = body.dialect;
+    let graph = body.graph;
+    let start = body.pull(x, coords);
+    let sum = begin(body, v, &start);
+    let count = graph.values[index].dims[0];
+    if count == 0 {
+        return sum;
+    }
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
+    let each = Coord::of(&k, count);
+    let place = body.pull(index, &[each.clone(), Coord::zero()]);
+    let place = d.cast(DType::I32, graph.values[index].dtype, &place);
+    let inner = body.open(format!("if ({place} == {}) {{", coords[0].text()));
+    let mut at = vec![each];
+    at.extend_from_slice(&coords[1..]);
+    let term = body.pull(g, &at);
+    body.line(format!("{sum} += {term};"));
+    body.close(inner);
+    body.close(scope);
+    sum
+}
+
+fn cumulate(
+    body: &mut Body<'_>,
+    v: V,
+    coords: &[Coord],
+    x: V,
+    axis: usize,
+    [reverse, exclusive]: [bool; 2],
+) -> String {
+    let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
+    let dims = &body.graph.values[x].dims;
+    let sum = begin(body, v, &d.number(0.0, dtype));
+    let here = coords[axis].text();
+    let here = if here == "0" { here } else { body.bind(here, "here") };
+    let k = body.fresh("k");
+    let (from, below) = match (reverse, exclusive) {
+        (false, false) => ("0".to_string(), format!("{here} + 1")),
+        (false, true) => ("0".to_string(), here),
+        (true, false) => (here, dims[axis].to_string()),
+        (true, true) => (format!("{here} + 1"), dims[axis].to_string()),
+    };
+    let scope = body.open(d.each(&k, &from, &below, "1"));
+    let term = body.pull(x, &along(coords, dims, axis, Coord::of(&k, dims[axis])));
+    body.line(format!("{sum} += {term};"));
+    body.close(scope);
+    sum
+}
+
+/// The place of the element that as many come before as there are places before this one.
+fn order(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, down: bool) -> String {
+    let d = body.dialect;
+    let operand = &body.graph.values[x];
+    let (dims, dtype) = (&operand.dims, operand.dtype);
+    let count = dims[axis].to_string();
+    let out = begin(body, v, &d.number(0.0, DType::I64));
+    let (k, j) = (body.fresh("k"), body.fresh("j"));
+    let scope = body.open(d.each(&k, "0", &count, "1"));
+    let own = body.pull(x, &along(coords, dims, axis, Coord::of(&k, dims[axis])));
+    let before = body.fresh("before");
+    body.line(d.variable("int", &before, "0"));
+    let inner = body.open(d.each(&j, "0", &count, "1"));
+    let other = body.pull(x, &along(coords, dims, axis, Coord::of(&j, dims[axis])));
+    let sign = if down { ">" } else { "<" };
+    let nans = match (dtype.is_float(), down) {
+        (false, _) => ["false".to_string(), "false".to_string()],
+        (true, true) => [
+            format!("(is_nan({other}) && !is_nan({own}))"),
+            format!("(is_nan({other}) && is_nan({own}))"),
+        ],
+        (true, false) => [
+            format!("(is_nan({own}) && !is_nan({other}))"),
+            format!("(is_nan({other}) && is_nan({own}))"),
+        ],
+    };
+    let [first, same] = nans;
+    let test =
+        format!("{other} {sign} {own} || {first} || (({other} == {own} || {same}) && {j} < {k})");
+    body.line(format!("if ({test}) {{ {before}++; }}"));
+    body.close(inner);
+    let here = coords[axis].text();
+    let cast = d.cast(DType::I64, DType::I32, &k);
+    body.line(format!("if ({before} == {here}) {{ {out} = {cast}; }}"));
+    body.close(scope);
+    out
+}
+
+/// A random number by its place alone: seed and run are given when the kernel is launched.
+fn drawn(body: &mut Body<'_>, v: V, coords: &[Coord], draw: usize, how: &str) -> String {
+    let d = body.dialect;
+    let dtype = body.graph.values[v].dtype;
+    let place = crate::coords::flat(coords);
+    body.draws = true;
+    let text = match d {
+        Dialect::Cuda => {
+            let kind = if dtype == DType::F64 { "double" } else { "float" };
+            format!("{how}_{kind}(draws, {draw}u, (unsigned int)({place}))")
+        }
+        Dialect::Wgsl => {
+            format!("{how}(draws[0], draws[1], draws[2], draws[3], {draw}u, u32({place}))")
+        }
+    };
+    body.name(v, coords, &text)
+}

@@ -1,0 +1,21 @@
+//! What WGSL does not have.
+
+use chainrule_core::dtype::DType;
+use chainrule_core::error::{Error, Result};
+
+use crate::graph::{Graph, Step};
+
+/// Errors for values that WebGPU cannot take or give.
+pub(crate) fn admitted(graph: &Graph) -> Result<()> {
+    let given = |step: &Step| matches!(step, Step::Argument(_) | Step::State(_));
+    let outside = graph.values.iter().enumerate().filter(|(_, v)| given(&v.step));
+    let all = outside.map(|(i, _)| i).chain(graph.roots());
+    for v in all {
+        let value = &graph.values[v];
+        if value.dtype == DType::F64 {
+            let why = format!("`{}` is of f64, which WebGPU does not have; use f32", value.name);
+            return Err(Error::argument("wgsl", why));
+        }
+    }
+    Ok(())
+}

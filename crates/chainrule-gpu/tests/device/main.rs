@@ -1,0 +1,6 @@
+//! Programs printed as kernels, compiled as C++ and run on the processor, beside the engine's own
+//! results: no GPU is needed. Without a C++ compiler (`CXX`, or else `g++`) tests say so.
+
+mod common;
+mod samples;
+mod steps;

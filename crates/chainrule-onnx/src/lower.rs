@@ -1,0 +1,84 @@
+//! A program as plain nodes with the type of every value: for printers of other forms.
+
+use std::collections::HashMap;
+
+use chainrule_core::dtype::DType;
+use chainrule_core::error::Result;
+use chainrule_program::Program;
+
+/// A value by its name, with its type.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    pub name: String,
+    pub dtype: DType,
+    pub dims: Vec<i64>,
+}
+
+/// A node in ONNX's terms.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operator of opset 21.
+    pub op: String,
+    pub inputs: Vec<String>,
+    pub outputs: Vec<Typed>,
+    pub ints: HashMap<String, Vec<i64>>,
+    /// Whether what it scatters is added to what is there.
+    pub adds: bool,
+}
+
+/// A constant and its bytes, little-endian.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    pub value: Typed,
+    pub bytes: Vec<u8>,
+}
+
+/// A program whose ops are plain nodes, in order.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    pub nodes: Vec<Node>,
+    pub constants: Vec<Constant>,
+    pub arguments: Vec<Typed>,
+    /// For each cell of the program its value when a run begins, and the one when it ends if that
+    /// is another.
+    pub states: Vec<(Typed, Option<String>)>,
+    /// The results, by their names in `nodes`.
+    pub outputs: Vec<String>,
+}
+
+/// The nodes of a program. Errors for an op that has no form, which it names.
+pub fn lower(program: &Program) -> Result<Lowered> {
+    let built = crate::export::build(program)?;
+    let types = &built.graph.types;
+    let typed = |name: &String| {
+        let (dtype, dims) = types.get(name).cloned().unwrap_or((DType::F32, Vec::new()));
+        Typed { name: name.clone(), dtype, dims }
+    };
+    let nodes = built.graph.nodes.iter().map(|n| {
+        let ints = n.attribute.iter().map(|a| {
+            let all = a.i.map_or_else(|| a.ints.clone(), |i| vec![i]);
+            (a.name.clone().unwrap_or_default(), all)
+        });
+        Node {
+            op: n.op_type.clone().unwrap_or_default(),
+            inputs: n.input.clone(),
+            outputs: n.output.iter().map(typed).collect(),
+            ints: ints.collect(),
+            adds: n.attribute.iter().any(|a| a.s.as_deref() == Some(b"add")),
+        }
+    });
+    let constants = built.graph.constants.iter().map(|c| Constant {
+        value: typed(&c.name.clone().unwrap_or_default()),
+        bytes: c.raw_data.clone().unwrap_or_default(),
+    });
+    let writes = built.state.iter().filter(|(_, write)| write.is_some()).count();
+    let results = built.outputs.len() - writes;
+    let arguments = program.arguments().len();
+    Ok(Lowered {
+        constants: constants.collect(),
+        arguments: built.inputs[..arguments].iter().map(|a| typed(&a.name)).collect(),
+        states: built.state.iter().map(|(read, write)| (typed(read), write.clone())).collect(),
+        outputs: built.outputs[..results].iter().map(|a| a.name.clone()).collect(),
+        nodes: nodes.collect(),
+    })
+}
