@@ -9,6 +9,7 @@ mod explain;
 pub mod export;
 pub mod names;
 mod studio;
+mod text;
 pub mod train;
 mod weights;
 
@@ -23,6 +24,7 @@ pub use check::{Check, CheckBackward, CheckMistakes, CheckNames, CheckOps};
 pub use explain::Explain;
 pub use names::TrainNames;
 pub use studio::Studio;
+pub use text::Text;
 pub use weights::Weights;
 
 /// The most steps of a run.
@@ -76,6 +78,8 @@ pub enum Command {
     Explain(Explain),
     /// Open the page on which one steps through a backward pass
     Studio(Studio),
+    /// Write with a published language model, or train it on a text: GPT-2, Llama
+    Text(Text),
     /// List what is in a file of weights, or convert it to safetensors
     Weights(Weights),
 }

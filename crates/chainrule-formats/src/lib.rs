@@ -22,6 +22,7 @@
 
 mod budget;
 mod gguf;
+mod map;
 mod npy;
 mod pickle;
 mod place;
@@ -33,5 +34,6 @@ mod tree;
 mod weights;
 mod zip;
 
+pub use self::map::{FitReport, NameMap, NewName, load_fitting};
 pub use self::tree::Tree;
 pub use self::weights::{Format, WeightEntry, Weights};

@@ -40,6 +40,7 @@
 //! - [`check`]: gradients against paths that share no code with the backward pass.
 //! - `diagnose`, a feature: why a training does not learn, proved by short runs.
 //! - `formats`, a feature: weights that other programs wrote.
+//! - `models`, a feature: language models that others published, GPT-2 and Llama.
 //!
 //! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`.
 //! The book in the folder `docs` explains all of this at length.
@@ -64,6 +65,8 @@ pub mod diagnose {
 pub use chainrule_formats as formats;
 #[cfg(feature = "gpu")]
 pub use chainrule_gpu as gpu;
+#[cfg(feature = "models")]
+pub use chainrule_models as models;
 #[cfg(feature = "monitor")]
 pub use chainrule_monitor as monitor;
 #[cfg(feature = "onnx")]

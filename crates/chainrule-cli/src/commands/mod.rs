@@ -11,5 +11,6 @@ pub mod export;
 pub mod predict;
 pub mod sample;
 pub mod studio;
+pub mod text;
 pub mod train;
 pub mod weights;

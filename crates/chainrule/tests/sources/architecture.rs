@@ -26,7 +26,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 /// The rows of the table whose head begins with this word: the first cell's name, and the names in
-/// the others.
+/// the others. Rows of one name are one.
 fn table(head: &str) -> BTreeMap<String, Vec<BTreeSet<String>>> {
     let page = page();
     let lines = page.lines().skip_while(|line| !line.starts_with(&format!("| {head} |")));
@@ -36,7 +36,15 @@ fn table(head: &str) -> BTreeMap<String, Vec<BTreeSet<String>>> {
         let name = cells.next().and_then(|first| first.into_iter().next()).expect("a name");
         (name, cells.collect())
     };
-    rows.map(row).collect()
+    let mut table: BTreeMap<String, Vec<BTreeSet<String>>> = BTreeMap::new();
+    for (name, cells) in rows.map(row) {
+        let cells: Vec<BTreeSet<String>> = cells;
+        match table.get_mut(&name) {
+            Some(known) => known.iter_mut().zip(cells).for_each(|(all, more)| all.extend(more)),
+            None => drop(table.insert(name, cells)),
+        }
+    }
+    table
 }
 
 /// The folder of a crate by its short name.
