@@ -47,7 +47,7 @@ pub struct NameMap {
 enum Rule {
     Prefix(String),
     Drop(Pattern),
-    Rename { from: Pattern, to: Vec<Part>, transposed: bool },
+    Rename { from: Pattern, to: Vec<NamePart>, transposed: bool },
 }
 
 /// A name after all rules.
@@ -61,7 +61,7 @@ pub struct NewName {
 
 /// A piece of a new name.
 #[derive(Debug, Clone, PartialEq)]
-enum Part {
+enum NamePart {
     Text(String),
     Capture(usize),
 }
@@ -238,9 +238,9 @@ impl NameMap {
                 Rule::Drop(_) => {}
                 Rule::Rename { from, to, transposed } => {
                     let Some(found) = from.fit(now) else { continue };
-                    let part = |part: &Part| match part {
-                        Part::Text(text) => text.clone(),
-                        Part::Capture(i) => found[*i].to_owned(),
+                    let part = |part: &NamePart| match part {
+                        NamePart::Text(text) => text.clone(),
+                        NamePart::Capture(i) => found[*i].to_owned(),
                     };
                     let name = to.iter().map(part).collect();
                     new = Some(NewName { name, transposed: *transposed });
@@ -292,7 +292,7 @@ impl NameMap {
 }
 
 /// The pieces of a new name; an error for a `$n` beyond the stars of the pattern.
-fn parts(text: &str, captures: usize) -> Result<Vec<Part>, String> {
+fn parts(text: &str, captures: usize) -> Result<Vec<NamePart>, String> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -305,14 +305,14 @@ fn parts(text: &str, captures: usize) -> Result<Vec<Part>, String> {
                 &rest[at + 1..at + 1 + digits]
             ));
         };
-        out.extend((at > 0).then(|| Part::Text(rest[..at].to_owned())));
-        out.push(Part::Capture(number - 1));
+        out.extend((at > 0).then(|| NamePart::Text(rest[..at].to_owned())));
+        out.push(NamePart::Capture(number - 1));
         rest = &rest[at + 1 + digits..];
     }
     if rest.contains('*') {
         return Err(format!("`{text}` has a star; write $1 for what the first one stands for"));
     }
-    out.extend((!rest.is_empty()).then(|| Part::Text(rest.to_owned())));
+    out.extend((!rest.is_empty()).then(|| NamePart::Text(rest.to_owned())));
     Ok(out)
 }
 
@@ -405,7 +405,7 @@ fn few(names: &[String]) -> String {
 /// ];
 /// let state = map.apply(state.into())?;
 /// let report = load_fitting(&layer, &state, false)?;
-/// assert_eq!((report.loaded, report.missing, report.left_over), (1, vec!["bias".into()], vec!["steps".into()]));
+/// assert_eq!(report.to_string(), "1 tensors loaded; missing: bias; left over: steps");
 /// assert!(load_fitting(&layer, &state, true).is_err());
 /// # Ok::<(), chainrule::Error>(())
 /// ```

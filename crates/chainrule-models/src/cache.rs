@@ -27,8 +27,8 @@ impl KvCache {
         self.len == 0
     }
 
-    /// Adds the keys and values of new positions to those of a layer, `[batch, heads, time, width]`,
-    /// and gives all.
+    /// Adds the keys and values of new positions, `[batch, heads, time, width]`, to those of a
+    /// layer, and gives all.
     pub(crate) fn extend(
         &mut self,
         layer: usize,

@@ -46,7 +46,7 @@ pub struct LlamaConfig {
 }
 
 impl LlamaConfig {
-    /// Of the types `llama`, `mistral` and `qwen2`, which differ in their biases.
+    /// The types `llama`, `mistral` and `qwen2` differ in their biases.
     pub(crate) fn read(json: &Json, kind: &str) -> Result<LlamaConfig> {
         let context = json.size("max_position_embeddings")?.unwrap_or(2048);
         let (width, heads) =

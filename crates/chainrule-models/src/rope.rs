@@ -20,9 +20,9 @@ pub enum RopeScaling {
     Llama3 {
         /// The divisor of long waves.
         factor: f64,
-        /// Of the first context to the longest wave that changes partly.
+        /// The first context divided by the longest wave that changes partly.
         low_factor: f64,
-        /// Of the first context to the shortest wave that changes.
+        /// The first context divided by the shortest wave that changes.
         high_factor: f64,
         /// The context of the first training.
         first_context: f64,

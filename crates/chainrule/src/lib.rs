@@ -141,6 +141,7 @@ mod book {
         from_pytorch "from-pytorch.md",
         ranks_page "ranks.md",
         weights "weights.md",
+        language_models "language-models.md",
         training "training.md",
         python "python.md",
         speed "speed.md",

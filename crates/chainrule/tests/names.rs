@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// The layers whose public types users see.
-const LAYERS: [&str; 9] =
-    ["core", "nn", "program", "check", "train", "monitor", "diagnose", "formats", "onnx"];
+const LAYERS: [&str; 10] =
+    ["core", "nn", "program", "check", "train", "monitor", "diagnose", "formats", "models", "onnx"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{learning_rate, seed, size, temperature};
+use super::{learning_rate, seed, size, temperature, threads};
 
 /// `chainrule text`
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -78,6 +78,10 @@ pub struct Text {
     #[arg(long, value_name = "LR", default_value_t = 5e-5, value_parser = learning_rate)]
     #[arg(allow_negative_numbers = true)]
     pub lr: f64,
+
+    /// Number of threads [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    pub threads: Option<usize>,
 
     /// Print one JSON object
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use chainrule::Error;
@@ -23,7 +24,7 @@ struct Written<'a> {
     kind: &'a str,
     seed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    training: Option<Trained>,
+    training: Option<TextTraining>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,10 +33,13 @@ struct Written<'a> {
     tokens: Option<Vec<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// Time from the prompt to the last token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Trained {
+struct TextTraining {
     out: String,
     tokens: usize,
     first_loss: f64,
@@ -53,6 +57,9 @@ pub fn run(args: &Text) -> Result<()> {
             out.display()
         );
     }
+    if let Some(threads) = args.threads {
+        chainrule::set_num_threads(threads);
+    }
     let texts = args.train.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     let model = TextModel::open(&args.model)?;
     let mut written = Written {
@@ -64,6 +71,7 @@ pub fn run(args: &Text) -> Result<()> {
         prompt_tokens: None,
         tokens: None,
         text: None,
+        seconds: None,
     };
     if let Some(out) = &args.out {
         written.training = Some(train(args, &model, &texts, out)?);
@@ -81,7 +89,9 @@ pub fn run(args: &Text) -> Result<()> {
         match args.json {
             true => {
                 let prompt = model.prompt(&args.prompt)?;
+                let start = Instant::now();
                 let tokens = model.generate_tokens(&prompt, &options, |_| Ok(()))?;
+                written.seconds = Some(start.elapsed().as_secs_f64());
                 let all: Vec<i64> = prompt.iter().chain(&tokens).copied().collect();
                 written.text = Some(model.tokenizer().decode(&all)?);
                 written.prompt = Some(&args.prompt);
@@ -115,7 +125,7 @@ fn write(args: &Text, model: &TextModel, options: &Generation) -> Result<()> {
     Ok(say("\n")?)
 }
 
-fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result<Trained> {
+fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result<TextTraining> {
     let mut tokens = Vec::new();
     for text in texts {
         tokens.extend(model.tokenizer().encode(text, false)?);
@@ -144,7 +154,7 @@ fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result
     if !args.json {
         output::line(&format!("trained on {} tokens; model in {}", tokens.len(), out.display()))?;
     }
-    Ok(Trained {
+    Ok(TextTraining {
         out: out.display().to_string(),
         tokens: tokens.len(),
         first_loss: losses.first().copied().unwrap_or(f64::NAN),

@@ -145,8 +145,8 @@ impl Tokenizer {
         Ok(out)
     }
 
-    /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD. Errors for a
-    /// number that is no token.
+    /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD. Errors for
+    /// a number that is no token.
     pub fn decode(&self, tokens: &[i64]) -> Result<String> {
         let mut names = Vec::with_capacity(tokens.len());
         for id in tokens {

@@ -83,7 +83,7 @@ def randomize(model, seed):
 
 
 def expected(model, tokenizer):
-    """What the model and the tokenizer say."""
+    """Answers of the model and of the tokenizer."""
     size = model.config.vocab_size
     tokens = [[(7 * i * i + 3 * i + 11 * row) % size for i in range(12)] for row in range(2)]
     with torch.no_grad():

@@ -14,13 +14,14 @@ const LIST: &str = "docs/public-api.txt";
 const PAGE: &str = "docs/src/public-names.md";
 
 /// The crates of the facade, and their paths for users.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 8] = [
     ("chainrule", "chainrule"),
     ("chainrule_program", "chainrule::program"),
     ("chainrule_check", "chainrule::check"),
     ("chainrule_train", "chainrule::train"),
     ("chainrule_monitor", "chainrule::monitor"),
     ("chainrule_formats", "chainrule::formats"),
+    ("chainrule_models", "chainrule::models"),
     ("chainrule_onnx", "chainrule::onnx"),
 ];
 
