@@ -155,6 +155,10 @@ pub(super) fn class_weight(op: &'static str, weight: &Tensor, x: &Tensor) -> Res
         let why = "the weight must have one element for each class";
         return Err(Error::shape(op, &[&x.shape(), &weight.shape()], why));
     }
+    if weight.requires_grad() && crate::tensor::is_grad_enabled() {
+        let why = "the weight of the classes gets no gradient; give weight.detach()";
+        return Err(Error::gradient(op, why));
+    }
     weight.detach().try_to_dtype(x.dtype())
 }
 

@@ -34,7 +34,7 @@ impl SoftCrossEntropy {
     }
 
     /// `q` in tensor operations.
-    fn given(&self, targets: &Tensor) -> Result<Tensor> {
+    pub fn given(&self, targets: &Tensor) -> Result<Tensor> {
         let (s, classes) = (self.label_smoothing, targets.shape()[1].max(1));
         let q = targets.try_mul(1.0 - s)?.try_add(s / classes as f64)?;
         match &self.weight {

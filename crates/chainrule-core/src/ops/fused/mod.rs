@@ -40,6 +40,7 @@ mod reduction;
 pub(super) mod row_function;
 mod row_norm;
 mod shift;
+mod weights_of_runs;
 
 pub use attention_options::Attention;
 pub use bce::Bce;

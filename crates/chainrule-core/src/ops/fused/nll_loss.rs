@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::classes::{Counting, batch, classes, expect_class_numbers, rows, without_classes};
 use super::reduction::Reduction;
+use super::weights_of_runs;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
@@ -243,6 +244,9 @@ methods! {
     /// ```
     pub fn nll_loss_with / try_nll_loss_with(&self, targets: &Tensor, options: &NllLoss) -> Tensor {
         let NllLoss { reduction, ignore_index, weight } = options;
+        if let Some(weight) = weights_of_runs::varying(weight) {
+            return weights_of_runs::nll_loss(self, targets, weight, options);
+        }
         let counting = Counting::new("nll_loss", self, *reduction, *ignore_index, weight)?;
         nll(self, targets, counting)
     }
