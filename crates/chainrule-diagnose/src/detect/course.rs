@@ -66,15 +66,30 @@ fn ends(seen: &Seen<'_>, all: &mut Findings) {
 }
 
 fn rate(seen: &Seen<'_>, all: &mut Findings) {
-    let losses: Vec<f64> = seen.run.losses.iter().map(|&l| f64::from(l)).collect();
-    let place = "optimizer/lr";
-    let climbs = seen.program.optimizer.lr < 0.0;
-    if climbs {
+    if seen.program.optimizer.lr < 0.0 {
         return;
     }
+    let losses: Vec<f64> = seen.run.losses.iter().map(|&l| f64::from(l)).collect();
+    overflow(&losses, all);
+    let finite: Vec<f64> = losses.iter().copied().filter(|l| l.is_finite()).collect();
+    if finite.is_empty() {
+        return;
+    }
+    let size = update_size(seen);
+    growth(&finite, all);
+    jump(&finite, size, all);
+    step_size(size, all);
+    killed_units(seen, all);
+}
+
+/// The setting of the rate.
+const RATE: &str = "optimizer/lr";
+
+/// A loss that is not finite.
+fn overflow(losses: &[f64], all: &mut Findings) {
     if let Some(at) = losses.iter().position(|l| !l.is_finite()) {
         let text = format!("the loss is not finite since step {at}");
-        all.since(Cause::LrHigh, 0.8, place, at, text, &[Down10, Down100, Adam])
+        all.since(Cause::LrHigh, 0.8, RATE, at, text, &[Down10, Down100, Adam])
             .with(&[("step", at as f64)]);
         if all.has(Cause::LossNumerics) {
             all.since(
@@ -88,8 +103,11 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
             .with(&[("step", at as f64)]);
         }
     }
-    let finite: Vec<f64> = losses.iter().copied().filter(|l| l.is_finite()).collect();
-    let (Some(&first), smooth) = (finite.first(), tenths(&finite)) else { return };
+}
+
+/// A loss that grows, or falls below 0.
+fn growth(finite: &[f64], all: &mut Findings) {
+    let smooth = tenths(finite);
     let least = smooth.iter().copied().fold(f64::INFINITY, f64::min);
     if least < -1.0 && smooth.last() < smooth.first() {
         all.add(
@@ -101,18 +119,22 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
         )
         .with(&[("lowest_loss", least)]);
     }
-    let end = smooth.last().copied().unwrap_or(first);
+    let end = smooth.last().copied().unwrap_or(finite[0]);
     if smooth.len() > 3 && end > 2.0 * smooth[0].abs() + 1e-9 && end > least + least.abs() {
         all.add(
             Cause::LrHigh,
             0.95,
-            place,
+            RATE,
             format!("the loss grows from {:.3e} to {end:.3e}", smooth[0]),
             &[Down10, Down100, Adam],
         )
         .with(&[("first_tenth", smooth[0]), ("last_tenth", end)]);
     }
-    let size = update_size(seen);
+}
+
+/// A loss that jumps at the beginning.
+fn jump(finite: &[f64], size: f64, all: &mut Findings) {
+    let first = finite[0];
     let early = &finite[1..finite.len().min((finite.len() / 3).max(3)).max(1)];
     let peak = early.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if finite.len() > 5 && peak > 5.0 * first.abs() + 1e-9 && size > 0.01 {
@@ -121,18 +143,22 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
         all.since(
             Cause::LrHigh,
             0.9,
-            place,
+            RATE,
             at,
             format!("the loss jumps to {times:.0} times its first value at step {at}"),
             &[Down10, Adam],
         )
         .with(&[("step", at as f64), ("peak", peak), ("first_loss", first)]);
     }
+}
+
+/// The size of an update beside that of the weights.
+fn step_size(size: f64, all: &mut Findings) {
     if size > 0.1 {
         all.add(
             Cause::LrHigh,
             0.65,
-            place,
+            RATE,
             format!("a step changes the weights by {size:.2} of their size"),
             &[Down10, Down100, Adam],
         )
@@ -143,12 +169,16 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
         all.add(
             Cause::LrLow,
             strength,
-            place,
+            RATE,
             format!("a step changes the weights by {size:.1e} of their size"),
             &[Up10, Up100, AdamFast],
         )
         .with(&[("update_beside_weights", size)]);
     }
+}
+
+/// Units that the first step leaves without a gradient.
+fn killed_units(seen: &Seen<'_>, all: &mut Findings) {
     let (start, after) = (seen.watch.start.as_ref(), seen.watch.snapshots.first());
     if let (Some(start), Some(after)) = (start, after) {
         let pairs = start.layers.iter().zip(&after.layers);
@@ -161,7 +191,7 @@ fn rate(seen: &Seen<'_>, all: &mut Findings) {
                 100.0 * a,
                 100.0 * b
             );
-            all.since(Cause::LrHigh, 0.85, place, 1, text, &[Down10, Adam, ScaleX])
+            all.since(Cause::LrHigh, 0.85, RATE, 1, text, &[Down10, Adam, ScaleX])
                 .with(&[("dead_before", a), ("dead_after", b)]);
         }
     }

@@ -87,11 +87,19 @@ fn output(seen: &Seen<'_>, all: &mut Findings) {
     }
 }
 
+/// The setting of the loss.
+const LOSS: &str = "loss/name";
+
 fn loss(seen: &Seen<'_>, all: &mut Findings) {
-    let program = seen.program;
-    let (units, loss, task) = (program.output_units(), program.loss, program.task);
-    let place = "loss/name";
-    let name = loss.word();
+    targets(seen, all);
+    outputs(seen, all);
+    form(seen, all);
+}
+
+/// Targets that are none for the loss.
+fn targets(seen: &Seen<'_>, all: &mut Findings) {
+    let (loss, task) = (seen.program.loss, seen.program.task);
+    let (place, name) = (LOSS, loss.word());
     let (low, high) = target_range(&seen.data.y);
     if matches!(loss, Loss::BceProbs | Loss::BceLogits | Loss::BceRawSum)
         && (low < -1e-6 || high > 1.0 + 1e-6)
@@ -113,6 +121,12 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
         )
         .with(&[("lowest_target", low)]);
     }
+}
+
+/// Outputs that do not fit the loss and the targets.
+fn outputs(seen: &Seen<'_>, all: &mut Findings) {
+    let program = seen.program;
+    let (units, loss, task) = (program.output_units(), program.loss, program.task);
     let unit_place = format!("layers/{}/units", program.last().unwrap_or(0));
     if matches!(loss, Loss::CceProbs | Loss::CceLogits) && units == 1 {
         all.add(
@@ -144,8 +158,8 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
         all.add(
             Cause::Loss,
             1.0,
-            place,
-            format!("{name} is a loss for classes, the targets are numbers"),
+            LOSS,
+            format!("{} is a loss for classes, the targets are numbers", loss.word()),
             &[OutputPair],
         );
     }
@@ -159,6 +173,12 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
         all.add(Cause::OutputUnits, 0.8, &unit_place, text, &[OutputPair])
             .with(&[("units", units as f64), ("target_columns", columns as f64)]);
     }
+}
+
+/// The way in which the loss is computed.
+fn form(seen: &Seen<'_>, all: &mut Findings) {
+    let (loss, task) = (seen.program.loss, seen.program.task);
+    let (place, name) = (LOSS, loss.word());
     match loss {
         Loss::MseBroadcast => {
             let text = "[n, 1] - [n] is [n, n]: each output is pulled to the mean of all targets";
@@ -180,7 +200,7 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
             all.add(Cause::Loss, 0.9, place, text, &[LossForm]);
         }
         _ if loss.is_sum() => {
-            let batch = program.batch;
+            let batch = seen.program.batch;
             let text =
                 format!("the loss is a sum over {batch} rows: so many times the rate of a mean");
             all.add(Cause::LossReduction, 0.9, place, text, &[LossForm])
