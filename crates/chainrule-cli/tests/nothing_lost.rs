@@ -322,6 +322,16 @@ fn devices_and_pipes_are_refused() {
             let error = place.refused(&format!("{words} --data {file}"), 1);
             assert!(error.contains("a pipe or a device"), "{words} {file}: {error}");
         }
+        for words in ["diagnose", "studio --no-open"] {
+            let error = place.refused(&format!("{words} {file}"), 1);
+            assert!(error.contains("a pipe or a device"), "{words} {file}: {error}");
+        }
+        // A description that is a file may name data that are none.
+        let data = format!(r#"{{"file": "{file}"}}"#);
+        let program = DESCRIPTION.replace("ACTIVATION", "sigmoid").replace("DATA", &data);
+        fs::write(place.path("p.json"), program).unwrap();
+        let error = place.refused("diagnose p.json", 1);
+        assert!(error.contains("a pipe or a device"), "data {file}: {error}");
     }
     for file in ["config.toml", "last.ckpt", "metrics.jsonl", "model.safetensors"] {
         let path = place.path("run").join(file);
@@ -340,9 +350,22 @@ fn devices_and_pipes_are_refused() {
     }
 }
 
+/// A program for `diagnose`, whose data are to be put in.
+const DESCRIPTION: &str = r#"{"id": "ID", "task": "binary", "data": DATA, "input": [2],
+    "layers": [{"type": "dense", "units": 1, "activation": "ACTIVATION", "init": "he_normal"}],
+    "loss": {"name": "bce_probs"}, "optimizer": {"name": "adam", "lr": 0.01}, "batch": 2, "epochs": 1}"#;
+
 #[test]
 fn control_characters_in_data_are_written_out() {
     let place = Place::new();
+    // JSON writes them as escapes, and its reader makes characters of them.
+    let red = "\\u001b[31m\\u009b2J\\u0007";
+    let unknown = DESCRIPTION.replace("ACTIVATION", red).replace("ID", red);
+    fs::write(place.path("p.json"), unknown.replace("DATA", "{}")).unwrap();
+    let lost = DESCRIPTION.replace("ACTIVATION", "sigmoid").replace("ID", red);
+    fs::write(place.path("q.json"), lost.replace("DATA", &format!(r#"{{"file": "{red}"}}"#)))
+        .unwrap();
+    fs::write(place.path("r.json"), "{\"id\": \"\u{9b}2J").unwrap();
     fs::write(place.path("table.csv"), "a\x1b[31m,b\u{9b}2J\n1,2\n2,4\n3,6\n").unwrap();
     fs::write(place.path("text.txt"), "\x1b[2J\x07ab".repeat(60)).unwrap();
     let gpt = "train text --data text.txt --layers 1 --heads 1 --width 8 --context 8 --steps 4 --eval-every 2 --schedule constant";
@@ -354,6 +377,11 @@ fn control_characters_in_data_are_written_out() {
         "sample text --length 40",
         "eval text",
         "train regression --data \x1b[31mred.csv",
+        "diagnose p.json",
+        "diagnose q.json",
+        "diagnose q.json --python",
+        "diagnose r.json --json",
+        "diagnose \x1b[31mred.json",
     ] {
         let output = place.run(words);
         for stream in [&output.stdout, &output.stderr] {

@@ -1,10 +1,10 @@
 //! `chainrule diagnose`: why a training program does not learn, with the experiments that prove it.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use chainrule::io;
 use chainrule_diagnose::data::Source;
 use chainrule_diagnose::description::{Program, apply};
 use chainrule_diagnose::{Bench, script};
@@ -21,11 +21,8 @@ pub fn run(args: &Diagnose) -> Result<()> {
     let start = Instant::now();
     let path = &args.program;
     let about = || format!("{}", path.display());
-    let size = fs::metadata(path).with_context(about)?.len();
-    if size > MOST {
-        bail!("{}: {size} bytes are too many for a description", path.display());
-    }
-    let text = fs::read_to_string(path).with_context(about)?;
+    let bytes = io::read_bounded(path, MOST).map_err(Error::msg).with_context(about)?;
+    let text = String::from_utf8(bytes).context("it is no text in UTF-8").with_context(about)?;
     let mut program = Program::parse(&text).with_context(about)?;
     if args.fix {
         let fix = program.value["fix"].as_array().cloned().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! `chainrule studio`: the backward pass as a page.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use chainrule::io;
 use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, export};
 
 use crate::args;
@@ -76,14 +76,10 @@ fn program(file: &Path, backward: Option<&Path>) -> Result<Given> {
 
 fn read(file: &Path) -> Result<String> {
     let shown = file.display();
-    let about = fs::metadata(file).with_context(|| format!("cannot read {shown}"))?;
-    if !about.is_file() {
-        bail!("{shown} is no file; give a program, a run, or an example with --example");
-    }
-    if about.len() > LONGEST {
-        bail!("{shown} is longer than {LONGEST} bytes; give the part that makes the loss");
-    }
-    fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))
+    let bytes = io::read_bounded(file, LONGEST)
+        .map_err(Error::msg)
+        .with_context(|| format!("cannot read {shown}"))?;
+    String::from_utf8(bytes).with_context(|| format!("{shown} is no text in UTF-8"))
 }
 
 /// Opens the address in the user's browser, where there is one; the address is printed in any case.
