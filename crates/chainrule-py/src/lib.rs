@@ -27,6 +27,7 @@ mod fused;
 mod indexing;
 mod interchange;
 mod linalg;
+mod models;
 mod monitor;
 mod ops;
 mod optimizer;
@@ -68,6 +69,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<create::PyGenerator>()?;
     m.add_class::<optimizer::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
+    m.add_class::<models::PyTextModel>()?;
     m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<distributed::PyExchange>()?;
     m.add_class::<studio::PyStudio>()?;
@@ -94,6 +96,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
             _safetensors_load _safetensors_save;
         weights: _weights_load;
+        models: _names_mapped;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
         studio: _studio_tensor _studio_run;

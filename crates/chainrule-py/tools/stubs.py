@@ -50,6 +50,10 @@ RESULTS = {
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
     "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
+    "TextModel.kind": "str", "TextModel.sizes": "tuple[int, int]", "TextModel.encode": "list[int]", "TextModel.prompt": "list[int]",
+    "TextModel.decode": "str", "TextModel.generate": "list[int]", "TextModel.logits": "Tensor", "TextModel.loss": "Tensor",
+    "TextModel.named_parameters": "list[tuple[str, Tensor]]", "TextModel.fine_tune": "list[float]", "TextModel.save": "None",
+    "_names_mapped": "list[tuple[str, bool] | None]",
     "_exchange_join": "Exchange", "_exchange_over": "Exchange", "Exchange.rank": "int", "Exchange.size": "int", "Exchange.all_gather": "list[bytes]", "Exchange.barrier": "None",
     "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
     "Monitor.findings": "list[Any]", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
@@ -168,7 +172,7 @@ def of_class(name: str, cls: type) -> list[str]:
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
         lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool) -> Program: ..."]
-    elif name in ("Monitor", "Watched", "Conditions"):
+    elif name in ("Monitor", "TextModel", "Watched", "Conditions"):
         lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' for p in inspect.signature(cls).parameters)}) -> {name}: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
@@ -253,7 +257,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "TextModel", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

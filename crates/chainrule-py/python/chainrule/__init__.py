@@ -89,10 +89,10 @@ for _part in (_elements, _products, _shapes):
     _set_methods(_part.METHODS, _part.IN_PLACE)
 _attach_switches()
 
-_LAZY = ("array_api", "bench", "check", "display", "einops", "onnx", "plots", "progress", "torch", "train")
+_LAZY = ("array_api", "bench", "check", "display", "einops", "models", "onnx", "plots", "progress", "torch", "train")
 
 if TYPE_CHECKING:
-    from . import array_api, bench, check, display, einops, onnx, plots, progress, torch, train  # noqa: F401
+    from . import array_api, bench, check, display, einops, models, onnx, plots, progress, torch, train  # noqa: F401
 else:
 
     def __getattr__(name: str) -> Any:
