@@ -173,3 +173,135 @@ fn ranks_need_no_settings() {
     assert!(output.status.success());
     assert!(model(&place, "ranks") == model(&place, "alone"));
 }
+
+/// The launchers themselves, where they are: `mpirun` and `torchrun`, the latter with a rank that
+/// is killed and a restart that nobody attends.
+#[test]
+fn launchers_start_ranks() {
+    let place = Place::new();
+    let words =
+        "train names --data names.txt --steps 20 --hidden 20 --batch 4 --accumulate 6 --quiet";
+    let output = place.run(&format!("{words} --out alone"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let program = env!("CARGO_BIN_EXE_chainrule");
+    let torchrun = std::env::var("CHAINRULE_TORCHRUN").unwrap_or("torchrun".into());
+    let launchers = [
+        ("mpirun", format!("--allow-run-as-root --oversubscribe -n 3 {program} {words} --out mpi")),
+        (&torchrun[..], format!("--no-python --nproc-per-node 3 {program} {words} --out torch")),
+    ];
+    for (launcher, arguments) in launchers {
+        let mut command = Command::new(launcher);
+        command.args(arguments.split_whitespace()).current_dir(place.path("."));
+        let Ok(output) = command.output() else {
+            eprintln!("skipped: there is no {launcher} here");
+            continue;
+        };
+        assert!(output.status.success(), "{launcher}: {}", text(&output.stderr));
+        let run = arguments.rsplit(' ').next().unwrap();
+        assert!(model(&place, run) == model(&place, "alone"), "{launcher}");
+    }
+}
+
+/// Numbers of a fixed generator.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// One run that loses a random rank at a random moment, 50 times, and goes on with another number
+/// of ranks each time.
+#[test]
+#[ignore = "takes minutes"]
+fn fifty_kills_change_no_bit() {
+    let place = Place::new();
+    let words = "train names --data names.txt --hidden 20 --batch 4 --accumulate 6 --ema 0.9 \
+                 --optimizer adamw --clip 1 --save-every 20 --eval-every 500 --quiet";
+    let mut draw = Draw(std::env::var("CHAINRULE_SEED").map_or(5, |n| n.parse().unwrap()));
+    let checkpoint = place.path("run").join("last.ckpt");
+    let mut lines = 0;
+    for kill in 0..50 {
+        let size = [2, 3, 4, 6][draw.below(4) as usize];
+        let victim = draw.below(size as u64) as usize;
+        let start_words = match checkpoint.exists() {
+            true => "train names --resume run --steps 100000000 --quiet".to_string(),
+            false => format!("{words} --steps 100000000 --force --out run"),
+        };
+        let mut ranks = start(&place, &start_words, size);
+        // From before the ranks have met to the middle of the steps.
+        std::thread::sleep(Duration::from_millis(draw.below(2500)));
+        ranks[victim].kill().unwrap();
+        // Those that had not met yet would wait for minutes: a launcher ends them.
+        let until = Instant::now() + Duration::from_secs(15);
+        let mut ended = vec![victim];
+        for (rank, child) in ranks.iter_mut().enumerate().filter(|(rank, _)| *rank != victim) {
+            while child.try_wait().unwrap().is_none() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                ended.push(rank);
+            }
+        }
+        for (rank, output) in finish(ranks).into_iter().enumerate() {
+            assert!(!output.status.success(), "kill {kill}: rank {rank}");
+            let errors = text(&output.stderr);
+            let count = errors.lines().filter(|line| line.starts_with("error")).count();
+            assert!(ended.contains(&rank) || count == 1, "kill {kill}: rank {rank}: {errors}");
+            lines += count;
+        }
+        let at = fs::read_to_string(place.path("run").join("metrics.jsonl"));
+        let at = at.map_or(0, |text| text.lines().count());
+        eprintln!("kill {kill}: rank {victim} of {size} at step {at}, {} by hand", ended.len() - 1);
+    }
+    let metrics = fs::read_to_string(place.path("run").join("metrics.jsonl")).unwrap();
+    let steps = metrics.lines().count() as u64 + 100;
+    run(&place, &format!("train names --resume run --steps {steps} --quiet"), 3);
+    let more = format!("--steps {steps} --lr-decay-at 50000000 --out whole");
+    let output = place.run(&format!("{words} {more}"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(model(&place, "run") == model(&place, "whole"), "{steps} steps");
+    eprintln!("50 kills, {lines} lines of error, {steps} steps");
+}
+
+/// Models, optimizers, and numbers of ranks, each with average, clipping and a resume by another
+/// number of ranks.
+#[test]
+#[ignore = "takes minutes"]
+fn every_training_on_every_number_of_ranks() {
+    let place = Place::new();
+    let models = [
+        "train names --data names.txt --hidden 20 --batch 4",
+        "train digits --batch 4 --examples 200",
+        "train digits --model cnn --batch 2 --examples 100",
+        "train text --layers 2 --width 32 --context 16 --batch 4 --dropout 0.1",
+    ];
+    let optimizers = ["--optimizer sgd --momentum 0.9 --lr 0.01", "--optimizer adamw --lr 0.003"];
+    let mut count = 0;
+    for words in models {
+        for optimizer in optimizers {
+            let words = format!(
+                "{words} {optimizer} --accumulate 12 --clip 0.5 --ema 0.9 --schedule constant \
+                 --eval-every 3 --quiet"
+            );
+            let alone = format!("alone{count}");
+            let output = place.run(&format!("{words} --steps 6 --out {alone}"));
+            assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+            let kind = words.split(' ').nth(1).unwrap();
+            for (i, size) in [2, 3, 4, 6].into_iter().enumerate() {
+                let out = format!("of{size}_{count}");
+                run(&place, &format!("{words} --steps 6 --out {out}"), size);
+                assert!(model(&place, &out) == model(&place, &alone), "{words}: {size} ranks");
+                let half = format!("half{size}_{count}");
+                run(&place, &format!("{words} --steps 3 --out {half}"), size);
+                let next = [6, 1, 2, 3][i];
+                run(&place, &format!("train {kind} --resume {half} --steps 6 --quiet"), next);
+                assert!(model(&place, &half) == model(&place, &alone), "{words}: {size} to {next}");
+            }
+            count += 1;
+        }
+    }
+}

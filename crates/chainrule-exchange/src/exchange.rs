@@ -1,6 +1,6 @@
 //! The way between ranks.
 
-use crate::Result;
+use crate::{ExchangeError, Result};
 
 /// The way between the ranks of a training, over bytes.
 ///
@@ -18,6 +18,29 @@ pub trait Exchange: Send {
     ///
     /// There is one part for each rank. Parts of other ranks may be of any length.
     fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+
+    /// Begins an exchange that [`Exchange::finish`] ends, so that a rank can compute while its bytes
+    /// are under way. Those that were begun are finished in the same order, on all ranks.
+    ///
+    /// A way that cannot do so exchanges at once, as it does if nothing is said.
+    fn begin(&mut self, parts: Vec<Vec<u8>>) -> Result<Begun> {
+        self.all_to_all(parts).map(Begun::done)
+    }
+
+    /// Begins to send the same bytes to all, as [`Exchange::begin`] does with parts.
+    fn begin_gather(&mut self, own: Vec<u8>) -> Result<Begun> {
+        self.all_gather(&own).map(Begun::done)
+    }
+
+    /// The parts of the exchange that was begun first.
+    fn finish(&mut self, begun: Begun) -> Result<Vec<Vec<u8>>> {
+        match begun.0 {
+            State::Done(parts) => Ok(parts),
+            State::Open { .. } | State::Waiting => Err(ExchangeError::Settings(
+                "an exchange was begun on one way and is finished on another".into(),
+            )),
+        }
+    }
 
     /// The bytes of all ranks, in their order.
     fn all_gather(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -41,6 +64,41 @@ pub trait Exchange: Send {
     fn abort(&mut self, why: &str);
 }
 
+/// An exchange that was begun.
+#[derive(Debug)]
+pub struct Begun(pub(crate) State);
+
+#[derive(Debug)]
+pub(crate) enum State {
+    Done(Vec<Vec<u8>>),
+    /// The number of the exchange, and the part that the rank keeps for itself.
+    Open {
+        call: u64,
+        own: Vec<u8>,
+    },
+    Waiting,
+}
+
+impl Begun {
+    /// One that is done: the parts that all ranks sent to this one.
+    pub fn done(parts: Vec<Vec<u8>>) -> Begun {
+        Begun(State::Done(parts))
+    }
+
+    /// One that a way of another crate has under way, and finishes in the order of beginnings.
+    pub fn waiting() -> Begun {
+        Begun(State::Waiting)
+    }
+
+    /// The parts, if it is done.
+    pub fn into_parts(self) -> Option<Vec<Vec<u8>>> {
+        match self.0 {
+            State::Done(parts) => Some(parts),
+            _ => None,
+        }
+    }
+}
+
 impl<E: Exchange + ?Sized> Exchange for Box<E> {
     fn rank(&self) -> usize {
         (**self).rank()
@@ -52,6 +110,18 @@ impl<E: Exchange + ?Sized> Exchange for Box<E> {
 
     fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         (**self).all_to_all(parts)
+    }
+
+    fn begin(&mut self, parts: Vec<Vec<u8>>) -> Result<Begun> {
+        (**self).begin(parts)
+    }
+
+    fn begin_gather(&mut self, own: Vec<u8>) -> Result<Begun> {
+        (**self).begin_gather(own)
+    }
+
+    fn finish(&mut self, begun: Begun) -> Result<Vec<Vec<u8>>> {
+        (**self).finish(begun)
     }
 
     fn all_gather(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {

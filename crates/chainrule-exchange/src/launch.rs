@@ -5,17 +5,25 @@ use crate::{ExchangeError, Result};
 /// Most ranks that can be started.
 pub const MAX_RANKS: usize = 4096;
 
-/// Variables of launchers: number of ranks, this one, and the number on this machine.
-const LAUNCHERS: [[&str; 3]; 4] = [
+/// Variables of launchers: number of ranks, this one, the number on this machine, and the run.
+const LAUNCHERS: [[&str; 4]; 4] = [
     // torchrun, Kubernetes' PyTorchJob, and whoever sets them by hand.
-    ["WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"],
+    ["WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"],
     // mpirun of Open MPI.
-    ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"],
+    [
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "PMIX_NAMESPACE",
+    ],
     // mpirun of MPICH and what descends from it.
-    ["PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"],
+    ["PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "PMI_JOBID"],
     // srun; the script of sbatch itself is no step of several tasks.
-    ["SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE"],
+    ["SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID"],
 ];
+
+/// Ports after the first that rank 0 may take instead, where nobody chose the port by hand.
+const SPARE_PORTS: u16 = 15;
 
 /// Place among the ranks of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +34,11 @@ pub struct Launch {
     pub size: usize,
     /// Host and port at which rank 0 waits for the others.
     pub address: String,
+    /// The number of ports after that one which rank 0 may take instead if it is in use; the others
+    /// look for it at all of them.
+    pub spare_ports: u16,
+    /// The launcher's name of the run, by which runs on one machine are told apart.
+    pub run: Option<String>,
     /// The number of ranks on this machine, where the launcher tells it.
     pub local: Option<usize>,
     /// The secret of the run, if it was given.
@@ -52,7 +65,7 @@ impl Launch {
                 ExchangeError::Settings(format!("{name} is `{text}`, which is no number of ranks"))
             }),
         };
-        for [sizes, ranks, locals] in LAUNCHERS {
+        for [sizes, ranks, locals, run] in LAUNCHERS {
             let Some(size) = number(sizes)? else { continue };
             if size == 1 {
                 return Ok(None);
@@ -67,42 +80,55 @@ impl Launch {
                 )));
             }
             let local: Option<usize> = variable(locals).and_then(|n| n.trim().parse().ok());
-            let is_one_machine = local == Some(size);
-            let host = match variable("MASTER_ADDR").filter(|host| !host.trim().is_empty()) {
-                Some(host) => host.trim().to_string(),
-                None if is_one_machine => "127.0.0.1".into(),
-                None => {
-                    return Err(ExchangeError::Settings(
-                        "MASTER_ADDR is not set: set it to the host of rank 0, or to 127.0.0.1 if all \
-                         ranks are on this machine"
-                            .into(),
-                    ));
-                }
-            };
-            let port = match variable("MASTER_PORT") {
-                None => 29500,
-                Some(text) => {
-                    text.trim().parse::<u16>().ok().filter(|&p| p > 0).ok_or_else(|| {
-                        let text: String =
-                            text.chars().filter(|c| !c.is_control()).take(40).collect();
-                        ExchangeError::Settings(format!(
-                            "MASTER_PORT is `{text}`, and a port is 1 to 65535"
-                        ))
-                    })?
-                }
-            };
-            // An address of version 6 stands in brackets before a port.
-            let host = if host.contains(':') && !host.starts_with('[') {
-                format!("[{host}]")
-            } else {
-                host
-            };
-            let token = variable("CHAINRULE_TOKEN").filter(|token| !token.is_empty());
-            let address = format!("{host}:{port}");
-            return Ok(Some(Launch { rank, size, address, local, token }));
+            let host = host(&variable, local == Some(size))?;
+            let (port, spare_ports) = ports(&variable)?;
+            return Ok(Some(Launch {
+                rank,
+                size,
+                address: format!("{host}:{port}"),
+                spare_ports,
+                run: variable(run).filter(|run| !run.is_empty()),
+                local,
+                token: variable("CHAINRULE_TOKEN").filter(|token| !token.is_empty()),
+            }));
         }
         Ok(None)
     }
+}
+
+/// The host of rank 0, as it stands before a port.
+fn host(variable: &impl Fn(&str) -> Option<String>, is_one_machine: bool) -> Result<String> {
+    // Launchers may give the machine's name in the network, where nobody else needs to listen.
+    if is_one_machine {
+        return Ok("127.0.0.1".into());
+    }
+    let given = variable("MASTER_ADDR").map(|host| host.trim().to_string());
+    match given.filter(|host| !host.is_empty()) {
+        // An address of version 6 stands in brackets before a port.
+        Some(host) if host.contains(':') && !host.starts_with('[') => Ok(format!("[{host}]")),
+        Some(host) => Ok(host),
+        None => Err(ExchangeError::Settings(
+            "MASTER_ADDR is not set: set it to the host of rank 0, or to 127.0.0.1 if all ranks are on \
+             this machine"
+                .into(),
+        )),
+    }
+}
+
+/// The port of rank 0, and the number of those after it that will do as well.
+fn ports(variable: &impl Fn(&str) -> Option<String>) -> Result<(u16, u16)> {
+    let Some(text) = variable("MASTER_PORT") else { return Ok((29500, SPARE_PORTS)) };
+    let port = text.trim().parse::<u16>().ok().filter(|&p| p > 0).ok_or_else(|| {
+        let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+        ExchangeError::Settings(format!("MASTER_PORT is `{text}`, and a port is 1 to 65535"))
+    })?;
+    // The agent of torchrun listens at the port itself for as long as the run lasts.
+    let is_taken = variable("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|is| is.trim() == "True");
+    Ok(match port.checked_add(1 + SPARE_PORTS) {
+        _ if !is_taken => (port, 0),
+        Some(_) => (port + 1, SPARE_PORTS),
+        None => (port - 1 - SPARE_PORTS, SPARE_PORTS),
+    })
 }
 
 #[cfg(test)]
@@ -121,12 +147,30 @@ mod tests {
             [("WORLD_SIZE", "4"), ("RANK", "3"), ("MASTER_ADDR", "node0"), ("MASTER_PORT", "1234")];
         let launch = launched(&torchrun).unwrap().unwrap();
         assert_eq!((launch.rank, launch.size, &launch.address[..]), (3, 4, "node0:1234"));
+        // A port that was chosen by hand is that one.
+        assert_eq!(launch.spare_ports, 0);
         let mpirun = [
             ("OMPI_COMM_WORLD_SIZE", "2"),
             ("OMPI_COMM_WORLD_RANK", "0"),
             ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
         ];
         assert_eq!(launched(&mpirun).unwrap().unwrap().address, "127.0.0.1:29500");
+        // The agent of torchrun has its port itself, and the machine's name is not needed on it.
+        let agent = |port| {
+            [
+                ("WORLD_SIZE", "4"),
+                ("RANK", "3"),
+                ("LOCAL_WORLD_SIZE", "4"),
+                ("MASTER_ADDR", "node0.example"),
+                ("MASTER_PORT", port),
+                ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+                ("TORCHELASTIC_RUN_ID", "none"),
+            ]
+        };
+        let launch = launched(&agent("1234")).unwrap().unwrap();
+        assert_eq!((&launch.address[..], launch.spare_ports), ("127.0.0.1:1235", SPARE_PORTS));
+        assert_eq!(launch.run.as_deref(), Some("none"));
+        assert_eq!(launched(&agent("65535")).unwrap().unwrap().address, "127.0.0.1:65519");
         let six = [("WORLD_SIZE", "2"), ("RANK", "0"), ("MASTER_ADDR", "::1")];
         assert_eq!(launched(&six).unwrap().unwrap().address, "[::1]:29500");
         assert_eq!(launched(&[]), Ok(None));

@@ -2,7 +2,7 @@
 //! do not depend on their number.
 //!
 //! An [`Exchange`] is the way between the ranks. [`Threads`] are ranks in one process, [`Tcp`] are
-//! processes on one or several machines; MPI is a crate of its own, `chainrule-mpi`. A [`Tree`]
+//! processes on one or several machines; MPI is a crate of its own, `chainrule-mpi`. A [`SumTree`]
 //! fixes the order in which the parts of a sum are added: each rank adds the parts of its share up
 //! to the nodes of that tree, and whoever needs the total adds these in the same order.
 //!
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod agree;
+mod cost;
 mod error;
 mod exchange;
 mod frame;
@@ -34,11 +35,12 @@ mod threads;
 mod tree;
 
 pub use agree::agree;
+pub use cost::{Delayed, Network, StepTimes, Workload};
 pub use error::{ExchangeError, Result};
-pub use exchange::Exchange;
+pub use exchange::{Begun, Exchange};
 pub use launch::{Launch, MAX_RANKS};
-pub use sum::{Sum, Values, gather, owners};
+pub use sum::{RankSum, Values, ValuesLayout, gather, owners};
 #[cfg(not(target_family = "wasm"))]
 pub use tcp::{Tcp, TcpOptions};
 pub use threads::Threads;
-pub use tree::{Node, Tree};
+pub use tree::{SumNode, SumTree};

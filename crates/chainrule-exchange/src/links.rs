@@ -1,15 +1,18 @@
 //! The exchange of all with all, over links from each rank to each other one.
 
+use std::sync::Arc;
+
+use crate::exchange::{Begun, State};
 use crate::frame::Kind;
 use crate::{ExchangeError, Result};
 
 /// A message: its purpose, the number of the exchange, and its bytes.
-pub(crate) type Message = (Kind, u64, Vec<u8>);
+pub(crate) type Message = (Kind, u64, Arc<Vec<u8>>);
 
 /// A link to one peer: messages arrive whole and in order.
 pub(crate) trait Link {
     /// Sends without waiting for the peer.
-    fn send(&mut self, kind: Kind, call: u64, bytes: Vec<u8>) -> Result<(), String>;
+    fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String>;
 
     /// The next message.
     fn receive(&mut self) -> Result<Message, String>;
@@ -21,12 +24,14 @@ pub(crate) struct Links<L> {
     links: Vec<Option<L>>,
     /// The number of exchanges so far, by which ranks that have lost step are found.
     call: u64,
+    /// The number of those that are finished.
+    finished: u64,
     ended: bool,
 }
 
 impl<L: Link> Links<L> {
     pub fn new(rank: usize, links: Vec<Option<L>>) -> Links<L> {
-        Links { rank, links, call: 0, ended: false }
+        Links { rank, links, call: 0, finished: 0, ended: false }
     }
 
     pub fn rank(&self) -> usize {
@@ -38,6 +43,12 @@ impl<L: Link> Links<L> {
     }
 
     pub fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let begun = self.begin(parts)?;
+        self.finish(begun)
+    }
+
+    /// Sends the parts.
+    pub fn begin(&mut self, parts: Vec<Vec<u8>>) -> Result<Begun> {
         let size = self.size();
         if parts.len() != size {
             let why =
@@ -45,25 +56,45 @@ impl<L: Link> Links<L> {
             return Err(ExchangeError::Settings(why));
         }
         self.call += 1;
+        let call = self.call;
         let mut parts: Vec<Option<Vec<u8>>> = parts.into_iter().map(Some).collect();
-        let mut received: Vec<Vec<u8>> = vec![Vec::new(); size];
-        received[self.rank] = parts[self.rank].take().unwrap_or_default();
+        let own = parts[self.rank].take().unwrap_or_default();
         // Each rank begins with its neighbour, so that no two send to the same one at first.
         for distance in 1..size {
             let peer = (self.rank + distance) % size;
-            let part = parts[peer].take().unwrap_or_default();
-            let call = self.call;
+            let part = Arc::new(parts[peer].take().unwrap_or_default());
             self.with(peer, |link| link.send(Kind::Part, call, part))?;
         }
+        Ok(Begun(State::Open { call, own }))
+    }
+
+    /// Receives the parts.
+    pub fn finish(&mut self, begun: Begun) -> Result<Vec<Vec<u8>>> {
+        let (wanted, own) = match begun.0 {
+            State::Open { call, own } => (call, own),
+            State::Done(parts) => return Ok(parts),
+            State::Waiting => {
+                let why = "an exchange was begun on one way and is finished on another";
+                return Err(ExchangeError::Settings(why.into()));
+            }
+        };
+        self.finished += 1;
+        if wanted != self.finished {
+            let why = format!("exchange {wanted} is finished before {}", self.finished);
+            return Err(ExchangeError::Settings(why));
+        }
+        let size = self.size();
+        let mut received: Vec<Vec<u8>> = vec![Vec::new(); size];
+        received[self.rank] = own;
         for distance in 1..size {
             let peer = (self.rank + size - distance) % size;
             let (kind, call, bytes) = self.with(peer, Link::receive)?;
             received[peer] = match kind {
-                Kind::Part if call == self.call => bytes,
+                // The only owner has it without a copy.
+                Kind::Part if call == wanted => Arc::unwrap_or_clone(bytes),
                 Kind::Part => {
                     let why = format!(
-                        "is at exchange {call} and this one at {}; do all run the same program?",
-                        self.call
+                        "is at exchange {call} and this one at {wanted}; do all run the same program?"
                     );
                     return Err(self.error(peer, why));
                 }
@@ -73,6 +104,25 @@ impl<L: Link> Links<L> {
         Ok(received)
     }
 
+    pub fn all_gather(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let begun = self.begin_gather(own.to_vec())?;
+        self.finish(begun)
+    }
+
+    /// Sends the same bytes to all.
+    pub fn begin_gather(&mut self, own: Vec<u8>) -> Result<Begun> {
+        self.call += 1;
+        let (call, shared) = (self.call, Arc::new(own));
+        for distance in 1..self.size() {
+            let peer = (self.rank + distance) % self.size();
+            let part = shared.clone();
+            self.with(peer, |link| link.send(Kind::Part, call, part))?;
+        }
+        // Links may still hold the bytes.
+        let own = Arc::unwrap_or_clone(shared);
+        Ok(Begun(State::Open { call, own }))
+    }
+
     /// Tells all peers why this rank ends.
     pub fn abort(&mut self, why: &str) {
         if std::mem::replace(&mut self.ended, true) {
@@ -80,7 +130,7 @@ impl<L: Link> Links<L> {
         }
         for link in self.links.iter_mut().flatten() {
             // A peer that cannot be told has ended, or finds the link closed.
-            let _ = link.send(Kind::Abort, self.call, why.as_bytes().to_vec());
+            let _ = link.send(Kind::Abort, self.call, Arc::new(why.as_bytes().to_vec()));
         }
     }
 
@@ -103,3 +153,44 @@ fn ended(why: &[u8]) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("has ended: {line}")
 }
+
+/// The exchange of a rank that has links to all others.
+macro_rules! exchange_by_links {
+    ($name:ty) => {
+        impl $crate::Exchange for $name {
+            fn rank(&self) -> usize {
+                self.0.rank()
+            }
+
+            fn size(&self) -> usize {
+                self.0.size()
+            }
+
+            fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> $crate::Result<Vec<Vec<u8>>> {
+                self.0.all_to_all(parts)
+            }
+
+            fn begin(&mut self, parts: Vec<Vec<u8>>) -> $crate::Result<$crate::Begun> {
+                self.0.begin(parts)
+            }
+
+            fn finish(&mut self, begun: $crate::Begun) -> $crate::Result<Vec<Vec<u8>>> {
+                self.0.finish(begun)
+            }
+
+            fn begin_gather(&mut self, own: Vec<u8>) -> $crate::Result<$crate::Begun> {
+                self.0.begin_gather(own)
+            }
+
+            fn all_gather(&mut self, own: &[u8]) -> $crate::Result<Vec<Vec<u8>>> {
+                self.0.all_gather(own)
+            }
+
+            fn abort(&mut self, why: &str) {
+                self.0.abort(why);
+            }
+        }
+    };
+}
+
+pub(crate) use exchange_by_links;

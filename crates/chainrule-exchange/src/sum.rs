@@ -1,7 +1,10 @@
 //! Sums over the ranks, in the order of a tree.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use crate::tree::Stack;
-use crate::{Exchange, ExchangeError, Node, Result, Tree};
+use crate::{Begun, Exchange, ExchangeError, Result, SumTree};
 
 /// The numbers of one tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,26 +25,26 @@ impl Values {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
+        // Room first, so that the loop is a copy.
+        let from = out.len();
+        out.resize(from + self.bytes(), 0);
+        let room = &mut out[from..];
         match self {
-            Values::F32(x) => x.iter().for_each(|x| out.extend_from_slice(&x.to_le_bytes())),
-            Values::F64(x) => x.iter().for_each(|x| out.extend_from_slice(&x.to_le_bytes())),
+            Values::F32(x) => {
+                room.as_chunks_mut().0.iter_mut().zip(x).for_each(|(b, x)| *b = x.to_le_bytes());
+            }
+            Values::F64(x) => {
+                room.as_chunks_mut().0.iter_mut().zip(x).for_each(|(b, x)| *b = x.to_le_bytes());
+            }
         }
     }
 
-    /// Numbers of this one's dtype and count, from the first of the bytes.
-    fn read(&self, bytes: &mut &[u8]) -> Option<Values> {
-        let (own, rest) = bytes.split_at_checked(self.bytes())?;
-        *bytes = rest;
-        Some(match self {
-            Values::F32(_) => {
-                let (numbers, _) = own.as_chunks();
-                Values::F32(numbers.iter().map(|&b| f32::from_le_bytes(b)).collect())
-            }
-            Values::F64(_) => {
-                let (numbers, _) = own.as_chunks();
-                Values::F64(numbers.iter().map(|&b| f64::from_le_bytes(b)).collect())
-            }
-        })
+    /// Dtype and count.
+    pub fn layout(&self) -> ValuesLayout {
+        match self {
+            Values::F32(x) => ValuesLayout::F32(x.len()),
+            Values::F64(x) => ValuesLayout::F64(x.len()),
+        }
     }
 
     fn add(&mut self, other: &Values) -> Option<()> {
@@ -55,6 +58,49 @@ impl Values {
             _ => return None,
         }
         Some(())
+    }
+}
+
+/// Dtype and count of the numbers of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValuesLayout {
+    /// So many of single precision.
+    F32(usize),
+    /// So many of double precision.
+    F64(usize),
+}
+
+impl ValuesLayout {
+    /// The number of bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            ValuesLayout::F32(n) => n.saturating_mul(4),
+            ValuesLayout::F64(n) => n.saturating_mul(8),
+        }
+    }
+
+    /// Zeros.
+    pub fn zeros(self) -> Values {
+        match self {
+            ValuesLayout::F32(n) => Values::F32(vec![0.0; n]),
+            ValuesLayout::F64(n) => Values::F64(vec![0.0; n]),
+        }
+    }
+
+    /// Numbers of this layout from the first of the bytes.
+    fn read(self, bytes: &mut &[u8]) -> Option<Values> {
+        let (own, rest) = bytes.split_at_checked(self.bytes())?;
+        *bytes = rest;
+        Some(match self {
+            ValuesLayout::F32(_) => {
+                let (numbers, _) = own.as_chunks();
+                Values::F32(numbers.iter().map(|&b| f32::from_le_bytes(b)).collect())
+            }
+            ValuesLayout::F64(_) => {
+                let (numbers, _) = own.as_chunks();
+                Values::F64(numbers.iter().map(|&b| f64::from_le_bytes(b)).collect())
+            }
+        })
     }
 }
 
@@ -73,15 +119,32 @@ pub fn owners(bytes: &[usize], ranks: usize) -> Vec<usize> {
     owner
 }
 
+/// Least bytes of a bucket, which leaves as soon as its tensors are there.
+const BUCKET: usize = 1 << 20;
+
+/// Tensors that travel together: ranges of consecutive ones, from the last to the first, since the
+/// backward pass gives the gradients of the last layers first.
+pub(crate) fn buckets(layouts: &[ValuesLayout]) -> Vec<Range<usize>> {
+    let (mut buckets, mut end, mut bytes) = (Vec::new(), layouts.len(), 0usize);
+    for (i, layout) in layouts.iter().enumerate().rev() {
+        bytes = bytes.saturating_add(layout.bytes());
+        if bytes >= BUCKET || i == 0 {
+            buckets.push(i..end);
+            (end, bytes) = (i, 0);
+        }
+    }
+    buckets
+}
+
 /// The sum of tensors over parts that are spread over the ranks, such as the gradients of
 /// micro-batches. Its bits do not depend on the number of ranks.
 ///
 /// ```
-/// use chainrule_exchange::{Sum, Threads, Tree, Values};
+/// use chainrule_exchange::{RankSum, SumTree, Threads, Values, ValuesLayout};
 /// let total = |ranks| {
 ///     let handles: Vec<_> = Threads::group(ranks).into_iter().map(|mut rank| {
 ///         std::thread::spawn(move || {
-///             let mut sum = Sum::new(Tree::new(6), &rank)?;
+///             let mut sum = RankSum::new(SumTree::new(6), &rank, vec![ValuesLayout::F32(2)])?;
 ///             for part in sum.share() {
 ///                 sum.push(vec![Values::F32(vec![0.1 * part as f32, 1e8])])?;
 ///             }
@@ -94,18 +157,31 @@ pub fn owners(bytes: &[usize], ranks: usize) -> Vec<usize> {
 /// assert_eq!(total(1)?, total(4)?);
 /// # Ok::<(), chainrule_exchange::ExchangeError>(())
 /// ```
-pub struct Sum {
-    tree: Tree,
+pub struct RankSum {
+    tree: SumTree,
     rank: usize,
     size: usize,
-    stack: Stack<Vec<Values>>,
+    layouts: Vec<ValuesLayout>,
+    owners: Vec<usize>,
+    /// The sums of each tensor so far.
+    stacks: Vec<Stack<Values>>,
+    /// The number of parts of each tensor that are there.
+    pushed: Vec<usize>,
+    buckets: Vec<Range<usize>>,
+    /// Buckets that have left, and whose parts of other ranks are to come.
+    begun: VecDeque<Begun>,
 }
 
-impl Sum {
-    /// The sum over the parts of the tree, of which this rank has its share.
+impl RankSum {
+    /// The sum over the parts of the tree, of which this rank has its share; each part has tensors
+    /// of these layouts.
     ///
     /// Errors if there are fewer parts than ranks.
-    pub fn new(tree: Tree, exchange: &(impl Exchange + ?Sized)) -> Result<Sum> {
+    pub fn new(
+        tree: SumTree,
+        exchange: &(impl Exchange + ?Sized),
+        layouts: Vec<ValuesLayout>,
+    ) -> Result<RankSum> {
         let (rank, size) = (exchange.rank(), exchange.size());
         if tree.parts() < size {
             return Err(ExchangeError::Settings(format!(
@@ -114,139 +190,236 @@ impl Sum {
                 tree.parts()
             )));
         }
-        Ok(Sum { tree, rank, size, stack: Stack::new(tree, tree.share(rank, size)) })
+        let bytes: Vec<usize> = layouts.iter().map(|layout| layout.bytes()).collect();
+        Ok(RankSum {
+            tree,
+            rank,
+            size,
+            owners: owners(&bytes, size),
+            stacks: layouts.iter().map(|_| Stack::new(tree, tree.share(rank, size))).collect(),
+            pushed: vec![0; layouts.len()],
+            buckets: buckets(&layouts),
+            begun: VecDeque::new(),
+            layouts,
+        })
+    }
+
+    /// A sum of nothing, to stand in the place of one that is taken out.
+    #[doc(hidden)]
+    pub fn empty() -> RankSum {
+        RankSum {
+            tree: SumTree::new(1),
+            rank: 0,
+            size: 1,
+            layouts: Vec::new(),
+            owners: Vec::new(),
+            stacks: Vec::new(),
+            pushed: Vec::new(),
+            buckets: Vec::new(),
+            begun: VecDeque::new(),
+        }
     }
 
     /// The parts that this rank has to push, in order.
-    pub fn share(&self) -> std::ops::Range<usize> {
+    pub fn share(&self) -> Range<usize> {
         self.tree.share(self.rank, self.size)
     }
 
-    /// Adds the next part: the values of each tensor, of the same dtypes and sizes in all parts.
-    pub fn push(&mut self, part: Vec<Values>) -> Result<()> {
-        let mut fits = true;
-        self.stack.push(part, &mut |left, right| add(left, right, &mut fits));
-        self.fitting(fits)
+    /// The rank that adds up each tensor; see [`owners`].
+    pub fn owners(&self) -> &[usize] {
+        &self.owners
     }
 
-    fn fitting(&self, fits: bool) -> Result<()> {
-        let why = || ExchangeError::Settings("parts of a sum have other sizes or dtypes".into());
-        if fits { Ok(()) } else { Err(why()) }
+    /// Adds the next part: the values of each tensor.
+    pub fn push(&mut self, part: Vec<Values>) -> Result<()> {
+        if part.len() != self.layouts.len() {
+            return Err(misfit());
+        }
+        part.into_iter().enumerate().try_for_each(|(i, value)| self.push_one(i, value))
+    }
+
+    /// Adds tensor `i` of the next part.
+    ///
+    /// Errors for a tensor of another layout, and for a part beyond the rank's share.
+    pub fn push_one(&mut self, i: usize, value: Values) -> Result<()> {
+        let fits = self.layouts.get(i) == Some(&value.layout());
+        if !fits || self.pushed[i] == self.share().len() {
+            return Err(misfit());
+        }
+        self.pushed[i] += 1;
+        self.stacks[i].push(value, &mut plus);
+        Ok(())
+    }
+
+    /// Sends the buckets whose tensors are there, as far as those before them have left: also while
+    /// the rest is being computed.
+    pub fn send(&mut self, exchange: &mut (impl Exchange + ?Sized)) -> Result<()> {
+        let share = self.share().len();
+        while self.size > 1
+            && let Some(bucket) = self.buckets.get(self.begun.len())
+            && self.pushed[bucket.clone()].iter().all(|&n| n == share)
+        {
+            let mut parts = vec![Vec::new(); self.size];
+            for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
+                let nodes = std::mem::take(&mut self.stacks[i].nodes);
+                nodes.iter().for_each(|(_, value)| value.write(&mut parts[self.owners[i]]));
+            }
+            self.begun.push_back(exchange.begin(parts)?);
+        }
+        Ok(())
     }
 
     /// The total, on all ranks: each rank adds up the tensors that it owns, and all gather them.
-    pub fn all_reduce(self, exchange: &mut (impl Exchange + ?Sized)) -> Result<Vec<Values>> {
-        if self.size == 1 {
-            return self.alone();
+    pub fn all_reduce(mut self, exchange: &mut (impl Exchange + ?Sized)) -> Result<Vec<Values>> {
+        let mut gathering = Gathering::default();
+        let mut totals: Vec<Option<Values>> = self.layouts.iter().map(|_| None).collect();
+        self.begin_all(exchange)?;
+        for bucket in self.buckets.clone() {
+            self.finish(exchange, bucket.clone(), &mut totals)?;
+            gathering.begin(exchange, &self.owners, bucket, &totals)?;
         }
-        let owners = self.owners();
-        let own = self.reduce_scatter(exchange, &owners)?;
-        gather(exchange, &owners, own)
+        gathering.finish(exchange, &self.owners, &self.layouts, totals)
     }
 
-    /// The rank that adds up each tensor; see [`owners`].
-    pub fn owners(&self) -> Vec<usize> {
-        let sizes: Vec<usize> = self.like().iter().map(Values::bytes).collect();
-        owners(&sizes, self.size)
-    }
-
-    fn like(&self) -> &[Values] {
-        self.stack.nodes.first().map_or(&[], |(_, values)| values)
-    }
-
-    fn alone(mut self) -> Result<Vec<Values>> {
-        self.finished()?;
-        Ok(self.stack.nodes.pop().map(|(_, total)| total).unwrap_or_default())
-    }
-
-    /// An error unless all parts of this rank are there.
-    fn finished(&self) -> Result<()> {
-        let nodes: Vec<Node> = self.stack.nodes.iter().map(|(node, _)| *node).collect();
-        if nodes == self.tree.nodes(self.share()) { Ok(()) } else { Err(self.unfinished()) }
-    }
-
-    fn unfinished(&self) -> ExchangeError {
-        ExchangeError::Settings(format!(
-            "a sum lacks some of the parts {:?} of its rank",
-            self.share()
-        ))
-    }
-
-    /// The totals of the tensors that this rank owns; the others have their size and no sense.
+    /// The totals of the tensors that this rank owns.
     pub fn reduce_scatter(
-        self,
+        mut self,
         exchange: &mut (impl Exchange + ?Sized),
-        owners: &[usize],
-    ) -> Result<Vec<Values>> {
-        self.finished()?;
-        let mut parts = vec![Vec::new(); self.size];
-        for (_, values) in &self.stack.nodes {
-            for (value, &owner) in values.iter().zip(owners) {
-                if owner != self.rank {
-                    value.write(&mut parts[owner]);
+    ) -> Result<Vec<Option<Values>>> {
+        let mut totals: Vec<Option<Values>> = self.layouts.iter().map(|_| None).collect();
+        self.begin_all(exchange)?;
+        for bucket in self.buckets.clone() {
+            self.finish(exchange, bucket, &mut totals)?;
+        }
+        Ok(totals)
+    }
+
+    fn begin_all(&mut self, exchange: &mut (impl Exchange + ?Sized)) -> Result<()> {
+        let share = self.share();
+        if self.pushed.iter().any(|&n| n != share.len()) {
+            return Err(ExchangeError::Settings(format!(
+                "a sum lacks some of the parts {share:?} of its rank"
+            )));
+        }
+        self.send(exchange)
+    }
+
+    /// The totals of the bucket that left first, where they are this rank's.
+    fn finish(
+        &mut self,
+        exchange: &mut (impl Exchange + ?Sized),
+        bucket: Range<usize>,
+        totals: &mut [Option<Values>],
+    ) -> Result<()> {
+        let mine = bucket.filter(|&i| self.owners[i] == self.rank);
+        let received = match self.begun.pop_front() {
+            Some(begun) => exchange.finish(begun)?,
+            None => vec![Vec::new()],
+        };
+        let mut received: Vec<&[u8]> = received.iter().map(|bytes| &bytes[..]).collect();
+        for i in mine {
+            let mut stack = Stack::new(self.tree, 0..self.tree.parts());
+            for (peer, bytes) in received.iter_mut().enumerate() {
+                if peer == self.rank {
+                    for (node, value) in std::mem::take(&mut self.stacks[i].nodes) {
+                        stack.put(node, value, &mut plus);
+                    }
+                    continue;
+                }
+                for node in self.tree.nodes(self.tree.share(peer, self.size)) {
+                    let value = self.layouts[i].read(bytes);
+                    let value = value.ok_or_else(|| other_model(self.rank, self.size, peer))?;
+                    stack.put(node, value, &mut plus);
                 }
             }
+            totals[i] = stack.nodes.pop().map(|(_, total)| total);
         }
-        let received = exchange.all_to_all(parts)?;
-        let mut like: Vec<Values> = self.like().to_vec();
-        let mine: Vec<usize> = (0..like.len()).filter(|&i| owners[i] == self.rank).collect();
-        let mut own = self.stack.nodes.iter();
-        let mut all = Vec::new();
-        for (peer, bytes) in received.iter().enumerate() {
-            let mut bytes = &bytes[..];
-            for node in self.tree.nodes(self.tree.share(peer, self.size)) {
-                let values: Option<Vec<Values>> = if peer == self.rank {
-                    own.next().map(|(_, values)| mine.iter().map(|&i| values[i].clone()).collect())
-                } else {
-                    mine.iter().map(|&i| like[i].read(&mut bytes)).collect()
-                };
-                all.push((node, values.ok_or_else(|| other_model(self.rank, self.size, peer))?));
-            }
-            if !bytes.is_empty() {
-                return Err(other_model(self.rank, self.size, peer));
-            }
+        match received.iter().enumerate().find(|(peer, b)| *peer != self.rank && !b.is_empty()) {
+            Some((peer, _)) => Err(other_model(self.rank, self.size, peer)),
+            None => Ok(()),
         }
-        let mut fits = true;
-        let total = self.tree.total(all, |left, right| add(left, right, &mut fits));
-        self.fitting(fits)?;
-        for (&i, value) in mine.iter().zip(total.unwrap_or_default()) {
-            like[i] = value;
-        }
-        Ok(like)
     }
 }
 
-fn add(mut left: Vec<Values>, right: Vec<Values>, fits: &mut bool) -> Vec<Values> {
-    *fits &= left.len() == right.len();
-    for (left, right) in left.iter_mut().zip(&right) {
-        *fits &= left.add(right).is_some();
-    }
+fn misfit() -> ExchangeError {
+    ExchangeError::Settings(
+        "a part of a sum has other tensors than were told, or is beyond the rank's share".into(),
+    )
+}
+
+/// The sum of two values of one layout.
+fn plus(mut left: Values, right: Values) -> Values {
+    left.add(&right);
     left
 }
 
-/// The values of all tensors, each from its owner. Tensors of other owners are given with their
-/// size, and any values.
+/// Buckets of tensors on their way from their owners to all.
+#[derive(Default)]
+struct Gathering {
+    begun: VecDeque<(Range<usize>, Begun)>,
+}
+
+impl Gathering {
+    fn begin(
+        &mut self,
+        exchange: &mut (impl Exchange + ?Sized),
+        owners: &[usize],
+        bucket: Range<usize>,
+        own: &[Option<Values>],
+    ) -> Result<()> {
+        if exchange.size() == 1 {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for i in bucket.clone().filter(|&i| owners[i] == exchange.rank()) {
+            own[i].iter().for_each(|value| value.write(&mut bytes));
+        }
+        self.begun.push_back((bucket, exchange.begin_gather(bytes)?));
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        exchange: &mut (impl Exchange + ?Sized),
+        owners: &[usize],
+        layouts: &[ValuesLayout],
+        mut all: Vec<Option<Values>>,
+    ) -> Result<Vec<Values>> {
+        let (rank, size) = (exchange.rank(), exchange.size());
+        while let Some((bucket, begun)) = self.begun.pop_front() {
+            let received = exchange.finish(begun)?;
+            for (peer, bytes) in received.iter().enumerate().filter(|(peer, _)| *peer != rank) {
+                let mut bytes = &bytes[..];
+                for i in bucket.clone().filter(|&i| owners[i] == peer) {
+                    let value = layouts[i].read(&mut bytes);
+                    all[i] = Some(value.ok_or_else(|| other_model(rank, size, peer))?);
+                }
+                if !bytes.is_empty() {
+                    return Err(other_model(rank, size, peer));
+                }
+            }
+        }
+        all.into_iter().collect::<Option<Vec<Values>>>().ok_or_else(|| {
+            ExchangeError::Settings("a tensor to gather is not there on its owner".into())
+        })
+    }
+}
+
+/// The values of all tensors, each from its owner: `own` has them where this rank is that.
 pub fn gather(
     exchange: &mut (impl Exchange + ?Sized),
     owners: &[usize],
-    mut values: Vec<Values>,
+    layouts: &[ValuesLayout],
+    own: Vec<Option<Values>>,
 ) -> Result<Vec<Values>> {
-    let (rank, size) = (exchange.rank(), exchange.size());
-    let mut own = Vec::new();
-    for (value, _) in values.iter().zip(owners).filter(|(_, owner)| **owner == rank) {
-        value.write(&mut own);
+    if [owners.len(), own.len()] != [layouts.len(); 2] {
+        return Err(misfit());
     }
-    let received = exchange.all_gather(&own)?;
-    for (peer, bytes) in received.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-        let mut bytes = &bytes[..];
-        for (value, _) in values.iter_mut().zip(owners).filter(|(_, owner)| **owner == peer) {
-            *value = value.read(&mut bytes).ok_or_else(|| other_model(rank, size, peer))?;
-        }
-        if !bytes.is_empty() {
-            return Err(other_model(rank, size, peer));
-        }
+    let mut gathering = Gathering::default();
+    for bucket in buckets(layouts) {
+        gathering.begin(exchange, owners, bucket, &own)?;
     }
-    Ok(values)
+    gathering.finish(exchange, owners, layouts, own)
 }
 
 fn other_model(rank: usize, size: usize, peer: usize) -> ExchangeError {

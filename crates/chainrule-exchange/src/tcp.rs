@@ -9,6 +9,9 @@ mod hello;
 mod link;
 mod token;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, atomic};
@@ -17,7 +20,7 @@ use std::time::{Duration, Instant};
 use self::hello::{Hello, Proved, Refusal};
 use self::link::TcpLink;
 use self::token::Token;
-use crate::links::Links;
+use crate::links::{Links, exchange_by_links};
 use crate::{Exchange, ExchangeError, Launch, Result};
 
 /// Times of a [`Tcp`] exchange.
@@ -71,23 +74,7 @@ impl Tcp {
     }
 }
 
-impl Exchange for Tcp {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.0.all_to_all(parts)
-    }
-
-    fn abort(&mut self, why: &str) {
-        self.0.abort(why);
-    }
-}
+exchange_by_links!(Tcp);
 
 fn resolved(address: &str) -> Result<SocketAddr, String> {
     let mut all = address.to_socket_addrs().map_err(|e| {
@@ -110,12 +97,7 @@ struct Meeting<'a> {
 impl Meeting<'_> {
     /// Rank 0: waits for all others, then tells them where all are.
     fn host(&self, address: SocketAddr) -> Result<Streams, String> {
-        let listener = TcpListener::bind(address).map_err(|e| match e.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                format!("the port of {address} is in use; set MASTER_PORT to a free one, on all ranks")
-            }
-            _ => format!("cannot listen at {address}: {e}; MASTER_ADDR is to be an address of the machine of rank 0"),
-        })?;
+        let listener = self.listener(address)?;
         self.token.publish()?;
         let came = self.accept(&listener, 1..self.launch.size)?;
         let table: Vec<Option<SocketAddr>> =
@@ -127,6 +109,30 @@ impl Meeting<'_> {
             }
         }
         Ok(streams)
+    }
+
+    /// A listener at the first port that is free.
+    fn listener(&self, address: SocketAddr) -> Result<TcpListener, String> {
+        for bound in self.places(address).map(TcpListener::bind) {
+            match bound {
+                Ok(listener) => return Ok(listener),
+                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {}
+                Err(e) => {
+                    return Err(format!(
+                        "cannot listen at {address}: {e}; MASTER_ADDR is to be an address of the \
+                         machine of rank 0"
+                    ));
+                }
+            }
+        }
+        Err(format!("the port of {address} is in use; set MASTER_PORT to a free one, on all ranks"))
+    }
+
+    /// The places at which rank 0 may listen, in the order in which it tries them.
+    fn places(&self, address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+        let first = address.port();
+        let last = first.saturating_add(self.launch.spare_ports);
+        (first..=last).map(move |port| SocketAddr::new(address.ip(), port))
     }
 
     /// Other ranks: find rank 0, learn where the others are, and connect to those before them.
@@ -152,18 +158,23 @@ impl Meeting<'_> {
     /// A connection to rank 0, which may come later than this one, and the listener that it is
     /// told of: on the interface of that connection, and no other.
     fn reach(&self, peer: usize, address: SocketAddr) -> Result<(TcpListener, TcpStream), String> {
+        let (mut why, mut is_refused) = (String::new(), false);
         loop {
-            let why = match self.reach_once(address) {
-                Ok(Ok(done)) => return Ok(done),
-                Ok(Err(refusal @ (Refusal::Size(_) | Refusal::Twice))) => {
-                    return Err(refusal.to_string());
+            for place in self.places(address) {
+                match self.reach_once(place) {
+                    Ok(Ok(done)) => return Ok(done),
+                    Ok(Err(refusal @ (Refusal::Size(_) | Refusal::Twice))) => {
+                        return Err(refusal.to_string());
+                    }
+                    // A run before this one may still listen, or have left its token.
+                    Ok(Err(refusal)) => (why, is_refused) = (refusal.to_string(), true),
+                    // A refusal says more than the silence of other ports and other times.
+                    Err(text) if !is_refused => why = text,
+                    Err(_) => {}
                 }
-                // A run before this one may still listen, or have left its token.
-                Ok(Err(refusal)) => refusal.to_string(),
-                Err(why) => why,
-            };
-            if self.left().is_zero() {
-                return Err(format!("rank {peer} at {address} is not there: {why}"));
+                if self.left().is_zero() {
+                    return Err(format!("rank {peer} at {address} is not there: {why}"));
+                }
             }
             std::thread::sleep(Duration::from_millis(50).min(self.left()));
         }

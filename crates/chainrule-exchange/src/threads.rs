@@ -1,11 +1,11 @@
 //! Ranks that are threads of one process.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crate::frame::Kind;
-use crate::links::{Link, Links, Message};
-use crate::{Exchange, Result};
+use crate::links::{Link, Links, Message, exchange_by_links};
 
 /// A rank that is a thread; made by [`Threads::group`].
 pub struct Threads(Links<Channel>);
@@ -45,7 +45,7 @@ impl Threads {
 }
 
 impl Link for Channel {
-    fn send(&mut self, kind: Kind, call: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String> {
         // A peer that has ended is noticed when its part is waited for, with its reason.
         let _ = self.to.send((kind, call, bytes));
         Ok(())
@@ -65,20 +65,4 @@ impl Link for Channel {
     }
 }
 
-impl Exchange for Threads {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.0.all_to_all(parts)
-    }
-
-    fn abort(&mut self, why: &str) {
-        self.0.abort(why);
-    }
-}
+exchange_by_links!(Threads);

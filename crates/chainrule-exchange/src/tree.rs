@@ -9,30 +9,30 @@ use std::ops::Range;
 /// formula of the parts, whoever adds them up.
 ///
 /// ```
-/// use chainrule_exchange::Tree;
-/// let tree = Tree::new(5); // ((a + b) + (c + d)) + e
+/// use chainrule_exchange::SumTree;
+/// let tree = SumTree::new(5); // ((a + b) + (c + d)) + e
 /// let parts = ["a", "b", "c", "d", "e"].map(String::from);
 /// let total = tree.add_up(0..5, &parts, |l, r| format!("({l}{r})"));
 /// assert_eq!(total.last().unwrap().1, "(((ab)(cd))e)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct SumTree {
     parts: usize,
 }
 
-/// A node of a [`Tree`].
+/// A node of a [`SumTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Node {
+pub struct SumNode {
     /// Height above the parts.
     pub level: u32,
     /// Place among the nodes of its level.
     pub place: usize,
 }
 
-impl Tree {
+impl SumTree {
     /// A tree over this many parts.
-    pub fn new(parts: usize) -> Tree {
-        Tree { parts }
+    pub fn new(parts: usize) -> SumTree {
+        SumTree { parts }
     }
 
     /// The number of parts.
@@ -48,7 +48,7 @@ impl Tree {
     }
 
     /// The fewest nodes that cover these parts and no others, in their order.
-    pub fn nodes(&self, parts: Range<usize>) -> Vec<Node> {
+    pub fn nodes(&self, parts: Range<usize>) -> Vec<SumNode> {
         let mut nodes = Vec::new();
         let (mut at, end) = (parts.start, parts.end.min(self.parts));
         while at < end {
@@ -56,7 +56,7 @@ impl Tree {
             while self.covers(at, level + 1, end) {
                 level += 1;
             }
-            nodes.push(Node { level, place: at >> level });
+            nodes.push(SumNode { level, place: at >> level });
             at += 1 << level;
         }
         nodes
@@ -75,13 +75,13 @@ impl Tree {
         self.parts.max(1).next_power_of_two().trailing_zeros()
     }
 
-    /// The values of [`Tree::nodes`] of a range, from the values of its parts.
+    /// The values of [`SumTree::nodes`] of a range, from the values of its parts.
     pub fn add_up<T: Clone>(
         &self,
         range: Range<usize>,
         parts: &[T],
         mut add: impl FnMut(T, T) -> T,
-    ) -> Vec<(Node, T)> {
+    ) -> Vec<(SumNode, T)> {
         let mut stack = Stack::new(*self, range.clone());
         for part in parts {
             stack.push(part.clone(), &mut add);
@@ -92,7 +92,7 @@ impl Tree {
     /// The total, from the values of the nodes of all ranks in their order.
     pub fn total<T>(
         &self,
-        nodes: impl IntoIterator<Item = (Node, T)>,
+        nodes: impl IntoIterator<Item = (SumNode, T)>,
         mut add: impl FnMut(T, T) -> T,
     ) -> Option<T> {
         let mut stack = Stack::new(*self, 0..self.parts);
@@ -107,25 +107,25 @@ impl Tree {
 /// no more than the logarithm of `n` are held.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
-    tree: Tree,
+    tree: SumTree,
     end: usize,
     next: usize,
-    pub nodes: Vec<(Node, T)>,
+    pub nodes: Vec<(SumNode, T)>,
 }
 
 impl<T> Stack<T> {
-    pub fn new(tree: Tree, range: Range<usize>) -> Stack<T> {
+    pub fn new(tree: SumTree, range: Range<usize>) -> Stack<T> {
         Stack { tree, end: range.end, next: range.start, nodes: Vec::new() }
     }
 
     /// The value of the next part.
     pub fn push(&mut self, value: T, add: &mut impl FnMut(T, T) -> T) {
-        let node = Node { level: 0, place: self.next };
+        let node = SumNode { level: 0, place: self.next };
         self.put(node, value, add);
     }
 
     /// The value of the next node.
-    pub fn put(&mut self, mut node: Node, mut value: T, add: &mut impl FnMut(T, T) -> T) {
+    pub fn put(&mut self, mut node: SumNode, mut value: T, add: &mut impl FnMut(T, T) -> T) {
         self.next = ((node.place + 1) << node.level).min(self.tree.parts);
         loop {
             let begin = node.place << node.level;
@@ -143,7 +143,7 @@ impl<T> Stack<T> {
                 // a node without a right half is its parent.
                 break;
             }
-            node = Node { level: node.level + 1, place: node.place / 2 };
+            node = SumNode { level: node.level + 1, place: node.place / 2 };
         }
         self.nodes.push((node, value));
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_total_is_one_formula_whatever_the_ranks() {
         for n in 1..40 {
-            let (tree, all) = (Tree::new(n), parts(n));
+            let (tree, all) = (SumTree::new(n), parts(n));
             let wanted = defined(0, tree.height(), n);
             for size in 1..=n {
                 let nodes = (0..size).flat_map(|rank| {
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn nodes_are_those_that_adding_up_ends_with() {
         for n in 1..40 {
-            let (tree, all) = (Tree::new(n), parts(n));
+            let (tree, all) = (SumTree::new(n), parts(n));
             for begin in 0..n {
                 for end in begin + 1..=n {
                     let sums = tree.add_up(begin..end, &all[begin..end], add);
-                    let nodes: Vec<Node> = sums.iter().map(|s| s.0).collect();
+                    let nodes: Vec<SumNode> = sums.iter().map(|s| s.0).collect();
                     assert_eq!(nodes, tree.nodes(begin..end), "{begin}..{end} of {n}");
                     assert!(nodes.len() <= 2 * tree.height().max(1) as usize);
                 }
@@ -205,7 +205,7 @@ mod tests {
     fn shares_are_all_parts_in_order() {
         for n in 0..30 {
             for size in 1..9 {
-                let tree = Tree::new(n);
+                let tree = SumTree::new(n);
                 let shares: Vec<_> = (0..size).map(|rank| tree.share(rank, size)).collect();
                 assert_eq!(shares[0].start, 0);
                 assert_eq!(shares[size - 1].end, n);

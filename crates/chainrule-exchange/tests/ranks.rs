@@ -5,7 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use chainrule_exchange::{
-    Exchange, ExchangeError, Launch, Sum, Tcp, TcpOptions, Threads, Tree, Values, agree,
+    Delayed, Exchange, ExchangeError, Launch, Network, RankSum, SumTree, Tcp, TcpOptions, Threads,
+    Values, ValuesLayout, Workload, agree, gather,
 };
 
 /// A port that was free a moment ago.
@@ -15,7 +16,8 @@ fn port() -> u16 {
 
 fn launch(rank: usize, size: usize, port: u16) -> Launch {
     let token = Some("a secret of the tests".to_string());
-    Launch { rank, size, address: format!("127.0.0.1:{port}"), local: None, token }
+    let address = format!("127.0.0.1:{port}");
+    Launch { rank, size, address, spare_ports: 0, run: None, local: None, token }
 }
 
 const SOON: TcpOptions =
@@ -101,7 +103,8 @@ fn the_number_of_ranks_changes_no_bit() {
         ]
     }
     fn total(rank: &mut dyn Exchange) -> Result<Vec<Values>, ExchangeError> {
-        let mut sum = Sum::new(Tree::new(12), rank)?;
+        let layouts = part(0).iter().map(Values::layout).collect();
+        let mut sum = RankSum::new(SumTree::new(12), rank, layouts)?;
         for i in sum.share() {
             sum.push(part(i))?;
         }
@@ -124,13 +127,14 @@ fn the_number_of_ranks_changes_no_bit() {
 
 #[test]
 fn misuse_is_an_error_on_every_rank() {
-    let too_few = on_threads(3, |rank| Sum::new(Tree::new(2), rank).map(|_| ()));
+    let too_few = on_threads(3, |rank| RankSum::new(SumTree::new(2), rank, vec![]).map(|_| ()));
     for error in too_few {
         assert!(error.unwrap_err().to_string().contains("3 ranks need 3 micro-batches"));
     }
     let other_model = on_threads(2, |rank| {
-        let mut sum = Sum::new(Tree::new(2), rank)?;
-        sum.push(vec![Values::F32(vec![1.0; 3 + rank.rank()])])?;
+        let part = vec![Values::F32(vec![1.0; 3 + rank.rank()])];
+        let mut sum = RankSum::new(SumTree::new(2), rank, vec![part[0].layout()])?;
+        sum.push(part)?;
         sum.all_reduce(rank)
     });
     // Rank 0 owns the tensor and sees it; rank 1 sees rank 0 end.
@@ -138,7 +142,7 @@ fn misuse_is_an_error_on_every_rank() {
     assert!(error.contains("rank 1 sends gradients of other sizes"), "{error}");
     assert!(other_model[1].as_ref().unwrap_err().to_string().contains("rank 0 has ended"));
     let unfinished = on_threads(1, |rank| {
-        let mut sum = Sum::new(Tree::new(4), rank)?;
+        let mut sum = RankSum::new(SumTree::new(4), rank, vec![ValuesLayout::F32(1)])?;
         sum.push(vec![Values::F32(vec![1.0])])?;
         sum.all_reduce(rank)
     });
@@ -236,7 +240,7 @@ fn strangers_are_turned_away() {
         assert!(answer.len() <= 40, "a stranger was told {} bytes", answer.len());
     }
     let wrong = Launch { token: Some("a guess".into()), ..launch(1, 2, port) };
-    let options = TcpOptions { start: Duration::from_millis(300), ..SOON };
+    let options = TcpOptions { start: Duration::from_millis(900), ..SOON };
     let error = Tcp::join(&wrong, options).map(drop).unwrap_err().to_string();
     assert!(error.contains("CHAINRULE_TOKEN"), "{error}");
     let mut rank = Tcp::join(&launch(1, 2, port), SOON).unwrap();
@@ -301,4 +305,50 @@ fn ranks_on_one_machine_need_no_token() {
     let elsewhere = Launch { token: None, address: "192.0.2.1:29500".into(), ..launch(0, 2, port) };
     let error = Tcp::join(&elsewhere, SOON).map(drop).unwrap_err().to_string();
     assert!(error.contains("set CHAINRULE_TOKEN"), "{error}");
+}
+
+/// Ranks on a network that is slow on purpose take the time of the formula.
+#[test]
+fn the_cost_model_is_what_is_measured() {
+    let network = Network { latency: 0.01, bandwidth: 20e6 };
+    let work = Workload {
+        layouts: [100_000, 300_000, 7, 200_000].map(ValuesLayout::F32).into(),
+        micro_batches: 6,
+        micro_batch_seconds: 0.02,
+        update_seconds: 0.0,
+        jitter: 0.0,
+    };
+    for size in [2, 3] {
+        let wanted = work.on(size, network).total();
+        let ranks: Vec<_> = Threads::group(size)
+            .into_iter()
+            .map(|rank| {
+                let work = work.clone();
+                std::thread::spawn(move || -> Result<f64, ExchangeError> {
+                    let mut rank = Delayed::new(rank, network);
+                    rank.barrier()?;
+                    let began = Instant::now();
+                    let tree = SumTree::new(work.micro_batches);
+                    let mut sum = RankSum::new(tree, &rank, work.layouts.clone())?;
+                    for _ in sum.share() {
+                        std::thread::sleep(Duration::from_secs_f64(work.micro_batch_seconds));
+                        sum.push(work.layouts.iter().map(|layout| layout.zeros()).collect())?;
+                    }
+                    let owners = sum.owners().to_vec();
+                    let own = sum.reduce_scatter(&mut rank)?;
+                    rank.barrier()?;
+                    gather(&mut rank, &owners, &work.layouts, own)?;
+                    Ok(began.elapsed().as_secs_f64())
+                })
+            })
+            .collect();
+        for rank in ranks {
+            let seconds = rank.join().unwrap().unwrap();
+            // Sleeps are never short; a machine that does other things makes them longer.
+            let range = wanted * 0.95..wanted * 1.3 + 0.3;
+            assert!(range.contains(&seconds), "{size} ranks: {seconds} s for {wanted} s");
+        }
+    }
+    // A step on one rank is its computing alone.
+    assert!((work.on(1, network).total() - 0.12).abs() < 1e-9);
 }

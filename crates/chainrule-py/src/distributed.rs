@@ -3,10 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chainrule::Tensor;
 use chainrule::exchange::{
-    Exchange, ExchangeError, Launch, Sum, Tcp, TcpOptions, Threads, Tree, Values, agree,
+    Exchange, ExchangeError, Launch, RankSum, SumTree, Tcp, TcpOptions, Threads, Values, agree,
 };
-use chainrule::{DType, Tensor};
+use chainrule::train::rank_values;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -79,7 +80,8 @@ impl PyExchange {
 
     /// The numbers of this rank's parts among so many.
     fn share(&self, parts: usize) -> PyResult<(usize, usize)> {
-        let share = Sum::new(Tree::new(parts), &**self.lock()).map_err(raised)?.share();
+        let share =
+            RankSum::new(SumTree::new(parts), &**self.lock(), Vec::new()).map_err(raised)?.share();
         Ok((share.start, share.end))
     }
 
@@ -92,37 +94,25 @@ impl PyExchange {
     ) -> PyResult<Vec<PyTensor>> {
         let like: Vec<Tensor> =
             own.first().into_iter().flatten().map(|t| t.get().tensor()).collect();
-        let values = |t: &Bound<'_, PyTensor>| run(|| values(&t.get().tensor()));
+        let values = |t: &Bound<'_, PyTensor>| run(|| rank_values::values(&t.get().tensor()));
         let own: Vec<Vec<Values>> = own
             .iter()
             .map(|part| part.iter().map(values).collect::<PyResult<_>>())
             .collect::<PyResult<_>>()?;
         let total = py.detach(|| {
             let mut exchange = self.lock();
-            let mut sum = Sum::new(Tree::new(parts), &**exchange)?;
+            let layouts = like.iter().map(rank_values::layout).collect();
+            let mut sum = RankSum::new(SumTree::new(parts), &**exchange, layouts)?;
             own.into_iter().try_for_each(|part| sum.push(part))?;
             sum.all_reduce(&mut **exchange)
         });
         let total = total.map_err(raised)?;
-        total.into_iter().zip(&like).map(|(v, t)| Ok(run(|| tensor(v, t))?.into())).collect()
+        total
+            .into_iter()
+            .zip(&like)
+            .map(|(v, t)| Ok(run(|| rank_values::tensor(&v, t))?.into()))
+            .collect()
     }
-}
-
-fn values(t: &Tensor) -> chainrule::Result<Values> {
-    Ok(match t.dtype() {
-        DType::F64 => Values::F64(t.try_to_vec()?),
-        DType::F32 => Values::F32(t.try_to_vec()?),
-        // Halves are added up in f32.
-        _ => Values::F32(t.try_to_dtype(DType::F32)?.try_to_vec()?),
-    })
-}
-
-fn tensor(values: Values, like: &Tensor) -> chainrule::Result<Tensor> {
-    let total = match values {
-        Values::F32(x) => Tensor::try_from_slice(&x, like.shape())?,
-        Values::F64(x) => Tensor::try_from_slice(&x, like.shape())?,
-    };
-    total.try_to_dtype(like.dtype())
 }
 
 /// Joins the ranks that a launcher has started; this process alone without one.

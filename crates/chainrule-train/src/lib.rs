@@ -63,6 +63,8 @@ mod event;
 mod explain;
 mod measure;
 mod range;
+#[doc(hidden)]
+pub mod rank_values;
 mod saver;
 mod task;
 mod trainer;

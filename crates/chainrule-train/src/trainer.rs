@@ -2,6 +2,7 @@
 
 mod builder;
 mod engine;
+mod inner;
 mod ranks;
 mod state;
 mod watch;
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
+use self::inner::Inner;
 use self::ranks::Ranks;
 use self::watch::Watch;
 use super::explain::Kept;
@@ -47,6 +49,10 @@ pub struct TrainerOptions {
     /// Learns the first batch only, again and again: a model that works gets its loss to about
     /// zero.
     pub overfit_batch: bool,
+    /// Shares out the optimizer's state to the ranks, whole parameters at a time: each rank updates
+    /// its part, and all take over the new weights. For optimizers that update each parameter by
+    /// itself, as all of [`optim`](crate::optim) do; to the same bits.
+    pub sharded: bool,
     /// Runs a step as a program, where that is possible.
     pub compiled: bool,
     /// Lets the program be simplified by algebra: the last digits of the losses may differ from the
@@ -74,6 +80,7 @@ impl Default for TrainerOptions {
             ema: None,
             patience: None,
             overfit_batch: false,
+            sharded: false,
             compiled: false,
             simplified: true,
             looks_at_the_last: false,
@@ -97,6 +104,8 @@ pub(super) struct Rest {
     pub ema: Option<Ema>,
     /// Norm of the last step's gradient, if gradients are clipped.
     grad_norm: Option<Tensor>,
+    /// The optimizer under the one that clips.
+    unclipped: Option<Inner>,
     pub place: Place,
     pub kept: Option<Kept>,
     /// The batch of the present step, to look for the cause of a bad loss.
@@ -429,6 +438,13 @@ impl Rest {
         is_best: bool,
     ) -> Result<()> {
         self.saved(listener, Saver::wait)?;
+        if let Some(mut ranks) = self.ranks.take() {
+            let shards = ranks.have_shards(self);
+            let gathered =
+                if shards { ranks.gather_state(task, engine.optimizer()) } else { Ok(()) };
+            self.ranks = Some(ranks);
+            gathered?;
+        }
         if self.saver.is_none() {
             return Ok(());
         }

@@ -139,6 +139,7 @@ mod book {
         onnx_page "onnx.md",
         gpu_page "gpu.md",
         from_pytorch "from-pytorch.md",
+        ranks_cost "ranks-cost.md",
         ranks_page "ranks.md",
         weights "weights.md",
         language_models "language-models.md",

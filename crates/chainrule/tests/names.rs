@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// The layers whose public types users see.
-const LAYERS: [&str; 10] =
-    ["core", "nn", "program", "check", "train", "monitor", "diagnose", "formats", "models", "onnx"];
+const LAYERS: [&str; 11] = [
+    "core", "nn", "program", "check", "train", "monitor", "diagnose", "formats", "models", "onnx",
+    "exchange",
+];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -86,9 +86,10 @@ impl<'a> Session<'a> {
         defaults: &Defaults,
         model: M,
     ) -> Result<(Session<'a>, M)> {
-        let interrupt = Interrupt::listen()?;
         machine::use_threads(args.threads);
         let mut exchange = ranks::join(args)?;
+        // Not before: there is nothing to save yet, and a rank that waits for others ends at once.
+        let interrupt = Interrupt::listen()?;
         let is_first = exchange.as_ref().is_none_or(|exchange| exchange.rank() == 0);
         let (config, model, resumed) = match &ranks::resumed(args) {
             Some(path) => {

@@ -177,6 +177,8 @@ impl Settings {
             ema: self.ema,
             patience: self.patience,
             overfit_batch: self.overfit_batch,
+            // All optimizers of the command update each parameter by itself.
+            sharded: true,
             compiled: !self.eager,
             ..TrainerOptions::default()
         }

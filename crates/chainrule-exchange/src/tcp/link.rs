@@ -1,7 +1,8 @@
 //! A connection to one peer, with a thread that writes.
 
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,8 +18,10 @@ const LAST: Duration = Duration::from_secs(2);
 
 pub(crate) struct TcpLink {
     to: Option<Sender<Message>>,
+    from: Receiver<Result<Message, String>>,
+    stream: TcpStream,
     writer: Option<JoinHandle<()>>,
-    reader: BufReader<TcpStream>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl TcpLink {
@@ -27,13 +30,24 @@ impl TcpLink {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        let out = stream.try_clone()?;
-        let (to, messages) = channel();
-        let writer = std::thread::Builder::new()
-            .name("chainrule exchange".into())
-            .spawn(move || write(out, &messages, timeout / SIGNS))?;
-        let reader = BufReader::with_capacity(1 << 16, stream);
-        Ok(TcpLink { to: Some(to), writer: Some(writer), reader })
+        let (out, input) = (stream.try_clone()?, stream.try_clone()?);
+        let ((to, messages), (arrived, from)) = (channel(), channel());
+        let thread = || std::thread::Builder::new().name("chainrule exchange".into());
+        let writer = thread().spawn(move || write(out, &messages, timeout / SIGNS))?;
+        // Messages are taken while this rank computes: else the peer's writer would wait for it, and
+        // take a long computation for an end.
+        let reader = thread().spawn(move || {
+            let mut input = BufReader::with_capacity(1 << 16, input);
+            loop {
+                let next = frame::read(&mut input);
+                let next = next.map(|(kind, call, bytes)| (kind, call, Arc::new(bytes)));
+                let is_last = next.is_err();
+                if arrived.send(next).is_err() || is_last {
+                    break;
+                }
+            }
+        })?;
+        Ok(TcpLink { to: Some(to), from, stream, writer: Some(writer), reader: Some(reader) })
     }
 }
 
@@ -54,7 +68,7 @@ fn write(mut out: TcpStream, messages: &Receiver<Message>, every: Duration) {
 }
 
 impl Link for TcpLink {
-    fn send(&mut self, kind: Kind, call: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String> {
         // A peer that has ended is noticed when its part is waited for, with its reason.
         if let Some(to) = &self.to {
             let _ = to.send((kind, call, bytes));
@@ -63,7 +77,7 @@ impl Link for TcpLink {
     }
 
     fn receive(&mut self) -> Result<Message, String> {
-        frame::read(&mut self.reader)
+        self.from.recv().unwrap_or_else(|_| Err("has ended; see its own output".into()))
     }
 }
 
@@ -75,9 +89,12 @@ impl Drop for TcpLink {
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
-        let stream = self.reader.get_mut();
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-        let (until, mut rest) = (Instant::now() + LAST, [0u8; 1 << 12]);
-        while Instant::now() < until && matches!(stream.read(&mut rest), Ok(n) if n > 0) {}
+        let until = Instant::now() + LAST;
+        let left = || until.saturating_duration_since(Instant::now());
+        while let Ok(Ok(_)) = self.from.recv_timeout(left()) {}
+        let _ = self.stream.shutdown(Shutdown::Both);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
     }
 }

@@ -33,7 +33,14 @@ impl Token {
                     .into(),
             );
         }
-        let name = format!("chainrule-{}-{}.token", user(), address.port());
+        let run: String = launch
+            .run
+            .iter()
+            .flat_map(|run| run.chars())
+            .filter(char::is_ascii_alphanumeric)
+            .take(64)
+            .collect();
+        let name = format!("chainrule-{}-{}-{run}.token", user(), address.port());
         let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|f| f.is_dir());
         let path = folder.unwrap_or_else(std::env::temp_dir).join(name);
         Ok(Token::File { path, is_host: launch.rank == 0 })

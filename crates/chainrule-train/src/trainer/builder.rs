@@ -1,5 +1,6 @@
 //! The settings of a training before its first step.
 
+use super::inner::Inner;
 use super::ranks::Ranks;
 use super::{Place, Rest, Trainer, TrainerOptions};
 use crate::data::Batches;
@@ -53,13 +54,14 @@ impl<'a> TrainerBuilder<'a> {
             Some(decay) => Some(Ema::new(task.module().parameters(), decay)?.warm_up()),
             None => None,
         };
-        let (optimizer, grad_norm): (Box<dyn Optimizer>, _) = match options.clip {
+        let (optimizer, grad_norm, unclipped): (Box<dyn Optimizer>, _, _) = match options.clip {
             Some(clip) => {
-                let clipped = Clipped::try_new(optimizer, clip)?;
+                let inner = Inner::new(optimizer);
+                let clipped = Clipped::try_new(Box::new(inner.clone()), clip)?;
                 let norm = clipped.norm().clone();
-                (Box::new(clipped), Some(norm))
+                (Box::new(clipped), Some(norm), Some(inner))
             }
-            None => (optimizer, None),
+            None => (optimizer, None, None),
         };
         let best = if task.higher_is_better() { Best::highest() } else { Best::lowest() };
         let place = Place { step: 0, best, loss_sum: 0.0, loss_count: 0 };
@@ -69,6 +71,7 @@ impl<'a> TrainerBuilder<'a> {
             options,
             ema,
             grad_norm,
+            unclipped,
             place,
             kept: None,
             batch: None,

@@ -5,28 +5,43 @@
 //! with the buffers of the step's start and with generators seeded by its number; the running
 //! statistics after the step are the mean of those that the micro-batches give.
 
-use chainrule_exchange::{Exchange, Sum, Threads, Tree, Values, agree};
+mod early;
+mod shards;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chainrule_exchange::{Exchange, RankSum, SumTree, Threads, Values, ValuesLayout, agree};
+
+use self::early::Early;
 
 use super::engine::{Done, update};
 use super::{Rest, TrainerOptions};
 use crate::Task;
 use crate::data::Batch;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::nn::Module;
+use crate::nn::{Module, StateDict};
 use crate::optim::Optimizer;
+use crate::rank_values::{self, values};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
 /// The ranks of a training, and this one's place among them.
 pub(crate) struct Ranks {
-    exchange: Box<dyn Exchange>,
+    exchange: Arc<Mutex<Box<dyn Exchange>>>,
+    size: usize,
     /// Names and values that all ranks must have alike.
     facts: Vec<(String, String)>,
     /// Whether this rank was asked to stop.
     pub asked_to_stop: bool,
     /// Whether any rank was, in a step that is done.
     pub stopped: bool,
+    /// Whether a rank wanted to see all gradients of the last step.
+    wanted: bool,
+    /// Whether gradients leave while the backward pass goes on; unknown before the first step.
+    early: Option<bool>,
+    /// The state of the optimizer's parts on all ranks after the last step, on rank 0 if it was
+    /// gathered.
+    pub whole: Option<StateDict>,
 }
 
 impl Ranks {
@@ -37,11 +52,20 @@ impl Ranks {
     }
 
     pub fn new(exchange: Box<dyn Exchange>, facts: Vec<(String, String)>) -> Ranks {
-        Ranks { exchange, facts, asked_to_stop: false, stopped: false }
+        Ranks {
+            size: exchange.size(),
+            exchange: Arc::new(Mutex::new(exchange)),
+            facts,
+            asked_to_stop: false,
+            stopped: false,
+            wanted: false,
+            early: None,
+            whole: None,
+        }
     }
 
     pub fn are_many(&self) -> bool {
-        self.exchange.size() > 1
+        self.size > 1
     }
 
     /// An error unless all ranks train the same model with the same options from the same state.
@@ -49,7 +73,7 @@ impl Ranks {
         if !self.are_many() {
             return Ok(());
         }
-        let (size, micro_batches) = (self.exchange.size(), options.accumulate);
+        let (size, micro_batches) = (self.size, options.accumulate);
         if micro_batches < size {
             let why = format!(
                 "{size} ranks need {size} micro-batches a step at least, and accumulate is \
@@ -65,18 +89,25 @@ impl Ranks {
             ("model".to_string(), shapes.join(", ")),
             ("number of micro-batches".to_string(), micro_batches.to_string()),
             ("number of steps".to_string(), options.steps.to_string()),
+            ("number of steps between measurements".to_string(), options.eval_every.to_string()),
+            ("number of steps between checkpoints".to_string(), options.save_every.to_string()),
+            ("way to hold the optimizer's state".to_string(), options.sharded.to_string()),
             ("step to go on from".to_string(), step.to_string()),
         ];
         own.extend(self.facts.iter().cloned());
         own.push(("set of first weights".to_string(), format!("{:016x}", digest(state.values())?)));
         let facts: Vec<(&str, &str)> = own.iter().map(|(n, v)| (&n[..], &v[..])).collect();
-        agree(&mut *self.exchange, &facts).map_err(error)
+        agree(&mut **lock(&self.exchange), &facts).map_err(error)
     }
 
     /// Tells the other ranks why this one ends.
     pub fn abort(&mut self, why: &str) {
-        self.exchange.abort(why);
+        lock(&self.exchange).abort(why);
     }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn error(e: chainrule_exchange::ExchangeError) -> Error {
@@ -105,6 +136,7 @@ pub(crate) fn spread(
     let Some(mut ranks) = rest.ranks.take() else {
         return Err(Error::argument("Trainer", "no exchange"));
     };
+    ranks.whole = None;
     let done = spread_over(task, optimizer, rest, &mut ranks);
     rest.ranks = Some(ranks);
     done
@@ -117,53 +149,142 @@ fn spread_over(
     ranks: &mut Ranks,
 ) -> Result<Done> {
     let n = rest.options.accumulate;
-    let mut sum = Sum::new(Tree::new(n), &*ranks.exchange).map_err(error)?;
-    let share = sum.share();
-    let batches = rest.draw_of(n, share.clone())?;
     let start = Start::of(task.module())?;
-    let parameters = optimizer.parameters().to_vec();
+    let parts = Parts::of(&start, optimizer.parameters().to_vec());
+    let sum = {
+        let exchange = lock(&ranks.exchange);
+        RankSum::new(SumTree::new(n), &**exchange, parts.layouts()).map_err(error)?
+    };
+    let (share, owners) = (sum.share(), sum.owners().to_vec());
+    let batches = rest.draw_of(n, share.clone())?;
+    let last = share.end - 1;
+    let sum = Arc::new(Mutex::new(sum));
     for (number, batch) in share.zip(&batches) {
         start.begin(task.module(), rest.place.step, number)?;
         optimizer.zero_grad();
         rest.due().into_iter().for_each(|watch| watch.labels(batch));
+        let early = match number == last && ranks.are_many() && task.has_plain_gradients() {
+            true => Early::begin(&parts, &sum, ranks)?,
+            false => Early::none(),
+        };
         let loss = task.gradients(batch)?.try_item()?;
+        let left = early.end(&parts, ranks)?;
         let stop = f64::from(u8::from(ranks.asked_to_stop));
-        let mut numbers = vec![loss, task.count(batch) as f64, stop];
-        let mut part = vec![];
-        for p in &parameters {
+        let wants = f64::from(u8::from(rest.due().is_some()));
+        let numbers = [loss, task.count(batch) as f64, stop, wants];
+        parts.push(&mut lock(&sum), &numbers, &left)?;
+    }
+    let sum = std::mem::replace(&mut *lock(&sum), RankSum::empty());
+    let step = Step { task, parts: &parts, owners: &owners, n, start: &start };
+    match rest.options.sharded {
+        true => step.sharded(optimizer, rest, ranks, sum),
+        false => step.whole(optimizer, rest, ranks, sum),
+    }
+}
+
+/// A step whose micro-batches are done.
+struct Step<'s> {
+    task: &'s dyn Task,
+    parts: &'s Parts,
+    /// The rank that adds up each tensor of a part.
+    owners: &'s [usize],
+    /// The number of micro-batches.
+    n: usize,
+    start: &'s Start,
+}
+
+impl Step<'_> {
+    /// The update of all parameters on all ranks.
+    fn whole(
+        &self,
+        optimizer: &mut dyn Optimizer,
+        rest: &mut Rest,
+        ranks: &mut Ranks,
+        sum: RankSum,
+    ) -> Result<Done> {
+        let mut totals = sum.all_reduce(&mut **lock(&ranks.exchange)).map_err(error)?;
+        let gradients = totals.split_off(self.parts.first_parameter());
+        let (done, used) = self.told(ranks, totals)?;
+        if !done.loss.is_finite() {
+            return Ok(done);
+        }
+        for ((p, total), used) in self.parts.parameters.iter().zip(gradients).zip(&used) {
+            p.set_grad(if *used { Some(mean(total, p, self.n)?) } else { None })?;
+        }
+        update(self.task, optimizer, rest)?;
+        Ok(done)
+    }
+
+    /// The sums of the numbers and the buffers: what became of the step, and whether each parameter
+    /// has a gradient. Buffers and generators become those after the step.
+    fn told(&self, ranks: &mut Ranks, mut totals: Vec<Values>) -> Result<(Done, Vec<bool>)> {
+        let numbers = match totals.first_mut().map(|first| std::mem::replace(first, NOTHING)) {
+            Some(Values::F64(numbers)) if numbers.len() >= NUMBERS => numbers,
+            _ => return Err(Error::argument("Trainer", "a sum without its numbers")),
+        };
+        ranks.stopped |= numbers[STOP] > 0.0;
+        ranks.wanted = numbers[WANTS] > 0.0;
+        let done = Done { loss: numbers[0] / self.n as f64, examples: numbers[1] as u64 };
+        self.start.end(self.task.module())?;
+        if done.loss.is_finite() {
+            for (buffer, value) in self.parts.buffers.iter().zip(totals.into_iter().skip(1)) {
+                buffer.try_set(&mean(value, buffer, self.n)?)?;
+            }
+        }
+        Ok((done, numbers[NUMBERS..].iter().map(|&used| used > 0.0).collect()))
+    }
+}
+
+const NOTHING: Values = Values::F64(Vec::new());
+
+/// Numbers at the head of a part: loss, count of examples, a wish to stop, and a wish to see all
+/// gradients. One for each parameter follows, of whether it has a gradient.
+const NUMBERS: usize = 4;
+const STOP: usize = 2;
+const WANTS: usize = 3;
+
+/// The tensors of a micro-batch that are added up: numbers, buffers, gradients.
+struct Parts {
+    buffers: Vec<Tensor>,
+    parameters: Vec<Tensor>,
+}
+
+impl Parts {
+    fn of(start: &Start, parameters: Vec<Tensor>) -> Parts {
+        let buffers = start.averaged.iter().map(|(buffer, _)| buffer.clone()).collect();
+        Parts { buffers, parameters }
+    }
+
+    fn first_parameter(&self) -> usize {
+        1 + self.buffers.len()
+    }
+
+    fn layouts(&self) -> Vec<ValuesLayout> {
+        let tensors = self.buffers.iter().chain(&self.parameters).map(rank_values::layout);
+        let numbers = ValuesLayout::F64(NUMBERS + self.parameters.len());
+        std::iter::once(numbers).chain(tensors).collect()
+    }
+
+    /// Adds what has not left.
+    fn push(&self, sum: &mut RankSum, numbers: &[f64], left: &[bool]) -> Result<()> {
+        let mut numbers = numbers.to_vec();
+        for (i, p) in self.parameters.iter().enumerate() {
             let grad = p.grad();
             numbers.push(f64::from(u8::from(grad.is_some())));
-            part.push(match grad {
+            if left.get(i) == Some(&true) {
+                continue;
+            }
+            let value = match grad {
                 Some(grad) => values(&grad)?,
-                None => zeros(p),
-            });
+                None => rank_values::layout(p).zeros(),
+            };
+            sum.push_one(self.first_parameter() + i, value).map_err(error)?;
         }
-        for (buffer, _) in &start.averaged {
-            part.push(values(buffer)?);
+        for (i, buffer) in self.buffers.iter().enumerate() {
+            sum.push_one(1 + i, values(buffer)?).map_err(error)?;
         }
-        part.push(Values::F64(numbers));
-        sum.push(part).map_err(error)?;
+        sum.push_one(0, Values::F64(numbers)).map_err(error)
     }
-    let mut total = sum.all_reduce(&mut *ranks.exchange).map_err(error)?;
-    let Some(Values::F64(numbers)) = total.pop() else {
-        return Err(Error::argument("Trainer", "a sum without its numbers"));
-    };
-    ranks.stopped |= numbers[2] > 0.0;
-    let done = Done { loss: numbers[0] / n as f64, examples: numbers[1] as u64 };
-    start.end(task.module())?;
-    if !done.loss.is_finite() {
-        return Ok(done);
-    }
-    let mut total = total.into_iter();
-    for ((p, grad), used) in parameters.iter().zip(&mut total).zip(&numbers[3..]) {
-        let mean = if *used > 0.0 { Some(mean(grad, p, n)?) } else { None };
-        p.set_grad(mean)?;
-    }
-    for ((buffer, _), value) in start.averaged.iter().zip(total) {
-        buffer.try_set(&mean(value, buffer, n)?)?;
-    }
-    update(task, optimizer, rest)?;
-    Ok(done)
 }
 
 /// State of a module at the start of a step, from which each micro-batch begins.
@@ -217,28 +338,8 @@ fn mixed(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-fn values(t: &Tensor) -> Result<Values> {
-    Ok(match t.dtype() {
-        DType::F64 => Values::F64(t.try_to_vec()?),
-        DType::F32 => Values::F32(t.try_to_vec()?),
-        // Halves are added up in f32.
-        _ => Values::F32(t.try_to_dtype(DType::F32)?.try_to_vec()?),
-    })
-}
-
-fn zeros(like: &Tensor) -> Values {
-    match like.dtype() {
-        DType::F64 => Values::F64(vec![0.0; like.numel()]),
-        _ => Values::F32(vec![0.0; like.numel()]),
-    }
-}
-
 fn mean(total: Values, like: &Tensor, n: usize) -> Result<Tensor> {
-    let total = match total {
-        Values::F32(x) => Tensor::try_from_slice(&x, like.shape())?,
-        Values::F64(x) => Tensor::try_from_slice(&x, like.shape())?,
-    };
-    total.try_div(n as f64)?.try_to_dtype(like.dtype())
+    rank_values::wide(&total, like)?.try_div(n as f64)?.try_to_dtype(like.dtype())
 }
 
 impl Rest {

@@ -20,7 +20,8 @@ impl Rest {
         let generators = generators.iter().map(|(name, g)| (name.clone(), generator_tensor(g)));
         add("model", task.module().state_dict());
         add("generators", generators.collect());
-        add("optimizer", optimizer.state_dict());
+        let whole = self.ranks.as_ref().and_then(|ranks| ranks.whole.clone());
+        add("optimizer", whole.unwrap_or_else(|| optimizer.state_dict()));
         add("batches", self.batches.state_dict());
         if let Some(ema) = &self.ema {
             add("ema", ema.state_dict());
@@ -46,6 +47,9 @@ impl Trainer<'_> {
     /// All that decides how the training goes on: the model, its generators, the optimizer, the
     /// place in the data, the average of the weights, the number of steps and the best measure. The
     /// schedule is a function of the step.
+    ///
+    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it is whole on rank
+    /// 0 after [`Trainer::run`], and has the rank's own part of the optimizer on the others.
     pub fn state_dict(&self) -> StateDict {
         self.rest.state_dict(self.task, &*self.optimizer)
     }
@@ -69,7 +73,11 @@ impl Trainer<'_> {
         let states = part("generators").into_iter();
         let states = states.map(|(name, t)| Ok((name, generator_state(&t)?)));
         module.set_generator_states(&states.collect::<Result<_>>()?)?;
-        self.optimizer.load_state_dict(&part("optimizer"))?;
+        let mut optimizer = part("optimizer");
+        if let Some(ranks) = rest.ranks.as_ref().filter(|ranks| ranks.have_shards(rest)) {
+            optimizer = ranks.own_state(self.task, &*self.optimizer, optimizer)?;
+        }
+        self.optimizer.load_state_dict(&optimizer)?;
         rest.batches.load_state_dict(&part("batches"))?;
         if let Some(ema) = &mut rest.ema {
             ema.load_state_dict(&part("ema"))?;

@@ -23,6 +23,7 @@ const CRATES: [(&str, &str); 8] = [
     ("chainrule_formats", "chainrule::formats"),
     ("chainrule_models", "chainrule::models"),
     ("chainrule_onnx", "chainrule::onnx"),
+    ("chainrule_exchange", "chainrule::exchange"),
 ];
 
 const HEAD: &str = "# Public names

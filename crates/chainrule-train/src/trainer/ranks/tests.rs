@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::data::{Batches, DataLoader, LoaderOptions, RandomBatches, TensorDataset};
+use crate::dtype::DType;
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Sequential, StateDict, Tanh};
 use crate::optim::{AdamW, Lion, Sgd, SgdOptions};
 use crate::{End, Event, Metrics, Trainer};
@@ -43,14 +44,23 @@ struct Case {
     optimizer: fn(Vec<Tensor>) -> Box<dyn Optimizer>,
     random: bool,
     options: fn(u64) -> TrainerOptions,
+    /// Whether each rank has but a part of the optimizer's state.
+    sharded: bool,
+}
+
+impl Case {
+    fn options(self, steps: u64) -> TrainerOptions {
+        TrainerOptions { sharded: self.sharded, ..(self.options)(steps) }
+    }
 }
 
 fn options(steps: u64) -> TrainerOptions {
     TrainerOptions { steps, accumulate: 12, ..TrainerOptions::default() }
 }
 
-const CASES: [Case; 4] = [
-    Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: false, options },
+const CASES: [Case; 6] = [
+    Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: false, options, sharded: false },
+    Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: true, options, sharded: true },
     Case {
         optimizer: |p| {
             let options = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
@@ -58,16 +68,28 @@ const CASES: [Case; 4] = [
         },
         random: true,
         options: |steps| TrainerOptions { clip: Some(0.1), ema: Some(0.9), ..options(steps) },
+        sharded: false,
+    },
+    Case {
+        optimizer: |p| {
+            let options = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
+            Box::new(Sgd::with_options(p, 0.05, options))
+        },
+        random: false,
+        options: |steps| TrainerOptions { clip: Some(0.1), ema: Some(0.9), ..options(steps) },
+        sharded: true,
     },
     Case {
         optimizer: |p| Box::new(Sgd::new(p, 0.05)),
         random: false,
         options: |steps| TrainerOptions { accumulate: 7, eval_every: 2, ..options(steps) },
+        sharded: true,
     },
     Case {
         optimizer: |p| Box::new(Lion::new(p, 0.01)),
         random: true,
         options: |steps| TrainerOptions { compiled: true, ..options(steps) },
+        sharded: false,
     },
 ];
 
@@ -82,7 +104,7 @@ fn trainer<'a>(task: &'a Net, case: Case, steps: u64) -> Trainer<'a> {
     };
     let optimizer = (case.optimizer)(task.0.parameters());
     let trainer = Trainer::builder(task, optimizer, batches);
-    trainer.options((case.options)(steps)).build().unwrap()
+    trainer.options(case.options(steps)).build().unwrap()
 }
 
 /// Dtype, shape and bits of tensors by name, which can go from thread to thread.
@@ -146,10 +168,29 @@ fn the_number_of_ranks_changes_no_bit() {
         let wanted = trained(case, 1, 5, None).remove(0);
         assert!(wanted.1.iter().all(|loss| loss.is_finite()));
         for ranks in [2, 3, 4, 6] {
-            for (rank, got) in trained(case, ranks, 5, None).into_iter().enumerate() {
+            for (rank, mut got) in trained(case, ranks, 5, None).into_iter().enumerate() {
+                let mut wanted = wanted.clone();
+                if case.sharded && rank > 0 {
+                    // A part of the optimizer's state, which is that of the whole.
+                    let is_of_all = |(name, t): (&String, &_)| wanted.0.get(name) == Some(t);
+                    let held = got.0.iter().filter(|(name, _)| name.contains(".state."));
+                    assert!(held.clone().all(is_of_all) && held.count() < 12, "{ranks} ranks");
+                    [&mut got.0, &mut wanted.0]
+                        .map(|state| state.retain(|name, _| !name.starts_with("optimizer.")));
+                }
                 assert!(got == wanted, "case {i}, rank {rank} of {ranks}");
             }
         }
+    }
+}
+
+/// Clipping of shards is that of the optimizer.
+#[test]
+fn shards_change_no_bit() {
+    for case in CASES {
+        let [own, whole] =
+            [true, false].map(|sharded| trained(Case { sharded, ..case }, 1, 5, None));
+        assert!(own == whole);
     }
 }
 
@@ -173,7 +214,7 @@ fn other_ranks_go_on_to_the_same_bits() {
     };
     for case in CASES {
         let wanted = without_measures(trained(case, 3, 6, None).remove(0).0);
-        let half = trained(case, 4, 3, None).remove(1).0;
+        let half = trained(case, 4, 3, None).remove(0).0;
         for ranks in [1, 2, 6] {
             let got = trained(case, ranks, 6, Some(half.clone())).remove(0).0;
             assert!(without_measures(got) == wanted, "{ranks} ranks");

@@ -1,0 +1,150 @@
+//! Connections with peers that send anything.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::hello::{self, Hello};
+use super::link::TcpLink;
+use crate::frame::{self, Kind};
+use crate::links::Link;
+
+/// Numbers of a fixed generator.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+
+    /// A few changes at random places: bits, cuts, repeats, noise.
+    fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..1 + self.below(4) {
+            let at = self.below(bytes.len());
+            match self.below(5) {
+                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
+                1 => bytes.truncate(at),
+                2 => bytes.insert(at, self.below(256) as u8),
+                3 => bytes.extend_from_within(at..),
+                _ => bytes.extend((0..self.below(40)).map(|i| (i * 37) as u8)),
+            }
+        }
+    }
+}
+
+/// How often: `CHAINRULE_FUZZ` times as often as in a usual run.
+fn times(usual: usize) -> usize {
+    let more = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok());
+    usual * more.unwrap_or(1)
+}
+
+fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+/// A stream of valid messages and signs of life, and those messages.
+fn messages(draw: &mut Draw) -> (Vec<u8>, Vec<(Kind, u64, Vec<u8>)>) {
+    let (mut bytes, mut all) = (Vec::new(), Vec::new());
+    for call in 0..1 + draw.below(4) as u64 {
+        let kind = if draw.below(4) == 0 { Kind::Abort } else { Kind::Part };
+        let body: Vec<u8> = (0..draw.below(50)).map(|i| i as u8).collect();
+        frame::write(&mut bytes, kind, call, &body).unwrap();
+        frame::write_alive(&mut bytes).unwrap();
+        all.push((kind, call, body));
+    }
+    (bytes, all)
+}
+
+/// A reader of mutated messages ends, gives no more bytes than came, and gives the messages before
+/// the first change as they were sent.
+#[test]
+fn mutated_messages_do_no_harm() {
+    let mut draw = Draw(7);
+    for _ in 0..times(100_000) {
+        let (sent, all) = messages(&mut draw);
+        let mut bytes = sent.clone();
+        draw.mutate(&mut bytes);
+        let same = sent.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
+        let (mut input, mut place, mut given) = (&bytes[..], 0, 0);
+        for (kind, call, body) in &all {
+            place += 34 + body.len();
+            if place > same {
+                break;
+            }
+            assert_eq!(frame::read(&mut input), Ok((*kind, *call, body.clone())));
+        }
+        while let Ok((_, _, body)) = frame::read(&mut input) {
+            given += body.len();
+        }
+        assert!(given <= bytes.len());
+    }
+}
+
+/// Whole connections: what a link gives is a prefix of what was sent, or an error of one line.
+#[test]
+fn connections_of_mutated_messages_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut draw = Draw(11);
+    for _ in 0..times(300) {
+        let (mut bytes, _) = messages(&mut draw);
+        draw.mutate(&mut bytes);
+        let (mut near, far) = pair(&listener);
+        let mut link = TcpLink::new(far, Duration::from_secs(5)).unwrap();
+        near.write_all(&bytes).unwrap();
+        near.shutdown(Shutdown::Write).unwrap();
+        let error = loop {
+            match link.receive() {
+                Ok((_, _, body)) => assert!(body.len() <= bytes.len()),
+                Err(why) => break why,
+            }
+        };
+        assert!(!error.is_empty() && !error.contains('\n'), "{error}");
+        drop(near);
+    }
+}
+
+/// A greeting with any change is a stranger's, who is told nothing beyond the first random number.
+#[test]
+fn changed_greetings_are_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secret = b"the token";
+    let mut draw = Draw(13);
+    for i in 0..times(300) {
+        let (near, mut far) = pair(&listener);
+        let (inner, mut outer) = pair(&listener);
+        // The caller greets through a middleman, who changes what it says.
+        let caller = std::thread::spawn(move || {
+            let mut inner = inner;
+            hello::limit(&inner, Duration::from_secs(5)).unwrap();
+            hello::greet(&mut inner, secret, Hello { rank: 1, size: 2, port: 9 })
+        });
+        let middle = std::thread::spawn(move || {
+            let mut near = near;
+            let mut first = [0; 40];
+            near.read_exact(&mut first).unwrap();
+            outer.write_all(&first).unwrap();
+            let mut said = [0; 82];
+            outer.read_exact(&mut said).unwrap();
+            let mut changed = said.to_vec();
+            while changed.get(..82) == Some(&said[..]) {
+                changed = said.to_vec();
+                draw.mutate(&mut changed);
+            }
+            if i == 0 {
+                changed = said.to_vec();
+            }
+            // The listener may have read what it needs to close the connection.
+            let _ = near.write_all(&changed);
+            let _ = near.shutdown(Shutdown::Write);
+            draw
+        });
+        let asked = hello::ask(&mut far, secret, Duration::from_secs(5));
+        // The unchanged one is let in, or the test would show nothing.
+        assert_eq!(asked.is_ok(), i == 0);
+        drop(far);
+        draw = middle.join().unwrap();
+        assert!(!matches!(caller.join().unwrap(), Ok(Ok(()))));
+    }
+}

@@ -1,0 +1,192 @@
+//! The state of an optimizer that is shared out to the ranks: each updates the parameters that it
+//! owns, and all gather them.
+
+use std::collections::HashMap;
+
+use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, owners};
+
+use super::{Parts, Ranks, Start, Step, error, lock, mean};
+use crate::Task;
+use crate::error::Result;
+use crate::io;
+use crate::nn::StateDict;
+use crate::optim::Optimizer;
+use crate::rank_values::{self, values};
+use crate::tensor::Tensor;
+use crate::trainer::Rest;
+use crate::trainer::engine::Done;
+use chainrule_core::kernels::optim::power_sum;
+
+impl Step<'_> {
+    /// The update of the own parameters, which all ranks then get.
+    pub(super) fn sharded(
+        &self,
+        optimizer: &mut dyn Optimizer,
+        rest: &mut Rest,
+        ranks: &mut Ranks,
+        sum: RankSum,
+    ) -> Result<Done> {
+        let layouts = self.parts.layouts();
+        let (first, exchange) = (self.parts.first_parameter(), ranks.exchange.clone());
+        let mut exchange = lock(&exchange);
+        let exchange = &mut **exchange;
+        let rank = exchange.rank();
+        let mut totals = sum.reduce_scatter(exchange).map_err(error)?;
+        let mut gradients = totals.split_off(first);
+        let told = gather(exchange, &self.owners[..first], &layouts[..first], totals);
+        let (done, used) = self.told(ranks, told.map_err(error)?)?;
+        if !done.loss.is_finite() {
+            return Ok(done);
+        }
+        let owners = &self.owners[first..];
+        if ranks.wanted {
+            let all = gather(exchange, owners, &layouts[first..], gradients).map_err(error)?;
+            gradients = all.into_iter().map(Some).collect();
+        }
+        let parameters = &self.parts.parameters;
+        for (i, (p, total)) in parameters.iter().zip(gradients).enumerate() {
+            let grad = total.filter(|_| used[i]).map(|total| mean(total, p, self.n));
+            p.set_grad(grad.transpose()?)?;
+        }
+        rest.due().into_iter().for_each(|watch| watch.before(self.task));
+        let is_own = |i: usize| owners[i] == rank;
+        for (i, p) in parameters.iter().enumerate() {
+            if !is_own(i) {
+                p.set_grad(None)?;
+            }
+        }
+        if let Some(most) = rest.options.clip {
+            let norm = norm(exchange, owners, parameters, &used)?;
+            shrink(parameters, most, norm)?;
+            rest.grad_norm.iter().try_for_each(|kept| kept.try_set(&Tensor::scalar(norm)))?;
+        }
+        // Where no rank has a gradient the optimizer says so; one without own ones has no work.
+        if used.iter().enumerate().any(|(i, &used)| used && is_own(i)) || !used.contains(&true) {
+            match &mut rest.unclipped {
+                Some(unclipped) => unclipped.step()?,
+                None => optimizer.step()?,
+            }
+        }
+        self.share_parameters(exchange, owners, &used)?;
+        rest.due().into_iter().for_each(|watch| watch.after(self.task));
+        Ok(done)
+    }
+
+    /// Sends the own parameters to all, and takes over theirs.
+    fn share_parameters(
+        &self,
+        exchange: &mut dyn Exchange,
+        owners: &[usize],
+        used: &[bool],
+    ) -> Result<()> {
+        if exchange.size() == 1 {
+            return Ok(());
+        }
+        let all = self.parts.parameters.iter().zip(owners).zip(used);
+        let changed: Vec<(&Tensor, usize)> =
+            all.filter(|(_, used)| **used).map(|((p, owner), _)| (p, *owner)).collect();
+        let owners: Vec<usize> = changed.iter().map(|(_, owner)| *owner).collect();
+        let layouts: Vec<ValuesLayout> =
+            changed.iter().map(|(p, _)| rank_values::layout(p)).collect();
+        let rank = exchange.rank();
+        let own = |(p, owner): &(&Tensor, usize)| (*owner == rank).then(|| values(p)).transpose();
+        let own = changed.iter().map(own).collect::<Result<_>>()?;
+        let new = gather(exchange, &owners, &layouts, own).map_err(error)?;
+        for ((p, owner), value) in changed.into_iter().zip(&new) {
+            if owner != rank {
+                p.try_set(&rank_values::tensor(value, p)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The norm of all gradients laid end to end, from the sums of squares of each, in their order.
+fn norm(
+    exchange: &mut dyn Exchange,
+    owners: &[usize],
+    parameters: &[Tensor],
+    used: &[bool],
+) -> Result<f64> {
+    let mut own = Vec::new();
+    for p in parameters {
+        own.push(match p.grad().map(|grad| values(&grad)).transpose()? {
+            Some(Values::F32(x)) => Some(power_sum(&x, 2.0)),
+            Some(Values::F64(x)) => Some(power_sum(&x, 2.0)),
+            None => None,
+        });
+    }
+    let rank = exchange.rank();
+    let filled = own.into_iter().zip(owners).map(|(square, owner)| {
+        (*owner == rank).then(|| Values::F64(vec![square.unwrap_or_default()]))
+    });
+    let layouts = vec![ValuesLayout::F64(1); parameters.len()];
+    let squares = gather(exchange, owners, &layouts, filled.collect()).map_err(error)?;
+    let of = |(square, used): (&Values, &bool)| match square {
+        Values::F64(x) if *used => x.first().copied(),
+        _ => None,
+    };
+    Ok(squares.iter().zip(used).filter_map(of).sum::<f64>().sqrt())
+}
+
+/// As [`clip_grad_norm`](crate::optim::clip_grad_norm) does, for a norm that is known.
+fn shrink(parameters: &[Tensor], most: f64, norm: f64) -> Result<()> {
+    let factor = most / (norm + 1e-6);
+    if factor >= 1.0 {
+        return Ok(());
+    }
+    for p in parameters {
+        let Some(grad) = p.grad() else { continue };
+        let wide = grad.try_to_dtype(grad.dtype().computing())?;
+        p.set_grad(Some(wide.try_mul(factor)?.try_to_dtype(grad.dtype())?))?;
+    }
+    Ok(())
+}
+
+impl Ranks {
+    /// Whether each rank has but a part of the optimizer's state.
+    pub fn have_shards(&self, rest: &Rest) -> bool {
+        rest.options.sharded && self.are_many()
+    }
+
+    /// The part of an optimizer's state that is this rank's.
+    pub fn own_state(
+        &self,
+        task: &dyn Task,
+        optimizer: &dyn Optimizer,
+        mut state: StateDict,
+    ) -> Result<StateDict> {
+        let parts = Parts::of(&Start::of(task.module())?, optimizer.parameters().to_vec());
+        let bytes: Vec<usize> = parts.layouts().iter().map(|layout| layout.bytes()).collect();
+        let owners = owners(&bytes, self.size);
+        let rank = lock(&self.exchange).rank();
+        let owner_of = |name: &str| {
+            let number = name.strip_prefix("state.")?.split_once('.')?.0.parse::<usize>().ok()?;
+            owners.get(parts.first_parameter() + number).copied()
+        };
+        state.retain(|name, _| owner_of(name).is_none_or(|owner| owner == rank));
+        Ok(state)
+    }
+
+    /// Gathers the state of the optimizer on rank 0.
+    pub fn gather_state(&mut self, task: &dyn Task, optimizer: &dyn Optimizer) -> Result<()> {
+        let own = self.own_state(task, optimizer, optimizer.state_dict())?;
+        let mut exchange = lock(&self.exchange);
+        let (rank, size) = (exchange.rank(), exchange.size());
+        let mut parts = vec![Vec::new(); size];
+        if rank > 0 {
+            parts[0] = io::serialize(&own, &Default::default())?;
+        }
+        let received = exchange.all_to_all(parts).map_err(error)?;
+        drop(exchange);
+        if rank > 0 {
+            return Ok(());
+        }
+        let mut whole: HashMap<String, Tensor> = own.into_iter().collect();
+        for bytes in received.iter().filter(|bytes| !bytes.is_empty()) {
+            whole.extend(io::parse(bytes)?);
+        }
+        self.whole = Some(whole.into_iter().collect());
+        Ok(())
+    }
+}
