@@ -163,7 +163,7 @@ pub struct Delayed<E> {
     network: Network,
     /// When the link has sent what was begun.
     free: Instant,
-    /// For each exchange that was begun: when the link was free for it, and the bytes that it sends.
+    /// For each exchange that was begun: its time, and the bytes that it sends.
     begun: std::collections::VecDeque<(Instant, usize)>,
 }
 

@@ -1,7 +1,7 @@
 //! The error of an exchange.
 
 /// Result of every exchange.
-pub type Result<T, E = ExchangeError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ExchangeError> = std::result::Result<T, E>;
 
 /// An error of an exchange: one line that says which rank and what. After it the exchange is of no
 /// use any more.

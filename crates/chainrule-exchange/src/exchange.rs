@@ -19,8 +19,8 @@ pub trait Exchange: Send {
     /// There is one part for each rank. Parts of other ranks may be of any length.
     fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 
-    /// Begins an exchange that [`Exchange::finish`] ends, so that a rank can compute while its bytes
-    /// are under way. Those that were begun are finished in the same order, on all ranks.
+    /// Begins an exchange that [`Exchange::finish`] ends, so that a rank can compute while its
+    /// bytes are under way. All that were begun are finished in the same order, on all ranks.
     ///
     /// A way that cannot do so exchanges at once, as it does if nothing is said.
     fn begin(&mut self, parts: Vec<Vec<u8>>) -> Result<Begun> {

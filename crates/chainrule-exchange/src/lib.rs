@@ -36,7 +36,8 @@ mod tree;
 
 pub use agree::agree;
 pub use cost::{Delayed, Network, StepTimes, Workload};
-pub use error::{ExchangeError, Result};
+pub use error::ExchangeError;
+pub(crate) use error::Result;
 pub use exchange::{Begun, Exchange};
 pub use launch::{Launch, MAX_RANKS};
 pub use sum::{RankSum, Values, ValuesLayout, gather, owners};

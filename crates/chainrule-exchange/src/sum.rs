@@ -64,9 +64,9 @@ impl Values {
 /// Dtype and count of the numbers of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValuesLayout {
-    /// So many of single precision.
+    /// Single precision, and the count.
     F32(usize),
-    /// So many of double precision.
+    /// Double precision, and the count.
     F64(usize),
 }
 

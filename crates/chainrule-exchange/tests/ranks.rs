@@ -342,12 +342,11 @@ fn the_cost_model_is_what_is_measured() {
                 })
             })
             .collect();
-        for rank in ranks {
-            let seconds = rank.join().unwrap().unwrap();
-            // Sleeps are never short; a machine that does other things makes them longer.
-            let range = wanted * 0.95..wanted * 1.3 + 0.3;
-            assert!(range.contains(&seconds), "{size} ranks: {seconds} s for {wanted} s");
-        }
+        let seconds = ranks.into_iter().map(|rank| rank.join().unwrap().unwrap());
+        let slowest = seconds.fold(0.0, f64::max);
+        // Sleeps are never short; a machine that does other things makes them longer.
+        let range = wanted * 0.95..wanted * 1.3 + 0.3;
+        assert!(range.contains(&slowest), "{size} ranks: {slowest} s for {wanted} s");
     }
     // A step on one rank is its computing alone.
     assert!((work.on(1, network).total() - 0.12).abs() < 1e-9);

@@ -25,7 +25,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use chainrule_exchange::{Begun, Exchange, ExchangeError, Result};
+use chainrule_exchange::{Begun, Exchange, ExchangeError};
+
+type Result<T, E = ExchangeError> = std::result::Result<T, E>;
 
 /// Times of an [`Mpi`] exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

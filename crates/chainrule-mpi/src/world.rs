@@ -5,7 +5,6 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use chainrule_exchange::Result;
 use mpi::Threading;
 use mpi::request::Request;
 use mpi::topology::SimpleCommunicator;

@@ -180,6 +180,16 @@ impl Exchange for OfPython {
         }
     }
 
-    /// MPI itself ends the other ranks when one ends without `Finalize`.
-    fn abort(&mut self, _why: &str) {}
+    /// Ends all ranks with the reason, as MPI does where one fails: at its end a process would wait
+    /// for the others, and they for it.
+    fn abort(&mut self, why: &str) {
+        Python::attach(|py| {
+            let communicator = self.communicator.bind(py);
+            if self.size > 1 && communicator.hasattr("Abort").unwrap_or(false) {
+                eprintln!("error: rank {} of {}: {why}", self.rank, self.size);
+                // If it fails, the launcher does the same when this process ends.
+                let _ = communicator.call_method1("Abort", (1,));
+            }
+        });
+    }
 }

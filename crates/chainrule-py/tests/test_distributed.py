@@ -1,6 +1,7 @@
 """Several processes that train together."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -124,3 +125,19 @@ def test_misuse_is_an_error():
         ranks.add([cr.ones(2, requires_grad=True)])
     with pytest.raises(ValueError, match="timeout"):
         cr.distributed.init(timeout=0)
+
+
+def test_mpi4py_under_mpirun():
+    """The bits of one process, where `mpirun` and `mpi4py` are."""
+    pytest.importorskip("mpi4py")
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun here")
+    ((alone, err, code),) = run(1)
+    assert code == 0, err
+    over = "init(__import__('mpi4py.MPI').MPI.COMM_WORLD)"
+    text = PROGRAM.replace("RATE", "1").replace("init(timeout=20)", over)
+    assert over in text
+    words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable, "-c", text]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == alone.split() * 3

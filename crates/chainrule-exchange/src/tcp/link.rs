@@ -34,8 +34,8 @@ impl TcpLink {
         let ((to, messages), (arrived, from)) = (channel(), channel());
         let thread = || std::thread::Builder::new().name("chainrule exchange".into());
         let writer = thread().spawn(move || write(out, &messages, timeout / SIGNS))?;
-        // Messages are taken while this rank computes: else the peer's writer would wait for it, and
-        // take a long computation for an end.
+        // Messages are taken while this rank computes: else the peer's writer would wait for it,
+        // and take a long computation for an end.
         let reader = thread().spawn(move || {
             let mut input = BufReader::with_capacity(1 << 16, input);
             loop {

@@ -33,7 +33,7 @@ impl Draw {
     }
 }
 
-/// How often: `CHAINRULE_FUZZ` times as often as in a usual run.
+/// Rounds of a fuzz, `CHAINRULE_FUZZ` times as many as in a usual run.
 fn times(usual: usize) -> usize {
     let more = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok());
     usual * more.unwrap_or(1)

@@ -48,8 +48,8 @@ impl Trainer<'_> {
     /// place in the data, the average of the weights, the number of steps and the best measure. The
     /// schedule is a function of the step.
     ///
-    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it is whole on rank
-    /// 0 after [`Trainer::run`], and has the rank's own part of the optimizer on the others.
+    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it is whole on
+    /// rank 0 after [`Trainer::run`], and has the rank's own part of the optimizer on the others.
     pub fn state_dict(&self) -> StateDict {
         self.rest.state_dict(self.task, &*self.optimizer)
     }

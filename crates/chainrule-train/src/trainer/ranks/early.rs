@@ -23,7 +23,7 @@ pub(super) struct Early {
 
 #[derive(Default)]
 struct Seen {
-    /// How often each parameter's hook was called, and the gradient of the last time.
+    /// Calls of each parameter's hook, and the gradient of the last one.
     gradients: Vec<(usize, Option<Tensor>)>,
     failure: Option<Failure>,
 }

@@ -60,7 +60,7 @@ impl Step<'_> {
             shrink(parameters, most, norm)?;
             rest.grad_norm.iter().try_for_each(|kept| kept.try_set(&Tensor::scalar(norm)))?;
         }
-        // Where no rank has a gradient the optimizer says so; one without own ones has no work.
+        // A rank without gradients has no work; if none has one, the optimizer says so.
         if used.iter().enumerate().any(|(i, &used)| used && is_own(i)) || !used.contains(&true) {
             match &mut rest.unclipped {
                 Some(unclipped) => unclipped.step()?,
