@@ -99,9 +99,9 @@ impl PyExchange {
             .iter()
             .map(|part| part.iter().map(values).collect::<PyResult<_>>())
             .collect::<PyResult<_>>()?;
+        let layouts = like.iter().map(rank_values::layout).collect();
         let total = py.detach(|| {
             let mut exchange = self.lock();
-            let layouts = like.iter().map(rank_values::layout).collect();
             let mut sum = RankSum::new(SumTree::new(parts), &**exchange, layouts)?;
             own.into_iter().try_for_each(|part| sum.push(part))?;
             sum.all_reduce(&mut **exchange)
