@@ -269,22 +269,35 @@ impl NameMap {
         Ok(out.state)
     }
 
-    /// Reads the tensors of a file under their new names; those that are left out are not read. A
-    /// matrix that is transposed takes a second copy for that moment.
+    /// Reads the tensors of a file under their new names; those that are left out are not read.
     pub fn load(&self, weights: &Weights) -> Result<StateDict> {
+        self.load_with(weights, Ok)
+    }
+
+    /// As [`NameMap::load`]; each tensor goes through `change` as soon as it is read, as for
+    /// another dtype, so that the tensors of the file are never in memory all together.
+    pub fn load_with(
+        &self,
+        weights: &Weights,
+        mut change: impl FnMut(Tensor) -> Result<Tensor>,
+    ) -> Result<StateDict> {
         let mut out = Renamed::default();
         // Names for the same elements of the file stay one tensor.
         let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
         for entry in weights.entries() {
-            let Some(new) = self.rename(entry.name())? else { continue };
+            let Some(mut new) = self.rename(entry.name())? else { continue };
+            if new.transposed && entry.shape().len() == 2 {
+                new.transposed = false;
+                let tensor = change(weights.tensor_transposed(entry)?)?;
+                out.add(entry.name(), new, tensor)?;
+                continue;
+            }
             let key = format!("{:?} {:?} {:?}", entry.place, entry.shape(), entry.dtype());
             let tensor = match done.get(&key) {
                 Some(tensor) => tensor.clone(),
-                None => weights.tensor(entry)?,
+                None => change(weights.tensor(entry)?)?,
             };
-            if !new.transposed {
-                done.insert(key, tensor.clone());
-            }
+            done.insert(key, tensor.clone());
             out.add(entry.name(), new, tensor)?;
         }
         Ok(out.state)

@@ -98,6 +98,44 @@ pub fn read(source: &Source, place: &Place, shape: &[usize], dtype: DType) -> Ou
     })
 }
 
+/// The bytes of a matrix that are read at a time to be transposed: few beside the matrix, and rows
+/// enough that a column's elements lie together.
+const PIECE: usize = 1 << 18;
+
+/// Reads a matrix that lies row by row from byte `at` on, with its axes swapped.
+pub fn read_transposed(
+    source: &Source,
+    at: u64,
+    [rows, cols]: [usize; 2],
+    dtype: DType,
+) -> Outcome<Tensor> {
+    let size = dtype.size();
+    let some = (PIECE / (cols * size)).clamp(1, rows);
+    let fill = |out: &mut [u8]| -> Outcome<()> {
+        let mut reader = source.from(at)?;
+        let mut piece = zeros((some * cols * size) as u64)?;
+        for first in (0..rows).step_by(some) {
+            let count = some.min(rows - first);
+            let piece = &mut piece[..count * cols * size];
+            reader.read_exact(piece).map_err(|e| reason(&e))?;
+            for col in 0..cols {
+                let start = (col * rows + first) * size;
+                let column = out[start..start + count * size].chunks_exact_mut(size);
+                for (row, element) in column.enumerate() {
+                    let from = (row * cols + col) * size;
+                    element.copy_from_slice(&piece[from..from + size]);
+                }
+            }
+        }
+        Ok(())
+    };
+    let fill = |out: &mut [u8]| fill(out).map_err(|why| Error::argument("weights", why));
+    Tensor::try_filled([cols, rows], dtype, fill).map_err(|e| match e {
+        Error::Argument { why, .. } => why,
+        other => other.to_string(),
+    })
+}
+
 fn fetch(source: &Source, data: &Data, out: &mut [u8]) -> Outcome<()> {
     let done = match data {
         Data::Plain { at } => source.from(*at)?.read_exact(out),

@@ -192,13 +192,32 @@ impl Weights {
     /// Reads one tensor.
     pub fn tensor(&self, entry: &WeightEntry) -> Result<Tensor> {
         let source = &self.files[entry.place.file];
-        place::read(source, &entry.place, &entry.shape, entry.dtype).map_err(|why| {
-            let why = one_line(&format!("`{}`: {why}", entry.name));
-            match self.path.as_os_str().is_empty() {
-                true => Error::argument("weights", why),
-                false => Error::File { path: self.path.clone(), why },
+        let tensor = place::read(source, &entry.place, &entry.shape, entry.dtype);
+        tensor.map_err(|why| self.error(entry, &why))
+    }
+
+    /// Reads a matrix with its axes swapped, which takes no second copy where its rows lie plainly
+    /// in the file.
+    pub(crate) fn tensor_transposed(&self, entry: &WeightEntry) -> Result<Tensor> {
+        let &[rows, cols] = entry.shape.as_slice() else {
+            return Err(self.error(entry, "it is no matrix"));
+        };
+        match &entry.place {
+            Place { file, data: Data::Plain { at }, form: Form::Rows } if rows > 0 && cols > 0 => {
+                let source = &self.files[*file];
+                let tensor = place::read_transposed(source, *at, [rows, cols], entry.dtype);
+                tensor.map_err(|why| self.error(entry, &why))
             }
-        })
+            _ => self.tensor(entry)?.try_t()?.try_copied(),
+        }
+    }
+
+    fn error(&self, entry: &WeightEntry, why: &str) -> Error {
+        let why = one_line(&format!("`{}`: {why}", entry.name));
+        match self.path.as_os_str().is_empty() {
+            true => Error::argument("weights", why),
+            false => Error::File { path: self.path.clone(), why },
+        }
     }
 
     /// Reads all tensors in the order of [`Weights::entries`]. Names for the same elements of the

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use chainrule::formats::{Format, Tree, Weights};
+use chainrule::formats::{Format, NameMap, Tree, Weights};
 use chainrule::nn::StateDict;
-use chainrule::{Tensor, io};
+use chainrule::{DType, Generator, Tensor, io};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -98,6 +98,35 @@ fn shards_are_one_set() {
         let error = Weights::open(&index).err().unwrap().to_string();
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// Matrices of every form are transposed as they are read: rows in one piece and in several, of
+/// each dtype, blocks, strided and deflated ones.
+#[test]
+fn transposed_matrices_are_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.safetensors");
+    let g = &mut Generator::manual_seed(1);
+    let large = [("a", [700, 301]), ("b", [1, 5]), ("c", [5, 1]), ("d", [3, 100_000])];
+    let large: StateDict =
+        large.map(|(name, shape)| (name.into(), Tensor::randn(shape, DType::F32, g))).into();
+    io::save(&path, &large, &Default::default()).unwrap();
+    let mut count = 0;
+    let names = FILES.map(data).into_iter().chain([path]);
+    for name in names.filter(|name| !name.ends_with("one.npy")) {
+        let weights = Weights::open(&name).unwrap();
+        for entry in weights.entries().iter().filter(|entry| entry.shape().len() == 2) {
+            let of_one = weights.entries().iter().filter(|e| e.name() != entry.name());
+            let map = of_one.fold(NameMap::new(), |map, e| map.dropping(e.name()));
+            let map = map.transposing(entry.name(), "x").unwrap();
+            let got = &map.load(&weights).unwrap()["x"];
+            let want = weights.tensor(entry).unwrap().t();
+            assert_eq!((got.shape(), got.dtype()), (want.shape(), want.dtype()));
+            assert_eq!(bits(got), bits(&want), "{} of {name:?}", entry.name());
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count} matrices");
 }
 
 #[test]

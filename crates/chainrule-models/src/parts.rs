@@ -69,13 +69,9 @@ impl Taking {
                 format!("`{name}` has the shape {found}, and the configuration asks for {shape:?}");
             return Err(error(why));
         }
-        if !tensor.dtype().is_float() {
+        if tensor.dtype() != DType::F32 {
             return Err(error(format!("`{name}` is {}, and no floats", tensor.dtype())));
         }
-        let tensor = match tensor.dtype() {
-            DType::F32 => tensor,
-            _ => tensor.try_to_dtype(DType::F32)?,
-        };
         tensor.try_parameter()
     }
 

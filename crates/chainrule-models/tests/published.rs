@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chainrule::models::{Decoder, FineTuning, Generation, KvCache, TextModel};
 use chainrule::nn::StateDict;
-use chainrule::{DType, Tensor, io};
+use chainrule::{DType, Generator, Tensor, io};
 use serde_json::Value;
 
 const ALL: [&str; 3] = ["gpt2", "llama3", "llama2"];
@@ -270,6 +270,48 @@ fn bad_folders_are_errors_of_one_line() {
     assert!(error.contains("config.json"), "{error}");
     let error = TextModel::open(empty.path().join("none")).err().unwrap().to_string();
     assert!(error.contains("is no folder"), "{error}");
+}
+
+/// Files with a few bytes changed: no panic, and errors of one line.
+#[test]
+fn damaged_files_do_no_harm() {
+    let g = &mut Generator::manual_seed(5);
+    let mut below = |n: usize| (g.random_u64() % n as u64) as usize;
+    let (mut errors, mut count) = (0, 0);
+    for name in ALL {
+        let out = copy(name);
+        for file in std::fs::read_dir(folder(name)).unwrap() {
+            let file = file.unwrap().file_name();
+            let path = out.path().join(&file);
+            let good = std::fs::read(&path).unwrap();
+            for _ in 0..60 {
+                let mut bytes = good.clone();
+                for _ in 0..1 + below(3) {
+                    // Where the structure is: at the front of weights, anywhere in texts.
+                    let at = below(bytes.len().min(6000));
+                    match below(4) {
+                        0 => bytes[at] ^= 1 << below(8),
+                        1 => bytes[at] = b"0123456789-.{}[]\",:*(\\"[below(22)],
+                        2 => drop(bytes.remove(at)),
+                        _ => bytes.truncate(bytes.len() - below(bytes.len().min(40))),
+                    }
+                }
+                std::fs::write(&path, bytes).unwrap();
+                let read = TextModel::open(out.path()).and_then(|model| {
+                    let tokens = model.prompt("The sea 12 naïve")?;
+                    model.tokenizer().decode(&tokens)?;
+                    model.generate_tokens(&tokens, &greedy(2, true), |_| Ok(()))
+                });
+                count += 1;
+                if let Err(e) = read {
+                    errors += 1;
+                    assert!(!e.to_string().contains('\n'), "{name}: {file:?}: {e}");
+                }
+            }
+            std::fs::write(&path, good).unwrap();
+        }
+    }
+    assert!(errors > count / 4, "{errors} errors of {count}");
 }
 
 #[test]

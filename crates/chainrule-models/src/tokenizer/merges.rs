@@ -30,6 +30,9 @@ pub struct Habits {
     whole_words: bool,
 }
 
+/// A pair that can be joined: its rank, the place of the first token, both tokens, the new one.
+type Offer = (usize, usize, (i64, i64), i64);
+
 /// A token of a word, and its neighbours.
 #[derive(Clone, Copy)]
 struct Symbol {
@@ -144,12 +147,7 @@ impl Merges {
     }
 
     /// The pair that begins at a symbol, by its rank and from the left.
-    fn offer(
-        &self,
-        symbols: &[Symbol],
-        at: usize,
-        heap: &mut BinaryHeap<Reverse<(usize, usize, (i64, i64), i64)>>,
-    ) {
+    fn offer(&self, symbols: &[Symbol], at: usize, heap: &mut BinaryHeap<Reverse<Offer>>) {
         let Some(next) = symbols[at].after else { return };
         let pair = (symbols[at].id, symbols[next].id);
         if let Some(&(rank, joined)) = self.pairs.get(&pair) {

@@ -24,6 +24,9 @@ use self::normal::Normal;
 use self::words::Words;
 use crate::config::{Json, read_text};
 
+/// The token of GPT-2 that is special without a word of its files.
+const END: &str = "<|endoftext|>";
+
 /// Turns texts into the numbers of tokens, and back.
 ///
 /// Read from `tokenizer.json`, or from GPT-2's `vocab.json` and `merges.txt`.
@@ -70,12 +73,10 @@ impl Tokenizer {
             pairs.push((a.to_owned(), b.to_owned()));
         }
         let tokens = vocabulary_of(vocabulary.map()).map_err(|why| vocabulary.error(why))?;
-        let mut added = Vec::new();
-        for text in ["<|endoftext|>"] {
-            added.extend(tokens.get(text).map(|id| AddedToken::special(*id, text)));
-        }
+        let end = tokens.get(END).map(|id| AddedToken::special(*id, END));
+        let mut added: Vec<AddedToken> = end.into_iter().collect();
         for token in more_tokens(folder)? {
-            added.retain(|one: &AddedToken| one.text != token.text);
+            added.retain(|one| one.text != token.text);
             added.push(token);
         }
         let merges = Merges::new(tokens, &pairs, Default::default()).map_err(in_merges)?;

@@ -22,7 +22,11 @@ impl Pattern {
             return Ok(Pattern::Text(text.to_owned()));
         }
         let text = value["Regex"].as_str().ok_or("`pattern` is neither String nor Regex")?;
-        let regex = Regex::new(text).map_err(|e| format!("the pattern {text:?}: {e}"))?;
+        let regex = Regex::new(text).map_err(|e| {
+            // The parser points at the place in lines of their own.
+            let why: Vec<String> = e.to_string().split_whitespace().map(str::to_owned).collect();
+            format!("the pattern {text:?}: {}", why.join(" "))
+        })?;
         Ok(Pattern::Regex(Box::new(regex)))
     }
 
