@@ -178,7 +178,8 @@ impl PyTensor {
         Ok(run(|| self.tensor().try_graph())?.to_dot())
     }
 
-    /// The first value of the graph that is not finite, as text, or None.
+    /// The first value of the graph that is not finite, or the first part of a gradient, as text,
+    /// or None.
     fn first_non_finite(&self) -> PyResult<Option<String>> {
         run(|| Ok(self.tensor().first_non_finite().map(|n| n.to_string())))
     }

@@ -82,7 +82,9 @@ fn first_non_finite(loss: &Tensor) -> String {
                 Some(name) => format!(" (which made `{name}`)"),
                 None => String::new(),
             };
-            format!("the first op that gave {} was `{}`{made}", first.value, first.op)
+            let from = first.input.map(|(i, x)| format!(", where its input {i} is {x}"));
+            let from = from.unwrap_or_default();
+            format!("the first op that gave {} was `{}`{made}{from}", first.value, first.op)
         }
         None => "no op gave it when the batch was run again".to_owned(),
     }

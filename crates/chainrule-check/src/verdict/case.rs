@@ -271,7 +271,11 @@ fn dead(tape: &RecordedPass, closeness: Closeness) -> HashSet<u64> {
 pub(crate) fn label(source: &Source) -> String {
     source.name().unwrap_or_else(|| match source {
         Source::Node(node) => format!("{}#{}", node.op.name(), node.number),
-        _ => format!("leaf#{}", source.number()),
+        _ => match source.meta() {
+            Some(meta) if meta.shape.rank() > 0 => format!("a parameter {}", meta.shape),
+            Some(_) => "a parameter".to_owned(),
+            None => "a constant".to_owned(),
+        },
     })
 }
 

@@ -212,7 +212,7 @@ impl Wrong {
         }
     }
 
-    /// The tensor's name; `op#number` or `leaf#number` if it has none.
+    /// The tensor's name; `op#number` if it has none, or `a parameter` with its shape.
     pub fn tensor(&self) -> &str {
         &self.tensor
     }

@@ -38,12 +38,10 @@ impl Chart {
             labels: HashMap::new(),
         };
         for (i, (&number, source)) in sources.iter().enumerate() {
-            let kind = match source {
-                Source::Node(node) => node.op.name(),
-                _ => "leaf",
-            };
-            let label = source.name();
-            let label = label.unwrap_or_else(|| format!("{kind}#{}", i + 1));
+            let label = source.name().unwrap_or_else(|| match source {
+                Source::Node(node) => format!("{}#{}", node.op.name(), i + 1),
+                _ => nameless(source, chart.leaves.len() + 1),
+            });
             chart.labels.insert(number, label);
             if let Source::Leaf(leaf) = source {
                 chart.values.insert(number, leaf.value());
@@ -53,8 +51,8 @@ impl Chart {
         chart
     }
 
-    /// The name of a tensor; `op#number` or `leaf#number` if it has none, numbered from the first
-    /// leaf on.
+    /// The name of a tensor. One without is `op#number`, numbered from the first leaf on, or
+    /// [`nameless`].
     pub fn label(&self, source: &Source) -> String {
         let label = self.labels.get(&source.number());
         label.cloned().unwrap_or_else(|| "constant".into())
@@ -82,9 +80,17 @@ impl Chart {
     }
 }
 
+/// Stands for the name of a leaf that has none: its number among the leaves, and its shape.
+pub fn nameless(source: &Source, number: usize) -> String {
+    match source.meta() {
+        Some(meta) if meta.shape.rank() > 0 => format!("parameter {number} {}", meta.shape),
+        _ => format!("parameter {number}"),
+    }
+}
+
 /// The values of intermediates that the tape has: saved for backward, kept by `record_all`, or held
 /// by the root.
-fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, Arc<Value>> {
+pub(super) fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, Arc<Value>> {
     let mut values = HashMap::from([(root.source().number(), root.value())]);
     for node in nodes {
         let saved = lock(&node.saved);

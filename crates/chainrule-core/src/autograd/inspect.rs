@@ -1,17 +1,22 @@
 //! Looking at what was recorded: the intermediates behind a result, and the first value that is not
 //! finite.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
-use super::walk::reachable;
+use super::chart::{Chart, known_values};
+use super::walk::{Observer, reachable};
 use crate::dtype::DType;
 use crate::error::raise;
-use crate::tensor::node::{Source, lock};
+use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::place::Place;
+use crate::tensor::run::{Values, replay};
 use crate::tensor::value::Value;
 use crate::tensor::{Tensor, log, widen};
 
-/// The first op of a computation whose result is not finite. Its `Display` is one line.
+/// The first op of a computation whose result, or whose part of a gradient, is not finite. Its
+/// `Display` is one line.
 #[derive(Clone, Debug)]
 pub struct NonFinite {
     /// The op's name.
@@ -24,10 +29,19 @@ pub struct NonFinite {
     pub value: f64,
     /// Whether a parameter among its inputs was not finite already.
     pub from_parameter: bool,
+    /// Whether it is the op's part of a gradient, while all values are finite.
+    pub in_backward: bool,
+    /// The position of an input and its number that gave it, where they are known.
+    pub input: Option<(usize, f64)>,
+    /// Whether no op before it, whose result the tape does not have, can have given it.
+    pub is_first: bool,
 }
 
 impl fmt::Display for NonFinite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.in_backward {
+            write!(f, "the gradient of ")?;
+        }
         write!(f, "`{}`", self.op)?;
         if let Some(name) = &self.name {
             write!(f, " (`{name}`)")?;
@@ -36,8 +50,14 @@ impl fmt::Display for NonFinite {
             write!(f, " at {at}")?;
         }
         write!(f, " gave {}", self.value)?;
+        if let Some((i, x)) = self.input {
+            write!(f, ", where input {i} is {x}")?;
+        }
         if self.from_parameter {
             write!(f, " from a parameter that was not finite")?;
+        }
+        if !self.is_first {
+            write!(f, "; an op before it may have, whose result was not kept: use record_all")?;
         }
         Ok(())
     }
@@ -64,28 +84,63 @@ impl Tensor {
         kept.collect()
     }
 
-    /// The first op behind this tensor whose result is not finite, if there is one. Looks at what
-    /// was computed inside [`record_all`](crate::record_all).
+    /// The first op behind this tensor whose result is not finite; where all are finite, the first
+    /// whose part of the gradient is not. `None` if there is neither, or the graph was freed.
+    ///
+    /// Results that the tape does not have are computed again from the inputs that it has, so that
+    /// nothing has to be recorded beforehand; inside [`record_all`](crate::record_all) it has all.
+    /// The backward pass changes no gradient, and calls hooks.
     ///
     /// ```
-    /// use chainrule::{Tensor, record_all};
-    /// let w = Tensor::from([0.0f32]).parameter();
-    /// let loss = record_all(|| (w.log() * 2.0).exp().sum_all());
-    /// assert_eq!(loss.first_non_finite().unwrap().op, "log");
+    /// use chainrule::Tensor;
+    /// let w = Tensor::from([0.0f32, 4.0]).parameter();
+    /// let loss = (w.log() * 2.0).exp().sum_all();
+    /// let first = (loss * 2.0 - w.log().sum_all()).first_non_finite().unwrap();
+    /// assert_eq!((first.op, first.input), ("log", Some((0, 0.0))));
+    ///
+    /// // The value is finite, and 0 times the infinite slope of the root at 0 is not.
+    /// let loss = (w.sqrt() * Tensor::from([0.0f32, 1.0])).sum_all();
+    /// let first = loss.first_non_finite().unwrap();
+    /// assert!(first.in_backward && first.op == "sqrt" && first.input == Some((0, 0.0)));
     /// ```
     pub fn first_non_finite(&self) -> Option<NonFinite> {
-        self.recorded().iter().find_map(|t| {
-            let value = non_finite(&t.value())?;
-            let Source::Node(node) = t.source() else { return None };
-            let bad = |input: &Source| matches!(input, Source::Leaf(leaf) if non_finite(&leaf.value()).is_some());
-            Some(NonFinite {
-                op: node.op.name(),
-                name: t.name(),
-                location: node.place(),
-                value,
-                from_parameter: node.inputs.iter().any(bad),
-            })
-        })
+        let nodes = reachable([self.source()].into_iter(), 0);
+        let mut known = known_values(&nodes, self);
+        let mut is_first = true;
+        for node in &nodes {
+            let inputs = inputs(node, &known);
+            let value = match known.get(&node.number) {
+                Some(value) => value.clone(),
+                None => {
+                    let all: Option<Values> = inputs.iter().cloned().collect();
+                    let again = all.and_then(|all| replay(&*node.op, &all).ok());
+                    let Some(value) = again.filter(|value| value.meta == node.meta) else {
+                        is_first = false;
+                        continue;
+                    };
+                    known.insert(node.number, value.clone());
+                    value
+                }
+            };
+            if let Some((at, x)) = non_finite(&value) {
+                let mut found = NonFinite::of(node, x, false, is_first);
+                found.input = culprit(&inputs, &value, at);
+                return Some(found);
+            }
+        }
+        if !self.requires_grad() || self.numel() != 1 {
+            return None;
+        }
+        let mut search = Search { is_good: true, found: None };
+        Chart::of(self).walk("first_non_finite", self, &mut search).ok()?;
+        let (node, i, part) = search.found?;
+        let (at, x) = non_finite(&part)?;
+        let mut found = NonFinite::of(&node, x, true, true);
+        let inputs = inputs(&node, &known);
+        let own =
+            inputs.get(i).and_then(Option::as_ref).and_then(|input| element(input, &part, at));
+        found.input = own.map(|x| (i, x)).or_else(|| culprit(&inputs, &part, at));
+        Some(found)
     }
 
     /// Whether every element is finite; integers and bools are.
@@ -99,23 +154,140 @@ impl Tensor {
     }
 }
 
-/// The first element that is NaN or infinite.
-fn non_finite(value: &Value) -> Option<f64> {
+impl NonFinite {
+    fn of(node: &Node, value: f64, in_backward: bool, is_first: bool) -> NonFinite {
+        let bad = |input: &Source| matches!(input, Source::Leaf(leaf) if non_finite(&leaf.value()).is_some());
+        NonFinite {
+            op: node.op.name(),
+            name: lock(&node.notes).as_ref().and_then(|notes| notes.name.clone()),
+            location: node.place(),
+            value,
+            from_parameter: !in_backward && node.inputs.iter().any(bad),
+            in_backward,
+            input: None,
+            is_first,
+        }
+    }
+}
+
+/// Looks for the first op that sends what is not finite, though what came to it was.
+struct Search {
+    is_good: bool,
+    found: Option<(Arc<Node>, usize, Arc<Value>)>,
+}
+
+impl Observer for Search {
+    fn arrive(&mut self, _: &Source, gradient: &Tensor) {
+        self.is_good = non_finite(&gradient.value()).is_none();
+    }
+
+    fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
+        if self.is_good && self.found.is_none() && non_finite(&part.value()).is_some() {
+            self.found = Some((node.clone(), i, part.value()));
+        }
+    }
+}
+
+/// The values of a node's inputs: as saved, as leaves have them, or as known by number.
+fn inputs(node: &Node, known: &HashMap<u64, Arc<Value>>) -> Vec<Option<Arc<Value>>> {
+    let saved = lock(&node.saved);
+    let value = |(i, source): (usize, &Source)| match saved.inputs.get(i) {
+        Some(Some(value)) => Some(value.clone()),
+        _ => match source {
+            Source::Leaf(leaf) => Some(leaf.value()),
+            other => known.get(&other.number()).filter(|_| other.number() != 0).cloned(),
+        },
+    };
+    node.inputs.iter().enumerate().map(value).collect()
+}
+
+/// The input that gave the element at that place: one that is not finite, or the numbers from which
+/// it comes where results have one number of each input.
+fn culprit(inputs: &[Option<Arc<Value>>], result: &Value, at: usize) -> Option<(usize, f64)> {
+    let known = || inputs.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_ref()?)));
+    let here = || known().filter_map(|(i, v)| Some((i, element(v, result, at)?)));
+    let bad = |x: f64| !x.is_finite() || x == 0.0;
+    here()
+        .find(|(_, x)| !x.is_finite())
+        .or_else(|| here().filter(|(_, x)| bad(*x)).last())
+        .or_else(|| here().next())
+}
+
+/// The element of an input of the result's shape, or of one element.
+fn element(input: &Value, result: &Value, at: usize) -> Option<f64> {
+    let at = match input.numel() {
+        1 => 0,
+        _ if input.shape() == result.shape() => at,
+        _ => return None,
+    };
+    numbers(input)?.get(at).copied()
+}
+
+/// The elements of a value with a fraction.
+fn numbers(value: &Value) -> Option<Vec<f64>> {
     match value.dtype() {
         DType::F32 => {
             let mut all = vec![0.0f32; value.numel()];
             value.copy_to(&mut all);
-            all.into_iter().find(|x| !x.is_finite()).map(f64::from)
+            Some(all.into_iter().map(f64::from).collect())
         }
         DType::F64 => {
             let mut all = vec![0.0f64; value.numel()];
             value.copy_to(&mut all);
-            all.into_iter().find(|x| !x.is_finite())
+            Some(all)
         }
         DType::F16 | DType::BF16 => {
             let wide = widen::cast(value, DType::F32).unwrap_or_else(|e| raise(e));
-            non_finite(&wide)
+            numbers(&wide)
         }
         _ => None,
+    }
+}
+
+/// The first element that is NaN or infinite, and its place.
+fn non_finite(value: &Value) -> Option<(usize, f64)> {
+    numbers(value)?.into_iter().enumerate().find(|(_, x)| !x.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{no_grad, record_all};
+
+    #[test]
+    fn results_that_were_not_kept_are_computed_again() {
+        let w = Tensor::from([1.0f64, 0.0, 2.0]).parameter();
+        // Of these the tape keeps no result.
+        let of = || ((&w + &w) - (&w * 3.0)).neg().log().mul(&Tensor::scalar(0.5)).sum_all();
+        let (plain, recorded) =
+            (of().first_non_finite().unwrap(), record_all(of).first_non_finite());
+        let recorded = recorded.unwrap();
+        assert_eq!((plain.op, plain.value, plain.in_backward), ("log", f64::NEG_INFINITY, false));
+        assert_eq!((recorded.op, recorded.value, recorded.is_first), ("log", plain.value, true));
+        assert_eq!(plain.input, Some((0, 0.0)));
+        assert!(plain.location.unwrap().file().ends_with("inspect.rs"));
+    }
+
+    #[test]
+    fn a_gradient_that_is_not_finite_has_its_op_and_input() {
+        // Each value is finite; the slope of the root at 0 is infinite, and 0 times it is NaN.
+        let x = Tensor::from([0.0f64, 4.0]).parameter();
+        let masked = x.sqrt().mul(&Tensor::from([0.0f64, 1.0])).sum_all();
+        let found = masked.first_non_finite().unwrap();
+        assert!(found.in_backward && found.value.is_nan());
+        assert_eq!((found.op, found.input), ("sqrt", Some((0, 0.0))));
+        // An infinity is found, too, and no gradient was left behind.
+        let found = x.sqrt().sum_all().first_non_finite().unwrap();
+        assert_eq!((found.op, found.value), ("sqrt", f64::INFINITY));
+        assert!(x.grad().is_none());
+        assert!(x.square().sum_all().first_non_finite().is_none());
+    }
+
+    #[test]
+    fn a_parameter_that_is_bad_is_told() {
+        let w = Tensor::from([f64::NAN, 1.0]).parameter();
+        let found = (&w * 2.0).sum_all().first_non_finite().unwrap();
+        assert!(found.from_parameter && found.op == "mul");
+        assert!(no_grad(|| (&w * 2.0).sum_all()).first_non_finite().is_none());
     }
 }

@@ -55,14 +55,15 @@ impl Trace {
         &self.steps
     }
 
-    /// The step of the tensor with this label: its name, or `op#number`, or `leaf#number`.
+    /// The step of the tensor with this label; see [`Step::tensor`].
     pub fn step(&self, tensor: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.tensor == tensor)
     }
 }
 
 impl Step {
-    /// The tensor's name; `op#number` or `leaf#number` if it has none.
+    /// The tensor's name; `op#number` if it has none, and of a leaf without one its number among the
+    /// leaves and its shape, as in `parameter 2 [3, 4]`.
     pub fn tensor(&self) -> &str {
         &self.tensor
     }

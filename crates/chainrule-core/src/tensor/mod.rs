@@ -199,6 +199,15 @@ impl Tensor {
         }
     }
 
+    /// The row of the op that made this, if it was recorded and has one.
+    #[doc(hidden)]
+    pub fn op_id(&self) -> Option<crate::ops::OpId> {
+        match &self.source {
+            Source::Node(node) => node.op.id(),
+            _ => None,
+        }
+    }
+
     /// Whether two handles are of the same leaf or the same recorded result.
     pub fn is_same(&self, other: &Tensor) -> bool {
         match (&self.source, &other.source) {

@@ -28,6 +28,12 @@ pub fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     run_offered(&mut Some(op), inputs)
 }
 
+/// The result of an op for these values once more; nothing is recorded.
+pub(crate) fn replay(op: &dyn Op, values: &Values) -> Result<Arc<Value>> {
+    let _guard = Mode::get().without(Mode::TRACE).enter();
+    Ok(compute(op, values)?.value)
+}
+
 /// An op that is about to run and may be kept. Its methods are all that is compiled for each op:
 /// whatever stands around them sees no types of ops.
 pub(crate) trait Offered {

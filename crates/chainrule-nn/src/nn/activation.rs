@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 
 /// Layers without settings: each calls the method of the tensor.
 macro_rules! activations {
-    ($($name:ident $method:ident $doc:literal,)*) => {$(
+    ($($name:ident $method:ident $doc:literal $(within $low:literal to $high:literal)?,)*) => {$(
         #[doc = concat!("[`Tensor::", $doc, "`] as a layer.")]
         #[derive(Debug, Default, Module)]
         pub struct $name;
@@ -15,21 +15,25 @@ macro_rules! activations {
             fn compute(&self, x: &Tensor) -> Result<Tensor> {
                 x.$method()
             }
+
+            $(fn bounds(&self) -> Option<(f64, f64)> {
+                Some(($low, $high))
+            })?
         }
     )*};
 }
 activations! {
-    Tanh try_tanh "tanh",
+    Tanh try_tanh "tanh" within -1.0 to 1.0,
     Relu try_relu "relu",
     Relu6 try_relu6 "relu6",
-    Sigmoid try_sigmoid "sigmoid",
+    Sigmoid try_sigmoid "sigmoid" within 0.0 to 1.0,
     LogSigmoid try_log_sigmoid "log_sigmoid",
     Selu try_selu "selu",
     Silu try_silu "silu",
     Mish try_mish "mish",
-    Hardsigmoid try_hardsigmoid "hardsigmoid",
+    Hardsigmoid try_hardsigmoid "hardsigmoid" within 0.0 to 1.0,
     Hardswish try_hardswish "hardswish",
-    Softsign try_softsign "softsign",
+    Softsign try_softsign "softsign" within -1.0 to 1.0,
     Gelu try_gelu "gelu",
     GeluTanh try_gelu_tanh "gelu_tanh",
 }

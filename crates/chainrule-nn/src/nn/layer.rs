@@ -1,10 +1,10 @@
 //! A module that maps a tensor to a tensor, and the watch over the calls of such.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use super::{Field, Module};
 use crate::error::{Result, raise};
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// A module that maps one tensor to another.
@@ -17,10 +17,19 @@ pub trait Layer: Module {
     /// that holds others calls their [`Layer::try_forward`].
     fn compute(&self, x: &Tensor) -> Result<Tensor>;
 
+    /// The least and the largest result of a bounded function, as of a tanh.
+    fn bounds(&self) -> Option<(f64, f64)> {
+        None
+    }
+
     /// The layer's result, or the error.
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
         let y = self.compute(x)?;
-        Watch::saw(|| (Place::of(self, self.kind()), y.shape()));
+        Watch::saw(|| Call {
+            place: Place::of(self, self.kind()),
+            output: y.clone(),
+            bounds: self.bounds(),
+        });
         Ok(y)
     }
 
@@ -48,11 +57,15 @@ impl Layer for Box<dyn Layer> {
     fn compute(&self, x: &Tensor) -> Result<Tensor> {
         (**self).try_forward(x)
     }
+
+    fn bounds(&self) -> Option<(f64, f64)> {
+        (**self).bounds()
+    }
 }
 
 /// Address, size and type of a module: a struct begins where its first field does, and modules
 /// without fields may all lie at one address.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     address: usize,
     size: usize,
@@ -72,12 +85,77 @@ impl Place {
     }
 }
 
-thread_local! {
-    /// The shapes of layers' results, while somebody watches.
-    static WATCHED: RefCell<Option<Vec<(Place, Shape)>>> = const { RefCell::new(None) };
+/// A call of a layer.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub place: Place,
+    pub output: Tensor,
+    bounds: Option<(f64, f64)>,
 }
 
-/// Collects the shapes of the results of all layers that this thread calls.
+/// The result of a layer that was called inside [`watched`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LayerOutput {
+    /// The layer's name in the module, joined by dots.
+    pub name: String,
+    /// The result of its last call.
+    pub output: Tensor,
+    /// See [`Layer::bounds`].
+    pub bounds: Option<(f64, f64)>,
+}
+
+/// Runs a function, and gives the last result of each layer of the module that it called on this
+/// thread, in the order in which these calls ended.
+///
+/// Layers without fields, such as [`Tanh`](super::Tanh), are told apart by their order where each
+/// was called once; else they are left out.
+///
+/// ```
+/// use chainrule::nn::{Layer, Linear, Sequential, Tanh, watched};
+/// use chainrule::{Generator, Tensor};
+/// let g = &mut Generator::manual_seed(0);
+/// let net = Sequential::new().with(Linear::new(2, 8, g)).with(Tanh).with(Linear::new(8, 1, g));
+/// let (y, outputs) = watched(&net, || net.forward(&Tensor::zeros([5, 2])));
+/// let names: Vec<&str> = outputs.iter().map(|o| o.name.as_str()).collect();
+/// assert_eq!(names, ["0", "1", "2"]);
+/// assert_eq!(outputs[1].bounds, Some((-1.0, 1.0)));
+/// assert_eq!(outputs[2].output.to_f64_vec(), y.to_f64_vec());
+/// ```
+pub fn watched<R>(module: &dyn Module, f: impl FnOnce() -> R) -> (R, Vec<LayerOutput>) {
+    let watch = Watch::start();
+    let result = f();
+    let calls = watch.seen();
+    let mut names: HashMap<Place, Vec<String>> = HashMap::new();
+    for (name, inner) in module.named_modules() {
+        names.entry(Place::of(inner, inner.kind())).or_default().push(name);
+    }
+    let mut counts: HashMap<Place, usize> = HashMap::new();
+    calls.iter().for_each(|call| *counts.entry(call.place).or_default() += 1);
+    let mut out: Vec<LayerOutput> = Vec::new();
+    let mut passed: HashMap<Place, usize> = HashMap::new();
+    for Call { place, output, bounds } in calls {
+        let Some(here) = names.get(&place) else { continue };
+        let turn = passed.entry(place).or_default();
+        let name = match here.len() {
+            1 => &here[0],
+            // One place of several modules.
+            n if place.is_shared() && counts[&place] == n => &here[*turn],
+            _ => continue,
+        };
+        *turn += 1;
+        out.retain(|o| o.name != *name);
+        out.push(LayerOutput { name: name.clone(), output, bounds });
+    }
+    (result, out)
+}
+
+thread_local! {
+    /// Calls of layers, while somebody watches.
+    static WATCHED: RefCell<Option<Vec<Call>>> = const { RefCell::new(None) };
+}
+
+/// Collects the results of all layers that this thread calls.
 pub(super) struct Watch;
 
 impl Watch {
@@ -86,14 +164,13 @@ impl Watch {
         Watch
     }
 
-    /// Each layer that was called and the shape of its result, in the order in which the calls
-    /// ended.
-    pub fn seen(self) -> Vec<(Place, Shape)> {
+    /// Each layer that was called and its result, in the order in which the calls ended.
+    pub fn seen(self) -> Vec<Call> {
         WATCHED.take().unwrap_or_default()
     }
 
     #[inline]
-    fn saw(call: impl FnOnce() -> (Place, Shape)) {
+    fn saw(call: impl FnOnce() -> Call) {
         WATCHED.with_borrow_mut(|all| {
             if let Some(all) = all {
                 all.push(call());

@@ -34,7 +34,7 @@ pub use conv::{
 };
 pub use dropout::Dropout;
 pub use embedding::Embedding;
-pub use layer::Layer;
+pub use layer::{Layer, LayerOutput, watched};
 pub use linear::{Linear, LinearOptions};
 #[doc(hidden)]
 pub use module::buffer_field;

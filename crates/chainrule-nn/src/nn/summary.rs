@@ -64,7 +64,9 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
         places.push(Place::of(module, module.kind()));
         rows.push(SummaryRow { name, kind: module.kind(), output: None, own_parameters: 0 });
     }
-    for (row, output) in rows.iter_mut().zip(outputs(&places, &watch.seen())) {
+    let calls: Vec<(Place, Shape)> =
+        watch.seen().iter().map(|call| (call.place, call.output.shape())).collect();
+    for (row, output) in rows.iter_mut().zip(outputs(&places, &calls)) {
         row.output = output;
     }
     for (name, parameter) in layer.named_parameters() {

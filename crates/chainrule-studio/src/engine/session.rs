@@ -149,7 +149,7 @@ impl Session {
         match (&of.name, &of.source) {
             (Some(name), _) => name.clone(),
             (None, Source::Node(node)) => format!("{}#{}", node.op.name(), place + 1),
-            (None, Source::Leaf(_)) => format!("leaf#{}", place + 1),
+            (None, Source::Leaf(_)) => format!("parameter {}", place + 1),
             (None, Source::None) => match &of.value {
                 Some(value) if value.numel() == 1 => format!("{}", value.to_f64_vec()[0]),
                 _ => format!("constant#{}", place + 1),
