@@ -261,6 +261,8 @@ const CLASSES: usize = 10_000;
 /// Answers over the steps of a training.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
+    /// Answers that were told, of which some are looked at.
+    pub told: u64,
     pub looks: u32,
     /// The newest answer whose loss is known, without its targets.
     pub known: Option<Answer>,

@@ -10,7 +10,9 @@
 
 mod answer;
 mod detect;
+mod measures;
 mod monitor;
+mod numbers;
 mod record;
 mod report;
 mod series;

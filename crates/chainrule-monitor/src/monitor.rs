@@ -7,7 +7,10 @@ use chainrule_core::tensor::Tensor;
 
 use crate::answer::Answers;
 use crate::detect;
+use crate::measures::Measures;
+use crate::numbers::{squares, with};
 use crate::series::{LossCurve, Series};
+use crate::stats::Stats;
 use crate::symptom::Symptom;
 use crate::tensorboard::EventNode;
 use crate::track::{OutputKind, OutputTrack, ParameterTrack};
@@ -17,6 +20,12 @@ const CURVE: usize = 512;
 
 /// Losses of the last steps that are kept one by one.
 const RECENT: usize = 64;
+
+/// Answers that are looked at one by one; then one of each eighth as many.
+const ANSWERS: u64 = 64;
+
+/// The largest update beside the weights after which gradients are those of one place.
+const SMALL_STEP: f64 = 0.01;
 
 /// Samples that are kept, and the characters of each.
 const SAMPLES: usize = 4;
@@ -101,9 +110,11 @@ pub struct Monitor {
     pub(crate) constant: Option<f64>,
     pub(crate) answers: Answers,
     pub(crate) told: Told,
+    pub(crate) measures: Measures,
     /// Steps and the newest texts that the model made.
     pub(crate) samples: VecDeque<(u64, String)>,
     wants_graph: bool,
+    has_all_bins: bool,
     /// The computation of the loss.
     pub(crate) graph: Vec<EventNode>,
     /// The step and the norms of the newest gradient.
@@ -141,8 +152,10 @@ impl Monitor {
             constant: None,
             answers: Answers::default(),
             told: Told::default(),
+            measures: Measures::default(),
             samples: VecDeque::new(),
             wants_graph: false,
+            has_all_bins: true,
             graph: Vec::new(),
             last_norm: None,
         }
@@ -158,6 +171,23 @@ impl Monitor {
     pub fn with_computation(mut self) -> Monitor {
         self.wants_graph = true;
         self
+    }
+
+    /// Takes histograms only of the looks that [the series](ParameterTrack::points) keep, which is
+    /// all that a report shows; a line of each look shows none of the others then.
+    pub fn with_sparse_histograms(mut self) -> Monitor {
+        self.has_all_bins = false;
+        self
+    }
+
+    /// Takes a histogram at each look from now on.
+    pub fn take_all_histograms(&mut self) {
+        self.has_all_bins = true;
+    }
+
+    /// The norm of several tensors as one: the root of the sum of all squares.
+    pub fn norm<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> f64 {
+        tensors.into_iter().map(squares).sum::<f64>().sqrt()
     }
 
     /// Whether the computation of the loss is wanted, and was not told yet.
@@ -197,9 +227,8 @@ impl Monitor {
     pub fn parameter(&mut self, name: &str, value: &Tensor, gradient: Option<&Tensor>) {
         let shape = value.shape();
         let dims: Vec<usize> = shape.iter().copied().collect();
-        let gradient = gradient.map(Tensor::to_f64_vec);
         let step = self.steps;
-        self.parameter_track(name, &dims).begin(step, value.to_f64_vec(), gradient);
+        self.parameter_track(name, &dims).begin(step, value, gradient);
     }
 
     pub(crate) fn parameter_track(&mut self, name: &str, dims: &[usize]) -> &mut ParameterTrack {
@@ -221,15 +250,16 @@ impl Monitor {
     /// The parameter after the update.
     pub fn updated(&mut self, name: &str, value: &Tensor) {
         if let Some(&at) = self.parameter_places.get(name) {
-            self.parameters[at].end(Some(&value.to_f64_vec()));
+            self.parameters[at].end(Some(value), self.has_all_bins);
         }
     }
 
     /// The output of a module in training mode; its first axis counts examples.
     pub fn output(&mut self, name: &str, kind: OutputKind, value: &Tensor) {
         let dims: Vec<usize> = value.shape().iter().copied().collect();
-        let step = self.steps;
-        self.output_track(name, kind).add(step, &dims, &value.to_f64_vec());
+        let (step, has_all_bins) = (self.steps, self.has_all_bins);
+        let track = self.output_track(name, kind);
+        with(value, |all| track.add(step, &dims, all, has_all_bins));
     }
 
     /// The computation of the loss, for the event files of TensorBoard.
@@ -265,9 +295,10 @@ impl Monitor {
 
     /// The gradient of the module's output that was told in this step.
     pub fn output_gradient(&mut self, name: &str, gradient: &Tensor) {
-        let step = self.steps;
+        let (step, has_all_bins) = (self.steps, self.has_all_bins);
         if let Some(&at) = self.output_places.get(name) {
-            self.outputs[at].add_gradient(step, &gradient.to_f64_vec());
+            let track = &mut self.outputs[at];
+            with(gradient, |all| track.add_gradient(step, all, has_all_bins));
         }
     }
 
@@ -310,6 +341,11 @@ impl Monitor {
     ) {
         let dims: Vec<usize> = output.shape().iter().copied().collect();
         self.answers.bounds = bounds;
+        // What was seen often is looked at now and then.
+        self.answers.told += 1;
+        if self.answers.told > ANSWERS && !self.answers.told.is_multiple_of(ANSWERS / 8) {
+            return;
+        }
         self.answers.add(loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
         if let Some(loss) = self.answers.constant() {
             self.constant_loss(loss);
@@ -319,12 +355,11 @@ impl Monitor {
     /// The inputs of a step that [is due](Monitor::is_due), or of one with a
     /// [spike](Monitor::is_spike).
     pub fn inputs(&mut self, inputs: &Tensor) {
-        let numbers = inputs.to_f64_vec();
-        if numbers.iter().any(|x| !x.is_finite()) {
+        let all = with(inputs, |all| Stats::of_all(all, false));
+        if all.not_finite() > 0 {
             self.told.bad_input.get_or_insert(self.steps);
         }
-        let finite = numbers.into_iter().filter(|x| x.is_finite());
-        let largest = finite.fold(0.0, |a: f64, x| a.max(x.abs()));
+        let largest = all.largest();
         if self.is_spike() {
             self.told.of_spike = Some(largest);
         } else {
@@ -383,7 +418,9 @@ impl Monitor {
     /// Ends a step: its loss before the update and the learning rate, where they are known.
     pub fn step(&mut self, loss: Option<f64>, rate: Option<f64>) {
         if self.is_due() {
-            self.parameters.iter_mut().for_each(|p| p.end(None));
+            let has_all_bins = self.has_all_bins;
+            self.parameters.iter_mut().for_each(|p| p.end(None, has_all_bins));
+            self.note_neighbours();
             self.note_norm();
             // Often at first, and then at even distances.
             self.next = self.steps + (self.steps / 2).clamp(1, self.every);
@@ -404,6 +441,31 @@ impl Monitor {
         let norm = squares.iter().sum::<f64>().sqrt();
         self.norms.push(step, (norm, norm));
         self.last_norm = Some((step, norm, norm));
+    }
+
+    /// Two steps in a row are the halves of a batch that is twice as large, as long as the weights
+    /// hardly move.
+    fn note_neighbours(&mut self) {
+        let step = self.steps;
+        let (mut norms, mut products, mut before, mut moved) = (0.0, 0.0, 0.0, 0.0f64);
+        for p in &self.parameters {
+            let Some((at, point)) = &p.latest else { return };
+            let (Some(g), Some((last, product, squares))) = (&point.gradient, p.neighbour) else {
+                return;
+            };
+            if *at != step || last + 1 != step {
+                return;
+            }
+            norms += g.norm().powi(2);
+            (products, before) = (products + product, before + squares);
+            let update = point.update.as_ref().map_or(0.0, Stats::rms);
+            moved = moved.max(update / point.value.rms().max(1e-12));
+        }
+        if norms > 0.0 && moved < SMALL_STEP {
+            let half = (norms + before) / 2.0;
+            let whole = (norms + before + 2.0 * products) / 4.0;
+            self.gradient_noise((1.0, half), (2.0, whole));
+        }
     }
 
     /// The loss and the rate of a step.

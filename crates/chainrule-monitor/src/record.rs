@@ -12,7 +12,9 @@ impl Monitor {
     ///
     /// `step` counts from 1, as in the metrics of a run. `parameters` has for each name the
     /// `shape`, and [statistics](Stats::to_json) of `value`, `gradient` and `update`; `outputs`
-    /// those of `value` and `gradient`; `norm` the norm of all gradients before and after clipping.
+    /// those of `value` and `gradient`; `norm` the norm of all gradients before and after clipping;
+    /// `measures` what is known of `smoothness`, `noise_scale`, `curvature` beside `stable_curvature`
+    /// (2 / rate), `seconds` of a step and `bytes` of tensors.
     ///
     /// ```
     /// use chainrule::{Tensor, monitor::Monitor};
@@ -38,6 +40,7 @@ impl Monitor {
         let norm = norm.map(|(_, before, after)| json!([before, after]));
         Some(json!({
             "step": self.steps, "norm": norm, "parameters": parameters, "outputs": outputs,
+            "measures": self.measured(),
         }))
     }
 
@@ -115,7 +118,7 @@ fn output(track: &OutputTrack, at: u64) -> Option<(String, Value)> {
     let (_, o) = track.latest.as_ref().filter(|latest| latest.0 == at)?;
     let mut row = json!({
         "value": o.value.to_json(), "gradient": o.gradient.as_ref().map(Stats::to_json),
-        "saturated": o.saturated, "is_constant": o.is_constant,
+        "saturated": o.saturated, "is_constant": o.is_constant, "rank": o.rank,
     });
     if let (OutputKind::Bounded { low, high }, Some(row)) = (track.kind, row.as_object_mut()) {
         row.extend([("low".to_owned(), json!(low)), ("high".to_owned(), json!(high))]);
@@ -129,6 +132,7 @@ fn output_point(row: &Value) -> Option<OutputPoint> {
         gradient: row.get("gradient").and_then(Stats::from_json),
         saturated: row.get("saturated")?.as_f64()?,
         is_constant: row.get("is_constant")?.as_bool()?,
+        rank: row.get("rank").and_then(Value::as_f64),
     })
 }
 

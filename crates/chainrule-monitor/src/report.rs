@@ -84,6 +84,7 @@ fn data(monitor: &Monitor, title: &str, findings: &[Symptom]) -> Value {
                     .map(|(_, p)| p.gradient.as_ref().map_or(Value::Null, |g| short(g.rms())))
                     .collect::<Vec<_>>(),
                 "dead": o.dead(),
+                "rank": points.iter().rev().find_map(|(_, p)| p.rank).map(short),
                 "bound": o.stuck_at_bounds(),
                 "histograms": thinned(points, times).iter().map(|(step, p)| json!({
                     "step": step, "values": bins(&p.value),
@@ -102,7 +103,7 @@ fn data(monitor: &Monitor, title: &str, findings: &[Symptom]) -> Value {
     json!({
         "title": title, "steps": monitor.steps, "losses": losses, "validations": validations,
         "rates": rates, "norms": norms, "parameters": parameters, "outputs": outputs,
-        "findings": findings, "samples": monitor.samples, "confusion": confusion,
+        "measures": monitor.measured(), "findings": findings, "samples": monitor.samples, "confusion": confusion,
     })
 }
 

@@ -39,6 +39,11 @@ impl<T> Series<T> {
         self.seen += 1;
     }
 
+    /// Whether the next value will be kept.
+    pub(crate) fn keeps_next(&self) -> bool {
+        self.seen.is_multiple_of(self.every)
+    }
+
     pub(crate) fn last_mut(&mut self) -> Option<&mut (u64, T)> {
         self.points.last_mut()
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::numbers::{Number, Numbers, PART, SLOTS, moments, slot, widened};
+
 /// Number of bins of a histogram on each side of zero.
 pub const BINS: usize = 40;
 
@@ -12,7 +14,8 @@ pub const LOWEST: i32 = -32;
 ///
 /// The bins are powers of two, 40 on each side of zero: bin `i` holds magnitudes from
 /// `2^(i - 32)` up to `2^(i - 31)`, the first also smaller ones and the last also larger ones.
-/// Numbers that are not finite are counted and are in nothing else.
+/// Numbers that are not finite are counted and are in nothing else. The bins are empty where the
+/// monitor [leaves them out](crate::Monitor::with_sparse_histograms).
 ///
 /// ```
 /// use chainrule::monitor::Stats;
@@ -51,11 +54,50 @@ impl Default for Stats {
 impl Stats {
     /// The statistics of these numbers.
     pub fn of(numbers: &[f64]) -> Stats {
-        let mut out = Stats::default();
-        for &x in numbers {
-            out.add(x);
+        Stats::of_all(Numbers::F64(numbers), true)
+    }
+
+    pub(crate) fn of_all(numbers: Numbers<'_>, has_bins: bool) -> Stats {
+        fn of<T: Number>(all: &[T], has_bins: bool) -> Stats {
+            let mut out = Stats::default();
+            let mut room = [0.0; PART];
+            for part in all.chunks(PART) {
+                out.take(widened(part, &mut room), has_bins);
+            }
+            out
         }
-        out
+        match numbers {
+            Numbers::F32(all) => of(all, has_bins),
+            Numbers::F64(all) => of(all, has_bins),
+        }
+    }
+
+    /// Adds a part of the numbers: in one pass without branches where all are finite, and one by
+    /// one where they are not.
+    pub(crate) fn take(&mut self, numbers: &[f64], has_bins: bool) {
+        let Some(part) = moments(numbers) else {
+            numbers.iter().for_each(|x| self.add(*x));
+            return;
+        };
+        self.count += numbers.len() as u64;
+        self.zeros += part.zeros;
+        self.sum += part.sum;
+        self.squares += part.squares;
+        self.largest = self.largest.max(part.largest);
+        if !has_bins {
+            return;
+        }
+        // Two sets, as neighbours are often of one bin and would wait for each other.
+        let mut bins = [[0u32; SLOTS]; 2];
+        for pair in numbers.chunks(2) {
+            bins[0][slot(pair[0])] += 1;
+            pair.get(1).into_iter().for_each(|x| bins[1][slot(*x)] += 1);
+        }
+        for i in 0..BINS {
+            let of = |at: usize| bins[0][at] + bins[1][at];
+            self.above[i] = self.above[i].saturating_add(of(i));
+            self.below[i] = self.below[i].saturating_add(of(BINS + i));
+        }
     }
 
     /// Adds one number.

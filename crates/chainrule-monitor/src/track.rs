@@ -1,5 +1,10 @@
 //! The record of one parameter and of one module's output.
 
+use chainrule_core::DType;
+use chainrule_core::tensor::Tensor;
+
+use crate::measures::rank;
+use crate::numbers::{Number, Numbers, PART, dot, widened, with};
 use crate::series::Series;
 use crate::stats::Stats;
 
@@ -53,7 +58,9 @@ pub struct ParameterTrack {
     pub(crate) zero_for: Vec<u32>,
     /// Values and gradient of the step that goes on.
     pending: Option<Pending>,
-    last_gradient: Vec<f64>,
+    last_gradient: Option<(u64, Tensor)>,
+    /// The step of the gradient before the newest, their product, and its squared norm.
+    pub(crate) neighbour: Option<(u64, f64, f64)>,
 }
 
 /// Numbers of points of a parameter that have a property.
@@ -80,11 +87,12 @@ pub(crate) struct Counts {
     pub not_finite: Option<u64>,
 }
 
+/// Values of tensors never change, so that a handle keeps those of this step.
 #[derive(Clone, Debug)]
 struct Pending {
     step: u64,
-    values: Vec<f64>,
-    gradient: Option<Vec<f64>>,
+    values: Tensor,
+    gradient: Option<Tensor>,
 }
 
 impl ParameterTrack {
@@ -98,7 +106,8 @@ impl ParameterTrack {
             first_norm: 0.0,
             zero_for: Vec::new(),
             pending: None,
-            last_gradient: Vec::new(),
+            last_gradient: None,
+            neighbour: None,
         }
     }
 
@@ -116,32 +125,27 @@ impl ParameterTrack {
         self.shape.len() >= 2
     }
 
-    pub(crate) fn begin(&mut self, step: u64, values: Vec<f64>, gradient: Option<Vec<f64>>) {
+    pub(crate) fn begin(&mut self, step: u64, values: &Tensor, gradient: Option<&Tensor>) {
+        let (values, gradient) = (values.detach(), gradient.map(Tensor::detach));
         self.pending = Some(Pending { step, values, gradient });
     }
 
     /// The values after the update; `None` where there was no update.
-    pub(crate) fn end(&mut self, after: Option<&[f64]>) {
+    pub(crate) fn end(&mut self, after: Option<&Tensor>, has_all_bins: bool) {
         let Some(Pending { step, values, gradient }) = self.pending.take() else { return };
-        let value = Stats::of(&values);
-        let update: Option<Vec<f64>> = after
-            .filter(|after| after.len() == values.len())
-            .map(|after| after.iter().zip(&values).map(|(a, b)| a - b).collect());
+        let after = after.filter(|after| after.numel() == values.numel());
         if let (1, Some(gradient)) = (self.shape.len(), &gradient) {
-            self.zero_for.resize(gradient.len(), 0);
-            for (run, g) in self.zero_for.iter_mut().zip(gradient) {
-                *run = if *g == 0.0 { *run + 1 } else { 0 };
-            }
+            with(gradient, |g| count_zeros(&mut self.zero_for, &g));
         }
-        let point = ParameterPoint {
-            value,
-            gradient: gradient.as_deref().map(Stats::of),
-            update: update.as_deref().map(Stats::of),
-            slope: update.as_deref().zip(gradient.as_deref()).and_then(|(u, g)| cosine(u, g)),
-            agreement: gradient.as_deref().and_then(|g| cosine(&self.last_gradient, g)),
-            is_alike: self.is_matrix() && is_alike(&self.shape, &values),
-        };
-        self.last_gradient = gradient.unwrap_or_default();
+        let last = self.last_gradient.take().filter(|last| last.1.numel() == values.numel());
+        let gradient = gradient.filter(|g| g.numel() == values.numel());
+        let has_bins = has_all_bins || self.points.keeps_next();
+        let before = last.as_ref().map(|last| &last.1);
+        let (mut point, products) =
+            compared([Some(&values), after, gradient.as_ref(), before], has_bins);
+        self.neighbour = last.map(|last| (last.0, products.0, products.1));
+        point.is_alike = self.is_matrix() && with(&values, |all| is_alike(&self.shape, &all));
+        self.last_gradient = gradient.map(|g| (step, g));
         self.take(step, point);
     }
 
@@ -197,6 +201,9 @@ pub struct OutputPoint {
     pub saturated: f64,
     /// Whether all examples have the same output.
     pub is_constant: bool,
+    /// Number of directions over which the examples spread, `tr(G)² / tr(G²)` with the products
+    /// `G` of their outputs; known where a histogram is.
+    pub rank: Option<f64>,
 }
 
 /// A module's output over the steps.
@@ -240,8 +247,26 @@ impl OutputTrack {
         self.points.points()
     }
 
-    pub(crate) fn add(&mut self, step: u64, shape: &[usize], values: &[f64]) {
-        let value = Stats::of(values);
+    pub(crate) fn add(
+        &mut self,
+        step: u64,
+        shape: &[usize],
+        values: Numbers<'_>,
+        has_all_bins: bool,
+    ) {
+        match values {
+            Numbers::F32(all) => self.add_all(step, shape, all, has_all_bins),
+            Numbers::F64(all) => self.add_all(step, shape, all, has_all_bins),
+        }
+    }
+
+    fn add_all<T: Number>(&mut self, step: u64, shape: &[usize], values: &[T], has_all_bins: bool) {
+        let mut value = Stats::default();
+        let has_bins = has_all_bins || self.points.keeps_next();
+        let mut room = [0.0; PART];
+        for part in values.chunks(PART) {
+            value.take(widened(part, &mut room), has_bins);
+        }
         if value.not_finite() > 0 {
             self.not_finite.get_or_insert(step);
         }
@@ -253,7 +278,10 @@ impl OutputTrack {
             }
             OutputKind::Any => false,
         };
-        let ends = values.iter().filter(|x| at_bound(**x)).count();
+        let ends = match self.kind {
+            OutputKind::Any => 0,
+            _ => values.iter().filter(|x| at_bound(x.wide())).count(),
+        };
         let saturated = ends as f64 / values.len().max(1) as f64;
         let (units, inner) = units(shape);
         if values.len() > units {
@@ -264,17 +292,19 @@ impl OutputTrack {
         }
         let rows = shape.first().copied().unwrap_or(1);
         let is_constant = rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values);
-        self.take(step, OutputPoint { value, gradient: None, saturated, is_constant });
+        let rank = has_bins.then(|| rank(rows, values.len(), |i| values[i].wide())).flatten();
+        self.take(step, OutputPoint { value, gradient: None, saturated, is_constant, rank });
     }
 
     /// The gradient of the output of that step, which came before.
-    pub(crate) fn add_gradient(&mut self, step: u64, gradient: &[f64]) {
+    pub(crate) fn add_gradient(&mut self, step: u64, gradient: Numbers<'_>, has_all_bins: bool) {
         let Some((at, latest)) = self.latest.as_mut().filter(|latest| latest.0 == step) else {
             return;
         };
+        let kept = self.points.last_mut().filter(|point| point.0 == *at);
         let stats = latest.gradient.get_or_insert_default();
-        stats.merge(&Stats::of(gradient));
-        if let Some((_, point)) = self.points.last_mut().filter(|point| point.0 == *at) {
+        stats.merge(&Stats::of_all(gradient, has_all_bins || kept.is_some()));
+        if let Some((_, point)) = kept {
             point.gradient = latest.gradient.clone();
         }
     }
@@ -309,55 +339,156 @@ fn units(shape: &[usize]) -> (usize, usize) {
 }
 
 /// Counts for each unit the points in a row at which all its numbers have a property.
-fn count_runs(
+fn count_runs<T: Number>(
     runs: &mut Vec<u32>,
     units: usize,
     inner: usize,
-    values: &[f64],
+    values: &[T],
     has: impl Fn(f64) -> bool,
 ) {
     runs.resize(units, 0);
     let mut all = vec![true; units];
-    for (i, x) in values.iter().enumerate() {
-        let unit = i / inner.max(1) % units;
-        all[unit] = all[unit] && has(*x);
+    for row in values.chunks(units * inner.max(1)) {
+        for (all, part) in all.iter_mut().zip(row.chunks(inner.max(1))) {
+            *all = *all && part.iter().all(|x| has(x.wide()));
+        }
     }
     for (run, all) in runs.iter_mut().zip(all) {
         *run = if all { *run + 1 } else { 0 };
     }
 }
 
+/// Counts for each element the points in a row at which it was zero.
+fn count_zeros(runs: &mut Vec<u32>, numbers: &Numbers<'_>) {
+    fn count<T: Number>(runs: &mut Vec<u32>, all: &[T]) {
+        runs.resize(all.len(), 0);
+        for (run, x) in runs.iter_mut().zip(all) {
+            *run = if x.wide() == 0.0 { *run + 1 } else { 0 };
+        }
+    }
+    match numbers {
+        Numbers::F32(all) => count(runs, all),
+        Numbers::F64(all) => count(runs, all),
+    }
+}
+
+/// A parameter's values, those after the update, its gradient and the gradient before that, as one
+/// point; with it the product of both gradients and the squared norm of the one before.
+fn compared(of: [Option<&Tensor>; 4], has_bins: bool) -> (ParameterPoint, (f64, f64)) {
+    let held = of.map(|t| t.map(Tensor::value_ref));
+    let near = held.iter().map(|value| match value {
+        Some(value) if value.dtype() == DType::F32 => value.slice::<f32>().map(Some),
+        Some(_) => None,
+        None => Some(None),
+    });
+    match near.collect::<Option<Vec<_>>>().as_deref() {
+        Some(&[values, after, gradient, last]) => {
+            Compared::of([values, after, gradient, last], has_bins)
+        }
+        _ => {
+            let wide = of.map(|t| t.map(Tensor::to_f64_vec));
+            Compared::of(wide.each_ref().map(Option::as_deref), has_bins)
+        }
+    }
+}
+
+/// Sums over a parameter, its update, its gradient and the gradient before.
+#[derive(Default)]
+struct Compared {
+    value: Stats,
+    update: Stats,
+    gradient: Stats,
+    update_gradient: f64,
+    gradient_last: f64,
+    last_squares: f64,
+}
+
+impl Compared {
+    /// All in one pass: each part is in the cache while its sums are taken.
+    fn of<T: Number>(all: [Option<&[T]>; 4], has_bins: bool) -> (ParameterPoint, (f64, f64)) {
+        let [values, after, gradient, last] = all;
+        let values = values.unwrap_or_default();
+        let mut sums = Compared::default();
+        for begin in (0..values.len()).step_by(PART) {
+            let end = values.len().min(begin + PART);
+            let others = [after, gradient, last].map(|all| all.and_then(|all| all.get(begin..end)));
+            sums.take(&values[begin..end], others, has_bins);
+        }
+        let cosine = |ab: f64, aa: f64, bb: f64| {
+            let scale = (aa * bb).sqrt();
+            (scale > 0.0 && scale.is_finite() && ab.is_finite()).then(|| ab / scale)
+        };
+        let squares = |of: &Stats| match of.not_finite() {
+            0 => of.norm().powi(2),
+            _ => f64::NAN,
+        };
+        let (u, g) = (squares(&sums.update), squares(&sums.gradient));
+        let agreement = last.and_then(|_| cosine(sums.gradient_last, g, sums.last_squares));
+        let products = (sums.gradient_last, sums.last_squares);
+        let point = ParameterPoint {
+            slope: after.and(gradient).and_then(|_| cosine(sums.update_gradient, u, g)),
+            agreement: gradient.and(agreement),
+            value: sums.value,
+            gradient: gradient.map(|_| sums.gradient),
+            update: after.map(|_| sums.update),
+            is_alike: false,
+        };
+        (point, products)
+    }
+
+    fn take<T: Number>(&mut self, v: &[T], others: [Option<&[T]>; 3], has_bins: bool) {
+        let mut rooms = [[0.0; PART]; 4];
+        let [v_room, room, g_room, l_room] = &mut rooms;
+        let n = v.len();
+        let v = widened(v, v_room);
+        self.value.take(v, has_bins);
+        let [after, gradient, last] = others.map(|all| all.filter(|all| all.len() == n));
+        let gradient = gradient.map(|g| widened(g, g_room));
+        if let Some(g) = gradient {
+            self.gradient.take(g, has_bins);
+        }
+        if let Some(a) = after {
+            let moved = room[..n].iter_mut().zip(a).zip(v);
+            moved.for_each(|((moved, a), v)| *moved = a.wide() - v);
+            self.update.take(&room[..n], has_bins);
+            self.update_gradient += gradient.map_or(0.0, |g| dot(&room[..n], g));
+        }
+        if let (Some(g), Some(l)) = (gradient, last) {
+            let l = widened(l, l_room);
+            self.gradient_last += dot(g, l);
+            self.last_squares += dot(l, l);
+        }
+    }
+}
+
 /// Whether all rows are the first one, within rounding.
-fn is_same_in_rows(rows: usize, values: &[f64]) -> bool {
+fn is_same_in_rows<T: Number>(rows: usize, values: &[T]) -> bool {
     let width = (values.len() / rows.max(1)).max(1);
     let (first, rest) = values.split_at(width.min(values.len()));
-    let scale = first.iter().fold(0.0f64, |a, x| a.max(x.abs())).max(1e-30);
-    rest.chunks(width).all(|row| row.iter().zip(first).all(|(x, y)| (x - y).abs() <= 1e-6 * scale))
+    let scale = first.iter().fold(0.0f64, |a, x| a.max(x.wide().abs())).max(1e-30);
+    let is_near = |(x, y): (&T, &T)| (x.wide() - y.wide()).abs() <= 1e-6 * scale;
+    rest.chunks(width).all(|row| row.iter().zip(first).all(is_near))
 }
 
 /// Whether all rows of a matrix, or all its columns, are alike.
-fn is_alike(shape: &[usize], values: &[f64]) -> bool {
+fn is_alike(shape: &[usize], numbers: &Numbers<'_>) -> bool {
+    match numbers {
+        Numbers::F32(all) => is_alike_in(shape, all),
+        Numbers::F64(all) => is_alike_in(shape, all),
+    }
+}
+
+fn is_alike_in<T: Number>(shape: &[usize], values: &[T]) -> bool {
     let rows = shape[0];
     let columns = values.len() / rows.max(1);
     if rows < 2 || columns < 2 {
         return false;
     }
-    let near = |x: f64, y: f64| (x - y).abs() <= 1e-6 * x.abs().max(y.abs());
+    let near = |x: T, y: T| {
+        let (x, y) = (x.wide(), y.wide());
+        (x - y).abs() <= 1e-6 * x.abs().max(y.abs())
+    };
     let by_rows = || (columns..values.len()).all(|i| near(values[i], values[i % columns]));
     let by_columns = || (0..values.len()).all(|i| near(values[i], values[i / columns * columns]));
     by_rows() || by_columns()
-}
-
-fn cosine(a: &[f64], b: &[f64]) -> Option<f64> {
-    if a.len() != b.len() {
-        return None;
-    }
-    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
-    for (x, y) in a.iter().zip(b) {
-        ab += x * y;
-        aa += x * x;
-        bb += y * y;
-    }
-    let scale = (aa * bb).sqrt();
-    (scale > 0.0 && scale.is_finite()).then(|| ab / scale)
 }

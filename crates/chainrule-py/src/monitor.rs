@@ -19,9 +19,15 @@ impl PyMonitor {
 
     /// Tells a run of the tensors that were looked at in the step done last.
     pub fn tell(&self, run: &LiveRun) {
-        self.lock().line().iter().for_each(|line| run.look(line));
+        let mut monitor = self.lock();
+        // The page shows each look's.
+        monitor.take_all_histograms();
+        monitor.line().iter().for_each(|line| run.look(line));
     }
 }
+
+/// Name, value and gradient of a parameter.
+type NamedPair<'py> = (String, Bound<'py, PyTensor>, Option<Bound<'py, PyTensor>>);
 
 /// Kind, place, step, evidence, consequence, fix, confidence.
 type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &'static str, f64);
@@ -30,7 +36,7 @@ type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &
 impl PyMonitor {
     #[new]
     fn new(every: u64) -> PyMonitor {
-        PyMonitor(Mutex::new(monitor::Monitor::new().every(every)))
+        PyMonitor(Mutex::new(monitor::Monitor::new().every(every).with_sparse_histograms()))
     }
 
     /// Whether the tensors of the next step are wanted.
@@ -122,6 +128,28 @@ impl PyMonitor {
     /// The norm of all gradients before and after clipping.
     fn clipped(&self, before: f64, after: f64) {
         self.lock().clipped(before, after);
+    }
+
+    /// The norm of these tensors as one.
+    #[staticmethod]
+    fn norm(tensors: Vec<Bound<'_, PyTensor>>) -> f64 {
+        let tensors: Vec<_> = tensors.iter().map(|t| t.get().tensor()).collect();
+        monitor::Monitor::norm(&tensors)
+    }
+
+    /// Parameters with their gradients before the update.
+    fn parameters(&self, all: Vec<NamedPair<'_>>) {
+        let mut monitor = self.lock();
+        for (name, value, gradient) in &all {
+            let gradient = gradient.as_ref().map(|g| g.get().tensor());
+            monitor.parameter(name, &value.get().tensor(), gradient.as_ref());
+        }
+    }
+
+    /// The parameters after the update.
+    fn all_updated(&self, all: Vec<(String, Bound<'_, PyTensor>)>) {
+        let mut monitor = self.lock();
+        all.iter().for_each(|(name, value)| monitor.updated(name, &value.get().tensor()));
     }
 
     /// A backward pass, and whether it added to gradients that an update had used.

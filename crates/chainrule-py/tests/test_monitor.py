@@ -169,3 +169,22 @@ def test_the_report_is_one_small_file(tmp_path):
     m.report(path, "a </script> title")
     text = path.read_text(encoding="utf-8")
     assert len(text) < 1_000_000 and text.count("</script>") == 1 and "0.weight" in text
+
+
+def test_the_origin_of_a_nan_needs_no_record():
+    x = cr.tensor([0.0, 4.0], requires_grad=True)
+    # A forward value: the logarithm of 0, and what comes of it.
+    text = ((x + x).log() * 0.0).sum().first_non_finite()
+    assert "`log`" in text and "input 0 is 0" in text and "gradient" not in text
+    # Finite values, whose backward multiplies 0 with the infinite slope of the root.
+    text = cr.where(x > 1.0, x.sqrt(), x).sum().first_non_finite()
+    assert "the gradient of `sqrt`" in text and "NaN" in text and "input 0 is 0" in text
+    text = (x - x.detach()).square().sum().sqrt().first_non_finite()
+    assert "the gradient of `sqrt`" in text and "inf" in text
+    assert x.square().sum().first_non_finite() is None and x.grad is None
+
+
+def test_the_norm_of_gradients_is_that_of_python():
+    monitor = cr._chainrule.Monitor(1)
+    parts = [cr.tensor([[3.0, 0.0], [0.0, 0.0]]).t(), cr.tensor([4.0]), cr.tensor([12.0], dtype=cr.float64)]
+    assert monitor.norm(parts) == 13.0 and monitor.norm([]) == 0.0

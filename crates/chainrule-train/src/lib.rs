@@ -74,4 +74,4 @@ pub use event::{End, Event, Listener, Listeners, StepEvent};
 pub use measure::{AverageMeter, ConfusionMatrix, accuracy};
 pub use range::{RangeFound, RangeOptions};
 pub use task::{Metrics, Task};
-pub use trainer::{Trainer, TrainerBuilder, TrainerOptions};
+pub use trainer::{Trainer, TrainerBuilder, TrainerOptions, WatchedLoop};

@@ -1,14 +1,17 @@
 //! The loop of a training.
 
+mod around;
 mod builder;
 mod engine;
 mod inner;
 mod ranks;
+mod rare;
 mod state;
 mod watch;
 
 use std::time::Instant;
 
+pub use self::around::WatchedLoop;
 pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
 use self::inner::Inner;

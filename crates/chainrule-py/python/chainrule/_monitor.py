@@ -292,8 +292,7 @@ class Monitor:
     def _finish_step(self, loss: float | None = None) -> None:
         if self._was_due:
             with self._timed(), no_grad():
-                for name, p in self._parameters.items():
-                    self._native.updated(name, self._ours(p))
+                self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
         if self._losses:
             loss = sum(self._losses) / len(self._losses)
             self._losses.clear()
@@ -305,14 +304,13 @@ class Monitor:
         self._was_due = False
 
     def _take_parameters(self) -> None:
-        for name, p in self._parameters.items():
-            if p.requires_grad:
-                g = self._gradient(p)
-                self._native.parameter(name, self._ours(p), None if g is None else self._ours(g))
+        grads = {name: self._gradient(p) for name, p in self._parameters.items() if p.requires_grad}
+        ours = {name: self._ours(self._parameters[name]) for name in grads}
+        self._native.parameters([(name, ours[name], None if g is None else self._ours(g)) for name, g in grads.items()])
 
     def _total_norm(self) -> float:
         grads = [self._gradient(p) for p in self._parameters.values()]
-        return math.sqrt(sum(float((g * g).sum().item()) for g in grads if g is not None))
+        return float(self._native.norm([self._ours(g) for g in grads if g is not None]))
 
     def _rate(self) -> float | None:
         groups = getattr(self._optimizer, "param_groups", None)

@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use super::ranks::spread;
-use super::watch::Watch;
+use super::rare;
+use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
 use crate::Task;
 use crate::data::Batch;
 use crate::error::Result;
+use crate::nn::{LayerOutput, Module, watched as watched_layers};
 use crate::optim::Optimizer;
 use crate::program;
 use crate::tensor::{Tensor, record_all};
@@ -63,7 +65,7 @@ impl<'e> Engine<'e> {
                     probe(task, step.optimizer(), &batch, watch)?;
                 }
                 let loss = step.run(&[&batch.x, &batch.y])?.try_item()?;
-                rest.due().into_iter().for_each(|watch| watch.after(task));
+                rest.due().into_iter().for_each(|watch| watch.after(task.module()));
                 Ok(Done { loss, examples: task.count(&batch) })
             }
         }
@@ -82,13 +84,14 @@ fn probe(
     let buffers: Vec<(Tensor, Tensor)> =
         module.named_buffers().into_iter().map(|(_, b)| (b.clone(), b.detach())).collect();
     let generators = module.generator_states();
+    if watch.is_rare() {
+        rare::look(task, optimizer, batch, watch)?;
+    }
     optimizer.zero_grad();
-    let loss = record_all(|| task.loss(batch))?;
-    watch.computation(&loss);
-    loss.try_backward()?;
+    let (loss, layers) = shown(task, batch, watch)?;
     watch.labels(batch);
-    watch.outputs(&loss);
-    watch.before(task);
+    watch.outputs(&loss, &layers);
+    watch.before(task.module());
     optimizer.zero_grad();
     for (buffer, before) in &buffers {
         buffer.try_set(before)?;
@@ -96,6 +99,29 @@ fn probe(
     module.set_generator_states(&generators)?;
     watch.spend(began);
     Ok(())
+}
+
+/// The loss of a batch after its backward pass, and the results of the layers with their gradients.
+fn shown(task: &dyn Task, batch: &Batch, watch: &mut Watch) -> Result<(Tensor, Vec<LayerOutput>)> {
+    let (loss, layers) = kept(task.module(), || task.loss(batch))?;
+    watch.computation(&loss);
+    loss.try_backward()?;
+    Ok((loss, layers))
+}
+
+/// A loss whose intermediates are recorded, and the results of the layers that it called; these and
+/// those of bounded functions keep their gradients.
+pub(super) fn kept(
+    module: &dyn Module,
+    f: impl FnOnce() -> Result<Tensor>,
+) -> Result<(Tensor, Vec<LayerOutput>)> {
+    let (loss, layers) = watched_layers(module, || record_all(f));
+    let loss = loss?;
+    let all = layers.iter().map(|layer| layer.output.clone()).chain(bounded(&loss));
+    all.filter(Tensor::requires_grad).for_each(|t| {
+        t.retain_grad();
+    });
+    Ok((loss, layers))
 }
 
 /// A step of one batch, shown to the task between the backward pass and the update.
@@ -144,13 +170,16 @@ pub(crate) fn eager(
     optimizer.zero_grad();
     let batch = rest.draw()?;
     rest.due().into_iter().for_each(|watch| watch.labels(&batch));
+    if let Some(watch) = rest.due().filter(|watch| watch.is_rare() && task.has_plain_gradients()) {
+        let began = Instant::now();
+        rare::look(task, optimizer, &batch, watch)?;
+        watch.spend(began);
+    }
     let loss = match rest.due() {
         // Intermediates are kept for the monitor.
         Some(watch) if task.has_plain_gradients() => {
-            let loss = record_all(|| task.loss(&batch))?;
-            watch.computation(&loss);
-            loss.try_backward()?;
-            watch.outputs(&loss);
+            let (loss, layers) = shown(task, &batch, watch)?;
+            watch.outputs(&loss, &layers);
             loss
         }
         _ => task.gradients(&batch)?,
@@ -168,8 +197,8 @@ pub(super) fn update(
     optimizer: &mut dyn Optimizer,
     rest: &mut Rest,
 ) -> Result<()> {
-    rest.due().into_iter().for_each(|watch| watch.before(task));
+    rest.due().into_iter().for_each(|watch| watch.before(task.module()));
     optimizer.step()?;
-    rest.due().into_iter().for_each(|watch| watch.after(task));
+    rest.due().into_iter().for_each(|watch| watch.after(task.module()));
     Ok(())
 }

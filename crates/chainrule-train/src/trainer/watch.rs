@@ -4,14 +4,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use super::Rest;
+use crate::StepEvent;
 use crate::data::Batch;
 use crate::monitor::{Monitor, OutputKind, Symptom, SymptomKind};
+use crate::nn::{LayerOutput, Module};
 use crate::tensor::Tensor;
-use crate::{StepEvent, Task};
 use chainrule_core::DType;
+use chainrule_core::memory;
+use chainrule_core::ops::OpId;
 
 /// Looks that are taken whatever they cost: what is wrong from the beginning is seen then.
 const FREE_LOOKS: u64 = 10;
+
+/// The first look that takes in what costs several steps.
+const RARE: u64 = 16;
 
 /// Looks in a row that must find a symptom before it is told, so that none is told that passes.
 const SEEN_BEFORE_TOLD: u32 = 3;
@@ -36,6 +42,8 @@ pub(super) struct Watch {
     first_step: u64,
     looks: u64,
     spent: f64,
+    /// When the last step ended, and what was spent until then.
+    ended: Option<(Instant, f64)>,
     /// Labels by how often they were seen.
     labels: BTreeMap<u64, u64>,
     /// Looks in a row at which a symptom was there, and whether it was told.
@@ -45,13 +53,29 @@ pub(super) struct Watch {
 impl Watch {
     pub fn new(monitor: Monitor, share: Option<f64>) -> Watch {
         let (began, seen, labels) = (Instant::now(), HashMap::new(), BTreeMap::new());
-        Watch { monitor, share, began, first_step: 0, looks: 0, spent: 0.0, labels, seen }
+        Watch {
+            monitor,
+            share,
+            began,
+            first_step: 0,
+            looks: 0,
+            spent: 0.0,
+            ended: None,
+            labels,
+            seen,
+        }
     }
 
     /// The training begins, or goes on after that many steps.
     pub fn begin(&mut self, step: u64) {
         self.monitor.go_to(step);
         (self.began, self.first_step, self.looks, self.spent) = (Instant::now(), step, 0, 0.0);
+        self.ended = None;
+    }
+
+    /// Whether this look is one of those that cost several steps: the 16th, 32nd, 64th and so on.
+    pub fn is_rare(&self) -> bool {
+        self.looks >= RARE && self.looks.is_power_of_two()
     }
 
     /// The labels of a batch, where the targets are classes: the best constant answer has the loss
@@ -84,33 +108,50 @@ impl Watch {
         }
     }
 
-    /// The outputs of bounded functions in the forward pass of a loss, which was recorded.
-    pub fn outputs(&mut self, loss: &Tensor) {
+    /// The results of the layers that a loss called, and of bounded ops outside of these, with
+    /// their gradients, which were kept.
+    pub fn outputs(&mut self, loss: &Tensor, layers: &[LayerOutput]) {
         let began = Instant::now();
         let mut number = 0;
-        for t in loss.recorded() {
-            let kind = match t.op_name() {
-                Some("tanh") => OutputKind::Bounded { low: -1, high: 1 },
-                Some("sigmoid") => OutputKind::Bounded { low: 0, high: 1 },
-                _ => continue,
-            };
+        for t in bounded(loss) {
+            if layers.iter().any(|layer| layer.output.is_same(&t)) {
+                continue;
+            }
             number += 1;
             if number > OUTPUTS {
                 break;
             }
-            let name = t.name().unwrap_or_else(|| match kind {
-                OutputKind::Bounded { low: 0, .. } => format!("sigmoid {number}"),
-                _ => format!("tanh {number}"),
-            });
-            self.monitor.output(&name, kind, &t);
+            let is_tanh = t.op_id() == Some(OpId::tanh);
+            let (low, name) = if is_tanh { (-1, "tanh") } else { (0, "sigmoid") };
+            let name = t.name().unwrap_or_else(|| format!("{name} {number}"));
+            self.monitor.output(&name, OutputKind::Bounded { low, high: 1 }, &t);
+            if let Some(g) = t.grad() {
+                self.monitor.output_gradient(&name, &g);
+            }
+        }
+        for layer in layers.iter().take(OUTPUTS) {
+            let kind = match layer.bounds {
+                Some((low, high)) => OutputKind::Bounded { low: low as i8, high: high as i8 },
+                None => OutputKind::Any,
+            };
+            self.monitor.output(&layer.name, kind, &layer.output);
+            if let Some(g) = layer.output.grad() {
+                self.monitor.output_gradient(&layer.name, &g);
+            }
+        }
+        // The last layer's result is what the loss sees, as a rule.
+        if let (Some(layer), Ok(loss)) = (layers.last(), loss.try_item())
+            && let Some(g) = layer.output.grad()
+        {
+            self.monitor.answer(loss, &layer.output, &g, layer.bounds);
         }
         self.spend(began);
     }
 
     /// The parameters and their gradients before an update.
-    pub fn before(&mut self, task: &dyn Task) {
+    pub fn before(&mut self, module: &dyn Module) {
         let began = Instant::now();
-        for (name, p) in task.module().named_parameters() {
+        for (name, p) in module.named_parameters() {
             if p.requires_grad() {
                 self.monitor.parameter(&name, &p, p.grad().as_ref());
             }
@@ -119,9 +160,9 @@ impl Watch {
     }
 
     /// The parameters after it.
-    pub fn after(&mut self, task: &dyn Task) {
+    pub fn after(&mut self, module: &dyn Module) {
         let began = Instant::now();
-        for (name, p) in task.module().named_parameters() {
+        for (name, p) in module.named_parameters() {
             self.monitor.updated(&name, &p);
         }
         self.spend(began);
@@ -143,7 +184,13 @@ impl Watch {
         if let Some((before, most)) = step.grad_norm.zip(clip) {
             self.monitor.clipped(before, before.min(most));
         }
+        if let (Some((at, spent)), true) = (self.ended, was_due) {
+            let seconds = at.elapsed().as_secs_f64() - (self.spent - spent);
+            let bytes = memory::statistics().in_use as f64;
+            self.monitor.resources(seconds.max(0.0), bytes);
+        }
         self.monitor.step(Some(step.loss), Some(step.lr));
+        self.ended = Some((Instant::now(), self.spent));
         was_due
     }
 
@@ -190,6 +237,12 @@ impl Watch {
         self.put_off();
         news
     }
+}
+
+/// The results of a tanh or a sigmoid in the forward pass of a loss, which was recorded.
+pub(super) fn bounded(loss: &Tensor) -> Vec<Tensor> {
+    let is_bounded = |t: &Tensor| matches!(t.op_id(), Some(OpId::tanh | OpId::sigmoid));
+    loss.recorded().into_iter().filter(is_bounded).collect()
 }
 
 impl Rest {

@@ -1,0 +1,186 @@
+//! Measures of a training beside its tensors: noise of gradients, curvature, smoothness of the loss,
+//! time and memory.
+
+use serde_json::{Map, Value, json};
+
+use crate::monitor::Monitor;
+use crate::series::Series;
+
+/// The share of what was measured before in a running mean.
+const KEPT: f64 = 0.9;
+
+/// Measures over the steps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measures {
+    /// Running means of the squared true gradient and of the variance of one example's, both in
+    /// one unit, and their number.
+    squared: f64,
+    variance: f64,
+    pairs: u32,
+    pub curvatures: Series<f64>,
+    pub noises: Series<f64>,
+    pub seconds: Series<f64>,
+    pub bytes: Series<f64>,
+}
+
+impl Monitor {
+    /// Squared norms of gradients that are means over `few` and over `many` examples, as of a
+    /// micro-batch and of all of them, or of halves of a batch and the whole. Counts in any unit
+    /// give the noise scale in that unit.
+    ///
+    /// The norm of a mean over `n` examples is `|G|² + tr(S) / n`, where `G` is the gradient over
+    /// all data and `S` the covariance over examples: two sizes give both.
+    ///
+    /// ```
+    /// # let mut monitor = chainrule::monitor::Monitor::new();
+    /// // |G|² = 4 and tr(S) = 32.
+    /// monitor.gradient_noise((8.0, 4.0 + 32.0 / 8.0), (32.0, 4.0 + 32.0 / 32.0));
+    /// assert!((monitor.noise_scale().unwrap() - 8.0).abs() < 1e-9);
+    /// ```
+    pub fn gradient_noise(&mut self, few: (f64, f64), many: (f64, f64)) {
+        let ((b, small), (n, large)) = (few, many);
+        let squared = (n * large - b * small) / (n - b);
+        let variance = (small - large) / (1.0 / b - 1.0 / n);
+        if !(squared.is_finite() && variance.is_finite()) {
+            return;
+        }
+        let all = &mut self.measures;
+        let kept = if all.pairs == 0 { 0.0 } else { KEPT };
+        all.squared = kept * all.squared + (1.0 - kept) * squared;
+        all.variance = kept * all.variance + (1.0 - kept) * variance;
+        all.pairs += 1;
+        if let Some(scale) = self.noise_scale() {
+            self.measures.noises.push(self.steps, scale);
+        }
+    }
+
+    /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: about the size of a batch
+    /// above which more examples change the gradient little. `None` before anything was told, or
+    /// where noise hides the gradient itself.
+    pub fn noise_scale(&self) -> Option<f64> {
+        let all = &self.measures;
+        (all.pairs > 0 && all.squared > 0.0).then(|| all.variance.max(0.0) / all.squared)
+    }
+
+    /// The largest curvature of the loss near the direction of the step: plain gradient descent
+    /// overshoots where it is above `2 / rate`.
+    pub fn curvature(&mut self, largest: f64) {
+        if largest.is_finite() {
+            self.measures.curvatures.push(self.steps, largest);
+        }
+    }
+
+    /// The curvatures that were told, with their steps.
+    pub fn curvatures(&self) -> &[(u64, f64)] {
+        self.measures.curvatures.points()
+    }
+
+    /// The seconds of a step and the bytes that tensors take after it.
+    pub fn resources(&mut self, seconds: f64, bytes: f64) {
+        self.measures.seconds.push(self.steps, seconds);
+        self.measures.bytes.push(self.steps, bytes);
+    }
+
+    /// Smoothness of the newest losses, one less than half of von Neumann's ratio of the mean squared
+    /// difference of neighbours to the variance: near 1 for a curve that moves slowly, near 0 for
+    /// noise, below 0 for a loss that jumps to and fro. `None` before 16 losses, or if all are one.
+    ///
+    /// ```
+    /// # let mut monitor = chainrule::monitor::Monitor::new();
+    /// (0..40).for_each(|i| monitor.step(Some(f64::from(40 - i)), None));
+    /// assert!(monitor.smoothness().unwrap() > 0.98);
+    /// ```
+    pub fn smoothness(&self) -> Option<f64> {
+        let n = self.recent.len();
+        if n < 16 {
+            return None;
+        }
+        let mean = self.recent.iter().sum::<f64>() / n as f64;
+        let variance = self.recent.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
+        let pairs = self.recent.iter().zip(self.recent.iter().skip(1));
+        let jumps = pairs.map(|(a, b)| (b - a).powi(2)).sum::<f64>() / (n - 1) as f64;
+        (variance > 0.0).then(|| 1.0 - jumps / (2.0 * variance))
+    }
+
+    /// The newest measures by name.
+    pub(crate) fn measured(&self) -> Map<String, Value> {
+        let last = |series: &Series<f64>| series.points().last().map(|p| p.1);
+        let all = &self.measures;
+        let rate = last(&self.rates).filter(|rate| *rate > 0.0);
+        let curvature = last(&all.curvatures);
+        let named = [
+            ("smoothness", self.smoothness()),
+            ("noise_scale", self.noise_scale()),
+            ("curvature", curvature),
+            ("stable_curvature", curvature.and(rate).map(|rate| 2.0 / rate)),
+            ("seconds", last(&all.seconds)),
+            ("bytes", last(&all.bytes)),
+        ];
+        let known = named.into_iter().filter_map(|(name, x)| Some((name.to_owned(), json!(x?))));
+        known.collect()
+    }
+}
+
+/// The rank of the outputs of examples, `tr(G)² / tr(G²)` with their products `G`: the number of
+/// directions that they spread over evenly. Of 64 examples at most.
+pub(crate) fn rank(rows: usize, numbers: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
+    const MOST_ROWS: usize = 64;
+    const MOST_PRODUCTS: usize = 1 << 22;
+    let width = numbers / rows.max(1);
+    let rows = rows.min(MOST_ROWS);
+    if rows < 2 || width < 2 || rows * rows * width > MOST_PRODUCTS {
+        return None;
+    }
+    let (mut trace, mut squares) = (0.0, 0.0);
+    for i in 0..rows {
+        for j in 0..=i {
+            let product: f64 = (0..width).map(|k| at(i * width + k) * at(j * width + k)).sum();
+            squares += if i == j { product * product } else { 2.0 * product * product };
+            trace += if i == j { product } else { 0.0 };
+        }
+    }
+    let rank = trace * trace / squares;
+    rank.is_finite().then_some(rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_that_alternate_are_not_smooth() {
+        let mut monitor = Monitor::new();
+        (0..64).for_each(|i| monitor.step(Some(1.0 + f64::from(i % 2)), None));
+        assert!(monitor.smoothness().unwrap() < -0.9);
+        let mut noisy = Monitor::new();
+        (0..64u64).for_each(|i| noisy.step(Some((i * 7919 % 101) as f64), None));
+        assert!(noisy.smoothness().unwrap().abs() < 0.5);
+    }
+
+    #[test]
+    fn ranks_of_known_matrices() {
+        // Rows that are multiples of one, and rows that are orthogonal and alike in size.
+        let one = |i: usize| (1 + i / 4) as f64 * (1 + i % 4) as f64;
+        assert!((rank(8, 32, one).unwrap() - 1.0).abs() < 1e-12);
+        let axes = |i: usize| if i / 4 == i % 4 { 2.0 } else { 0.0 };
+        assert!((rank(4, 16, axes).unwrap() - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn noise_of_known_gradients_is_recovered() {
+        // Gradients of examples are 3 + e, where e is 4 or -4: |G|² = 9, tr(S) = 16.
+        let mut monitor = Monitor::new();
+        for step in 0..200u64 {
+            let e: Vec<f64> =
+                (0..4).map(|i| if (step >> i) & 1 == 0 { 4.0 } else { -4.0 }).collect();
+            let mean = |n: usize| 3.0 + e[..n].iter().sum::<f64>() / n as f64;
+            let large = mean(4).powi(2);
+            let small = (3.0 + e[0]).powi(2);
+            monitor.gradient_noise((1.0, small), (4.0, large));
+            monitor.step(None, None);
+        }
+        let scales: Vec<f64> = monitor.measures.noises.points().iter().map(|p| p.1).collect();
+        let middle = crate::detect::median(scales).unwrap();
+        assert!((0.8..4.0).contains(&middle), "{middle}");
+    }
+}
