@@ -3,6 +3,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use chainrule_monitor::Symptom;
+
 use super::catalogue::Record;
 use crate::invariants::TestedInvariant;
 
@@ -91,6 +93,8 @@ pub struct WorkflowReport {
     pub evaluations: usize,
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
+    /// What goes wrong in the numbers, the surest first.
+    pub symptoms: Vec<Symptom>,
     /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is
     /// wrong, not the loop.
     pub broken: Vec<TestedInvariant>,
@@ -99,7 +103,7 @@ pub struct WorkflowReport {
 impl WorkflowReport {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty() && self.broken.is_empty()
+        self.findings.is_empty() && self.symptoms.is_empty() && self.broken.is_empty()
     }
 
     /// The finding of this mistake, if it was found.
@@ -114,8 +118,10 @@ impl fmt::Display for WorkflowReport {
         if self.is_clean() {
             return write!(f, "no mistake found");
         }
-        write!(f, "{} found", self.findings.len() + self.broken.len())?;
+        let found = self.findings.len() + self.symptoms.len() + self.broken.len();
+        write!(f, "{found} found")?;
         self.findings.iter().try_for_each(|found| write!(f, "\n\n{found}"))?;
+        self.symptoms.iter().try_for_each(|seen| write!(f, "\n\n{seen}"))?;
         self.broken.iter().try_for_each(|seen| write!(f, "\n\n{seen}"))
     }
 }

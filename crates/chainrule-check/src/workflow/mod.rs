@@ -31,6 +31,37 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
+//! Beside mistakes of the code it tells what goes wrong in the numbers, by the detectors of the
+//! [monitor](chainrule_monitor): gradients that vanish or explode, dead or equal units, a rate that
+//! is too high or too low, a loss that rises.
+//!
+//! ```
+//! use chainrule::check::Workflow;
+//! use chainrule::monitor::SymptomKind;
+//! use chainrule::nn::{Layer, Linear, Module, Sequential, Sigmoid};
+//! use chainrule::optim::{Optimizer, Sgd};
+//! use chainrule::{DType, Generator, Tensor};
+//!
+//! let g = &mut Generator::manual_seed(1);
+//! let mut model = Sequential::new();
+//! for _ in 0..20 {
+//!     model = model.with(Linear::new(8, 8, g)).with(Sigmoid);
+//! }
+//! let mut sgd = Sgd::new(model.parameters(), 0.1);
+//! let mut watch = Workflow::watch(&model, &sgd);
+//! let (x, y) = (Tensor::randn([32, 8], DType::F32, g), Tensor::rand([32, 8], DType::F32, g));
+//! for _ in 0..10 {
+//!     let loss = model.forward(&x).mse(&y);
+//!     watch.forward(&x, &y, &loss)?;
+//!     sgd.zero_grad();
+//!     loss.backward();
+//!     sgd.step()?;
+//!     watch.step()?;
+//! }
+//! assert_eq!(watch.report().symptoms[0].kind, SymptomKind::Vanishing);
+//! # Ok::<(), chainrule::Error>(())
+//! ```
+//!
 //! Contents: the session, the catalogue, and a file for each detector or pair of them. A new
 //! detector is a file with a function of a `flow::Flow` (the ops of a forward pass and their
 //! operands) or of gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark
@@ -38,6 +69,7 @@
 
 mod attention;
 mod catalogue;
+mod course;
 mod detached;
 mod evaluation;
 mod finding;
@@ -87,6 +119,8 @@ struct Forward<'a> {
 struct Pending {
     /// This pass's own gradients by the parameters' numbers.
     own: HashMap<u64, Vec<f64>>,
+    /// The same as tensors.
+    gradients: HashMap<u64, Tensor>,
     retained: Vec<Retained>,
     /// Whether the backward pass has been looked at.
     settled: bool,

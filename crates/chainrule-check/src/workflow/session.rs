@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::course::TrainingCourse;
 use super::finding::{Findings, Mistake, WorkflowReport};
 use super::flow::Flow;
 use super::gradients::Gradients;
@@ -27,7 +28,7 @@ use crate::tensor::watch::{self, WatchLog, Watching};
 ///
 /// The session changes nothing of the loop but its speed: it walks back a second time (hooks are
 /// called once more), and keeps the values of a forward pass until the next call. After the number
-/// of steps of [`Workflow::steps`] it looks no more.
+/// of steps of [`Workflow::steps`] it looks at the loss alone.
 pub struct Workflow<'a> {
     module: Option<&'a dyn Module>,
     watching: Option<Watching>,
@@ -42,6 +43,7 @@ pub struct Workflow<'a> {
     statistics: statistics::Statistics,
     softmax: softmax::Softmax,
     attention: attention::Attention,
+    course: TrainingCourse,
     laws: Option<Invariants>,
     /// The values of the parameters when a forward pass was last looked at.
     values: HashMap<u64, Vec<f64>>,
@@ -101,6 +103,7 @@ impl<'a> Workflow<'a> {
             statistics: statistics::Statistics::default(),
             softmax: softmax::Softmax::default(),
             attention: attention::Attention::default(),
+            course: TrainingCourse::default(),
             laws: None,
             values: HashMap::new(),
             optimizers: 0,
@@ -169,12 +172,16 @@ impl<'a> Workflow<'a> {
         targets: impl Tensors,
         loss: &Tensor,
     ) -> Result<()> {
-        let Some(log) = self.seen() else { return Ok(()) };
+        let Some(log) = self.seen() else {
+            self.course.loss(loss.try_item()?);
+            return Ok(());
+        };
         let _unseen = watch::unseen();
-        loss.try_item()?;
+        let number = loss.try_item()?;
         self.settle(&log);
         self.pending = Pending::default();
         if self.forwards >= self.most {
+            self.course.loss(number);
             return Ok(());
         }
         self.forwards += 1;
@@ -184,6 +191,7 @@ impl<'a> Workflow<'a> {
         let watching = self.watching.as_ref().expect("something was seen");
         watching.follow(self.parameters.all.iter().map(|p| p.leaf.clone()));
         self.pending = pending(loss, &self.parameters, self.laws.as_mut())?;
+        self.course.forward(number, &self.parameters, &self.pending.gradients);
         self.values = values(&self.parameters);
         self.held.forward(&self.values);
         let at = Forward {
@@ -237,6 +245,7 @@ impl<'a> Workflow<'a> {
         self.gradients.step(&changed, &self.parameters, &mut self.findings);
         self.held.step(&self.pending, &now, &changed, &self.parameters, &mut self.findings);
         self.detached.step(&changed, &self.parameters, &mut self.findings);
+        self.course.step(&self.parameters);
         self.values = now;
         Ok(())
     }
@@ -266,6 +275,7 @@ impl<'a> Workflow<'a> {
             steps: self.forwards,
             evaluations: self.evaluations,
             findings: self.findings.all.clone(),
+            symptoms: self.course.symptoms(),
             broken: self.laws.as_ref().map(|laws| laws.broken().to_vec()).unwrap_or_default(),
         }
     }
@@ -304,7 +314,9 @@ fn pending(
     let of_kept = found.split_off(parameters.all.len());
     let numbers = |g: Tensor| g.to_f64_vec();
     let own = parameters.all.iter().zip(found);
-    let own = own.filter_map(|(p, g)| Some((p.leaf.number, numbers(g?)))).collect();
+    let gradients: HashMap<u64, Tensor> =
+        own.filter_map(|(p, g)| Some((p.leaf.number, g?))).collect();
+    let own = gradients.iter().map(|(number, g)| (*number, numbers(g.clone()))).collect();
     let mut retained = Vec::new();
     for ((node, tensor), own) in
         kept.iter().zip(targets.split_off(parameters.all.len())).zip(of_kept)
@@ -321,7 +333,7 @@ fn pending(
             tensor,
         });
     }
-    Ok(Pending { own, retained, settled: false })
+    Ok(Pending { own, gradients, retained, settled: false })
 }
 
 /// One tensor or several.

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod course;
 mod unusual;
 
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential};

@@ -1,0 +1,85 @@
+//! The numbers of a training: its losses, parameters, gradients and updates, judged by the detectors
+//! of the monitor.
+
+use std::collections::HashMap;
+
+use chainrule_monitor::{Monitor, Symptom, SymptomKind};
+
+use super::parameters::{Parameter, Parameters};
+use crate::tensor::Tensor;
+
+/// Symptoms that no [`Mistake`](super::Mistake) tells.
+const TOLD: [SymptomKind; 12] = [
+    SymptomKind::NotFinite,
+    SymptomKind::WrongSign,
+    SymptomKind::RateTooHigh,
+    SymptomKind::RateTooLow,
+    SymptomKind::Vanishing,
+    SymptomKind::Exploding,
+    SymptomKind::Symmetric,
+    SymptomKind::DeadUnits,
+    SymptomKind::Saturated,
+    SymptomKind::WeightsVanish,
+    SymptomKind::LossRises,
+    SymptomKind::NoProgress,
+];
+
+/// The monitor of a session.
+pub(super) struct TrainingCourse {
+    monitor: Monitor,
+    /// The loss of the step that goes on.
+    pending: Option<f64>,
+}
+
+impl Default for TrainingCourse {
+    fn default() -> TrainingCourse {
+        let monitor = Monitor::new().every(1).with_sparse_histograms();
+        TrainingCourse { monitor, pending: None }
+    }
+}
+
+impl TrainingCourse {
+    /// A step whose tensors are not looked at.
+    pub fn loss(&mut self, loss: f64) {
+        self.monitor.step(Some(loss), None);
+    }
+
+    pub fn forward(
+        &mut self,
+        loss: f64,
+        parameters: &Parameters,
+        gradients: &HashMap<u64, Tensor>,
+    ) {
+        self.pending = Some(loss);
+        for (name, p) in named(parameters) {
+            self.monitor.parameter(&name, &p.tensor(), gradients.get(&p.leaf.number));
+        }
+    }
+
+    pub fn step(&mut self, parameters: &Parameters) {
+        for (name, p) in named(parameters) {
+            self.monitor.updated(&name, &p.tensor());
+        }
+        self.monitor.step(self.pending.take(), None);
+    }
+
+    pub fn symptoms(&self) -> Vec<Symptom> {
+        let mut all = self.monitor.findings();
+        all.retain(|seen| seen.confidence > 0.5 && TOLD.contains(&seen.kind));
+        all
+    }
+}
+
+/// The parameters that are trained, each with a name that no other has.
+fn named(parameters: &Parameters) -> impl Iterator<Item = (String, &Parameter)> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let all = parameters.all.iter().filter(|p| p.held.is_some() && p.requires_grad());
+    all.map(move |p| {
+        let count = counts.entry(&p.name).or_default();
+        *count += 1;
+        match *count {
+            1 => (p.name.clone(), p),
+            n => (format!("{} ({n})", p.name), p),
+        }
+    })
+}
