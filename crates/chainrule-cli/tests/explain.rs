@@ -17,6 +17,7 @@ fn a_formula_is_explained_from_the_trace_to_the_result() {
     let places: Vec<_> = order.iter().map(|part| page.find(part)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+    assert_eq!(page.lines().last(), Some("d_logits = 1/32 * (probs - onehot(labels))"), "{page}");
     assert!(!page.contains('\x1b'), "colours are for terminals");
 }
 

@@ -29,7 +29,8 @@ impl fmt::Display for Explanation {
         heading(f, "The steps")?;
         self.steps(f)?;
         heading(f, "The result")?;
-        self.listing(f, &self.simplified.program)
+        self.listing(f, &self.simplified.program)?;
+        self.last(f)
     }
 }
 
@@ -96,6 +97,22 @@ impl Explanation {
             0 => Ok(()),
             more => writeln!(f, "\n... and {more} more steps (--full writes them all)"),
         }
+    }
+
+    /// What each output came to that a rule rewrote, as one formula.
+    fn last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |name: &str| self.simplified.steps.iter().rfind(|step| step.at == name);
+        let outputs = self.simplified.program.outputs();
+        let known: Vec<_> = outputs.filter_map(|name| Some((name, &of(name)?.after))).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
+        heading(f, "In one line")?;
+        known.into_iter().try_for_each(|(name, formula)| {
+            folded(&format!("{name} = {formula}"), COLUMNS)
+                .into_iter()
+                .try_for_each(|line| writeln!(f, "{line}"))
+        })
     }
 
     fn listing(&self, f: &mut fmt::Formatter<'_>, program: &Program) -> fmt::Result {
