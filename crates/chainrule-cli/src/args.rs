@@ -69,6 +69,10 @@ pub enum Command {
     Check(Check),
     /// Say why a training program does not learn, and prove it by short experiments
     Diagnose(Diagnose),
+    /// Show a run in the terminal, while it goes on or afterwards
+    Watch(Watch),
+    /// Show runs side by side: settings that differ, final figures, curves
+    Compare(Compare),
     /// Fetch data sets
     #[command(subcommand)]
     Data(data::Data),
@@ -143,6 +147,50 @@ pub struct Sample {
 
     /// Print one JSON object
     #[arg(long)]
+    pub json: bool,
+}
+
+/// `chainrule watch`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Keys: q quits, l makes the loss logarithmic, arrows scroll the layers.
+
+Examples:
+  chainrule watch runs/names-0001
+  chainrule watch runs/digits-0001 --once > picture.txt")]
+pub struct Watch {
+    /// Folder of a training run
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+
+    /// Print the run as it is now, and exit; so it is where the output is no terminal
+    #[arg(long)]
+    pub once: bool,
+
+    /// Begin with a logarithmic loss
+    #[arg(long)]
+    pub log: bool,
+}
+
+/// `chainrule compare`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule compare runs/names-0001 runs/names-0002
+  chainrule compare runs/digits-* --out digits.html")]
+pub struct Compare {
+    /// Folders of training runs
+    #[arg(value_name = "RUN", required = true, num_args = 1..)]
+    pub runs: Vec<PathBuf>,
+
+    /// Write the curves as SVG, or the whole as HTML, by the ending of the name
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Draw the loss logarithmically in the terminal
+    #[arg(long)]
+    pub log: bool,
+
+    /// Print one JSON array
+    #[arg(long, conflicts_with = "log")]
     pub json: bool,
 }
 

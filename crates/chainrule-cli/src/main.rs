@@ -14,7 +14,9 @@ mod plot;
 mod progress;
 mod report;
 mod run_folder;
+mod run_log;
 mod train;
+mod view;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
         Command::Data(args::data::Data::Get(args)) => {
             commands::data::get(&args).map(|()| ExitCode::SUCCESS)
         }
+        Command::Compare(args) => commands::compare::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Watch(args) => commands::watch::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => commands::completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sample(args) => commands::sample::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),

@@ -6,6 +6,7 @@
 
 mod gradient;
 mod mistakes;
+mod overlay;
 mod plane;
 mod range;
 
@@ -24,6 +25,7 @@ use kuva::render::theme::Theme;
 use crate::run_folder::write_atomic;
 pub use gradient::{GradientMap, gradient_map};
 pub use mistakes::{Mistake, mistakes};
+pub use overlay::overlay;
 pub use plane::{Plane, plane};
 pub use range::range_curve;
 

@@ -95,6 +95,10 @@ pub struct Common {
     #[arg(conflicts_with = "no_monitor")]
     pub monitor_every: Option<u64>,
 
+    /// Write an event file of TensorBoard into the folder of the run
+    #[arg(long)]
+    pub tensorboard: bool,
+
     /// Seed of all random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,

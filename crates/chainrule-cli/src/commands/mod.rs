@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod data;
 pub mod diagnose;
@@ -13,4 +14,5 @@ pub mod sample;
 pub mod studio;
 pub mod text;
 pub mod train;
+pub mod watch;
 pub mod weights;

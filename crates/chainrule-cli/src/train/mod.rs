@@ -3,6 +3,7 @@
 
 mod branch;
 mod data_sums;
+mod events;
 mod experiments;
 mod listen;
 mod page;
@@ -13,6 +14,7 @@ mod settings;
 mod watching;
 
 pub use data_sums::DataSums;
+pub use listen::{JSON_FILE, MONITOR_FILE};
 pub use ran::{Outcome, Ran};
 pub use session::{Session, absolute, load_weights};
 pub use settings::{CONFIG_FILE, Checked, Config, Defaults, FAMILY, Settings, kind_of};

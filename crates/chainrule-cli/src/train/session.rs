@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::DataSums;
 use super::branch::Source;
+use super::events::Events;
 use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
@@ -226,6 +227,7 @@ impl<'a> Session<'a> {
         let mut replace = Replace { folder: &folder, kept: kept.clone() };
         let trainer = trainer.with_checkpoints(kept, about);
         let mut trainer = watching::attach(trainer, self.args, &folder);
+        let mut events = Events::of(self.args.tensorboard, &folder);
         let mut bar = Bar::new(self.args.quiet || self.args.json);
         let before = trainer.step();
         let mut measuring = 0.0;
@@ -238,7 +240,7 @@ impl<'a> Session<'a> {
         let began = Instant::now();
         let ran = {
             let all = Listeners::new().with(&mut metrics).with(&mut losses).with(&mut clock);
-            let mut all = all.with(&mut bar).with(&mut replace);
+            let mut all = all.with(&mut bar).with(&mut replace).with(&mut events);
             let mut shown = page.as_ref().map(Page::run);
             if let Some(shown) = &mut shown {
                 all = all.with(shown);

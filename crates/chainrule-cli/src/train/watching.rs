@@ -26,6 +26,9 @@ pub fn attach<'a>(trainer: Trainer<'a>, args: &Common, folder: &RunFolder) -> Tr
         return trainer;
     }
     let mut monitor = Monitor::new();
+    if args.tensorboard {
+        monitor = monitor.with_computation();
+    }
     if let Some(n) = args.monitor_every {
         monitor = monitor.every(n);
     }
