@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use chainrule::monitor::{LossCurve, Series};
 use serde_json::Value;
 
@@ -58,8 +58,10 @@ impl RunLog {
             let what = if path.exists() { "is not a folder" } else { "there is no such folder" };
             bail!("{}: {what}; give the folder of a training run", path.display());
         }
-        let text = chainrule::io::read_bounded(&path.join(CONFIG_FILE), 1 << 20)
-            .with_context(|| format!("{}: not the folder of a training run", path.display()))?;
+        let text =
+            chainrule::io::read_bounded(&path.join(CONFIG_FILE), 1 << 20).map_err(|why| {
+                anyhow!("{}: not the folder of a training run: {why}", path.display())
+            })?;
         let text = String::from_utf8_lossy(&text);
         let table: toml::Table =
             toml::from_str(&text).with_context(|| format!("{}: {CONFIG_FILE}", path.display()))?;

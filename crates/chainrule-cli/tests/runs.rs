@@ -63,7 +63,7 @@ fn watch_prints_once_without_a_terminal() {
     // A run of which only a part is there, with a line that is not written to its end.
     let path = place.path("b").join("metrics.jsonl");
     let all = fs::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = all.lines().take(10).collect();
+    let lines: Vec<&str> = all.lines().take_while(|line| !line.contains("\"step\":11")).collect();
     fs::write(&path, format!("{}\n{{\"step\":11,\"lo", lines.join("\n"))).unwrap();
     let output = place.run("watch b --log");
     let out = text(&output.stdout);

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use kuva::backend::svg::SvgBackend;
+use kuva::plot::legend::LegendPosition;
 use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
 use super::{
-    BOTTOM, HEIGHT, LEFT, RIGHT, STRETCHES, TOP, WIDTH, line, one_line, range, step_label, thin,
+    BOTTOM, HEIGHT, LEFT, LEGEND, RIGHT, STRETCHES, TOP, WIDTH, line, one_line, range, step_label,
+    thin,
 };
 
 /// Colours that are told apart also by most who see few.
@@ -32,7 +34,8 @@ pub fn overlay(curves: &[(&str, &[(f64, f64)])], title: &str) -> String {
     }
     let mut theme = Theme::light();
     theme.grid_color = "#e4e4e4".into();
-    let layout = Layout::new((first, last.max(first + 4.0)), (low - room, high + room))
+    theme.legend_border = "#bbbbbb".into();
+    let mut layout = Layout::new((first, last.max(first + 4.0)), (low - room, high + room))
         .with_width(WIDTH)
         .with_height(HEIGHT)
         .with_force_margins(LEFT, RIGHT)
@@ -41,6 +44,9 @@ pub fn overlay(curves: &[(&str, &[(f64, f64)])], title: &str) -> String {
         .with_x_label("step")
         .with_y_label("loss")
         .with_x_tick_format(TickFormat::Custom(Arc::new(step_label)))
+        .with_legend_position(LegendPosition::InsideTopRight)
+        .with_legend_width(LEGEND)
         .with_theme(theme);
+    layout.show_legend = true;
     SvgBackend::new().render_scene(&render_multiple(plots, layout))
 }

@@ -275,3 +275,46 @@ fn a_monitor_tells_once_of_a_rate_that_is_too_high() {
         assert!(net.net.parameters().iter().all(Tensor::is_finite));
     }
 }
+
+#[test]
+fn rare_looks_measure_noise_and_curvature_and_change_no_bit() {
+    let end = |compiled: bool, is_watched: bool| {
+        let net = Net::new();
+        let loader = LoaderOptions { batch: 8, shuffle: Some(3), ..LoaderOptions::default() };
+        let batches = DataLoader::try_new(data(), loader).unwrap();
+        let sgd = Sgd::new(net.net.parameters(), 0.01);
+        let trainer = Trainer::builder(&net, Box::new(sgd), Box::new(batches));
+        let options = TrainerOptions { steps: 70, compiled, ..TrainerOptions::default() };
+        let mut trainer = trainer.options(options).build().unwrap();
+        if is_watched {
+            trainer = trainer.with_monitor(Monitor::new().every(1), None);
+        }
+        let mut told = None;
+        let mut hear = |event: &Event<'_>| {
+            if let Event::Looked { monitor, .. } = event {
+                let names: Vec<String> =
+                    monitor.outputs().iter().map(|o| o.name().to_owned()).collect();
+                let gradients = monitor.outputs()[0].points()[0].1.gradient.is_some();
+                let curvatures: Vec<f64> = monitor.curvatures().iter().map(|c| c.1).collect();
+                told = Some((names, gradients, monitor.noise_scale(), curvatures));
+            }
+            Ok(())
+        };
+        trainer.run(&mut hear, &|| false).unwrap();
+        drop(trainer);
+        (bits(&net.net.state_dict()), told)
+    };
+    for compiled in [false, true] {
+        let ((plain, _), (watched, told)) = (end(compiled, false), end(compiled, true));
+        assert_eq!(plain, watched);
+        let (names, gradients, noise, curvatures) = told.unwrap();
+        assert_eq!(
+            (names.as_slice(), gradients),
+            (&["0", "1", "2", "3"].map(String::from)[..], true)
+        );
+        // Of the looks 16, 32 and 64 two have a batch of an even number of rows. A mean of squares is
+        // convex in the last layer.
+        assert!(noise.unwrap() >= 0.0 && curvatures.len() == 2, "{noise:?} {curvatures:?}");
+        assert!(curvatures.iter().all(|c| *c > 0.0), "{curvatures:?}");
+    }
+}

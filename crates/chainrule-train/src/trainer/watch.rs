@@ -42,8 +42,9 @@ pub(super) struct Watch {
     first_step: u64,
     looks: u64,
     spent: f64,
-    /// When the last step ended, and what was spent until then.
-    ended: Option<(Instant, f64)>,
+    /// When the last step ended, if it was not looked at, and the seconds that such a step takes.
+    ended: Option<Instant>,
+    pace: Option<f64>,
     /// Labels by how often they were seen.
     labels: BTreeMap<u64, u64>,
     /// Looks in a row at which a symptom was there, and whether it was told.
@@ -61,6 +62,7 @@ impl Watch {
             looks: 0,
             spent: 0.0,
             ended: None,
+            pace: None,
             labels,
             seen,
         }
@@ -184,13 +186,18 @@ impl Watch {
         if let Some((before, most)) = step.grad_norm.zip(clip) {
             self.monitor.clipped(before, before.min(most));
         }
-        if let (Some((at, spent)), true) = (self.ended, was_due) {
-            let seconds = at.elapsed().as_secs_f64() - (self.spent - spent);
-            let bytes = memory::statistics().in_use as f64;
-            self.monitor.resources(seconds.max(0.0), bytes);
+        let elapsed = self.ended.take().map(|at| at.elapsed().as_secs_f64());
+        match (was_due, elapsed, self.pace) {
+            (true, _, Some(pace)) => {
+                self.monitor.resources(pace, memory::statistics().in_use as f64);
+            }
+            (false, Some(now), before) => {
+                self.pace = Some(before.map_or(now, |pace| 0.9 * pace + 0.1 * now));
+            }
+            _ => {}
         }
         self.monitor.step(Some(step.loss), Some(step.lr));
-        self.ended = Some((Instant::now(), self.spent));
+        self.ended = (!was_due).then(Instant::now);
         was_due
     }
 

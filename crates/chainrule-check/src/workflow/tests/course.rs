@@ -63,10 +63,11 @@ fn weights_of_zero_are_named() {
 #[test]
 fn a_loss_that_runs_away_is_named_also_after_the_steps_that_are_looked_at() {
     let model = layers(&[8, 16], |m| m.with(Relu));
-    assert_eq!(told(&model, 20.0, 12)[0], SymptomKind::RateTooHigh);
+    let found = told(&model, 20.0, 12);
+    assert!(found.contains(&SymptomKind::RateTooHigh), "{found:?}");
     // A rate at which it rises slowly passes the twenty steps first.
     let model = layers(&[8], |m| m);
-    let found = told(&model, 1.05, 60);
+    let found = told(&model, 0.7, 60);
     assert_eq!(found.first(), Some(&SymptomKind::RateTooHigh), "{found:?}");
 }
 
