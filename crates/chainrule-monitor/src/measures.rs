@@ -1,5 +1,5 @@
-//! Measures of a training beside its tensors: noise of gradients, curvature, smoothness of the loss,
-//! time and memory.
+//! Measures of a training beside its tensors: noise of gradients, curvature, smoothness of the
+//! loss, time and memory.
 
 use serde_json::{Map, Value, json};
 
@@ -54,8 +54,8 @@ impl Monitor {
         }
     }
 
-    /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: about the size of a batch
-    /// above which more examples change the gradient little. `None` before anything was told, or
+    /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: about the size of a
+    /// batch above which more examples change the gradient little. `None` before anything was told, or
     /// where noise hides the gradient itself.
     pub fn noise_scale(&self) -> Option<f64> {
         let all = &self.measures;
@@ -81,8 +81,8 @@ impl Monitor {
         self.measures.bytes.push(self.steps, bytes);
     }
 
-    /// Smoothness of the newest losses, one less than half of von Neumann's ratio of the mean squared
-    /// difference of neighbours to the variance: near 1 for a curve that moves slowly, near 0 for
+    /// Smoothness of the newest losses: 1 less half of von Neumann's ratio, the mean squared
+    /// difference of neighbours over the variance: near 1 for a curve that moves slowly, near 0 for
     /// noise, below 0 for a loss that jumps to and fro. `None` before 16 losses, or if all are one.
     ///
     /// ```
@@ -122,7 +122,7 @@ impl Monitor {
 }
 
 /// The rank of the outputs of examples, `tr(G)² / tr(G²)` with their products `G`: the number of
-/// directions that they spread over evenly. Of 64 examples at most.
+/// directions that they spread over evenly. It reads 64 examples at most.
 pub(crate) fn rank(rows: usize, numbers: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
     const MOST_ROWS: usize = 64;
     const MOST_PRODUCTS: usize = 1 << 22;

@@ -341,7 +341,7 @@ impl Monitor {
     ) {
         let dims: Vec<usize> = output.shape().iter().copied().collect();
         self.answers.bounds = bounds;
-        // What was seen often is looked at now and then.
+        // An answer like many before is looked at now and then.
         self.answers.told += 1;
         if self.answers.told > ANSWERS && !self.answers.told.is_multiple_of(ANSWERS / 8) {
             return;

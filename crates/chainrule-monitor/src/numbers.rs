@@ -83,7 +83,7 @@ pub(crate) struct Moments {
 
 /// The sums of a part, or none if a number is not finite or its square is not.
 pub(crate) fn moments(part: &[f64]) -> Option<Moments> {
-    // Three loops over what is in the cache: together they would need more registers than there are.
+    // Three loops over what is in the cache: together they would need too many registers.
     let (whole, rest) = part.as_chunks::<LANES>();
     let (mut sum, mut largest) = ([0.0; LANES], [0.0f64; LANES]);
     for few in whole {

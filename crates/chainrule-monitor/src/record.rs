@@ -13,8 +13,8 @@ impl Monitor {
     /// `step` counts from 1, as in the metrics of a run. `parameters` has for each name the
     /// `shape`, and [statistics](Stats::to_json) of `value`, `gradient` and `update`; `outputs`
     /// those of `value` and `gradient`; `norm` the norm of all gradients before and after clipping;
-    /// `measures` what is known of `smoothness`, `noise_scale`, `curvature` beside `stable_curvature`
-    /// (2 / rate), `seconds` of a step and `bytes` of tensors.
+    /// `measures` what is known of `smoothness`, `noise_scale`, `curvature` beside
+    /// `stable_curvature` (2 / rate), `seconds` of a step and `bytes` of tensors.
     ///
     /// ```
     /// use chainrule::{Tensor, monitor::Monitor};

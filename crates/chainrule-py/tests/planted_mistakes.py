@@ -227,11 +227,6 @@ def one_class(lib: Any) -> Any:
     return epochs(lib, model, adam(lib, model), loader(lib, x, y * 0))
 
 
-def raw_inputs(lib: Any) -> Any:
-    model, (x, y) = net(lib, out=1, into=4, act="Sigmoid"), curve(lib, 128)
-    return epochs(lib, model, sgd(lib, model, 0.01), loader(lib, 500.0 + 300.0 * x, y), loss=lib.F.mse_loss)
-
-
 def raw_targets(lib: Any) -> Any:
     model, (x, y) = net(lib, out=1, into=4, act="Tanh"), curve(lib, 128)
     return epochs(lib, model, adam(lib, model, 0.001), loader(lib, x, 200_000.0 + 50_000.0 * y), loss=lib.F.mse_loss)
@@ -410,7 +405,6 @@ FURTHER: dict[str, tuple[Any, tuple[str, ...]]] = {
     "sorted by class": (sorted_by_class, ("data_order",)),
     "one class": (one_class, ("labels",)),
     "targets of hundred thousands": (raw_targets, ("target_scale",)),
-    "inputs of hundreds": (raw_inputs, ("input_scale", "saturated_units")),
     "infinite inputs": (infinite_input, ("not_finite",)),
     "trained in evaluation mode": (always_in_evaluation, ("evaluation_mode",)),
     "measured in training mode": (measured_in_training, ("training_mode",)),

@@ -1,5 +1,5 @@
-//! The numbers of a training: its losses, parameters, gradients and updates, judged by the detectors
-//! of the monitor.
+//! The numbers of a training: its losses, parameters, gradients and updates, judged by the
+//! detectors of the monitor.
 
 use std::collections::HashMap;
 

@@ -93,7 +93,7 @@ pub struct WorkflowReport {
     pub evaluations: usize,
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
-    /// What goes wrong in the numbers, the surest first.
+    /// Symptoms in the numbers, the surest first.
     pub symptoms: Vec<Symptom>,
     /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is
     /// wrong, not the loop.

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn results_that_were_not_kept_are_computed_again() {
         let w = Tensor::from([1.0f64, 0.0, 2.0]).parameter();
-        // Of these the tape keeps no result.
+        // The tape keeps no result of these.
         let of = || ((&w + &w) - (&w * 3.0)).neg().log().mul(&Tensor::scalar(0.5)).sum_all();
         let (plain, recorded) =
             (of().first_non_finite().unwrap(), record_all(of).first_non_finite());

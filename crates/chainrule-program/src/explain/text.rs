@@ -99,7 +99,7 @@ impl Explanation {
         }
     }
 
-    /// What each output came to that a rule rewrote, as one formula.
+    /// The final formula of each output that a rule rewrote.
     fn last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |name: &str| self.simplified.steps.iter().rfind(|step| step.at == name);
         let outputs = self.simplified.program.outputs();

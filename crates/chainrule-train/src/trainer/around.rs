@@ -20,7 +20,8 @@ use crate::tensor::Tensor;
 /// use chainrule::{DType, Generator, Tensor};
 ///
 /// let g = &mut Generator::manual_seed(1);
-/// let model = Sequential::new().with(Linear::new(4, 16, g)).with(Tanh).with(Linear::new(16, 1, g));
+/// let (first, last) = (Linear::new(4, 16, g), Linear::new(16, 1, g));
+/// let model = Sequential::new().with(first).with(Tanh).with(last);
 /// let mut sgd = Sgd::new(model.parameters(), 50.0);
 /// let mut watch = WatchedLoop::new(&model, Monitor::new(), Some(0.02));
 /// let (x, y) = (Tensor::randn([32, 4], DType::F32, g), Tensor::randn([32, 1], DType::F32, g));

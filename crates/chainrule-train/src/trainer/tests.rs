@@ -312,8 +312,8 @@ fn rare_looks_measure_noise_and_curvature_and_change_no_bit() {
             (names.as_slice(), gradients),
             (&["0", "1", "2", "3"].map(String::from)[..], true)
         );
-        // Of the looks 16, 32 and 64 two have a batch of an even number of rows. A mean of squares is
-        // convex in the last layer.
+        // Two of the looks 16, 32 and 64 have a batch of an even number of rows. A mean of squares
+        // is convex in the last layer.
         assert!(noise.unwrap() >= 0.0 && curvatures.len() == 2, "{noise:?} {curvatures:?}");
         assert!(curvatures.iter().all(|c| *c > 0.0), "{curvatures:?}");
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in the numbers of a loop whose code is right.
+//! Symptoms in the numbers of a loop whose code is right.
 
 use chainrule_monitor::SymptomKind;
 
