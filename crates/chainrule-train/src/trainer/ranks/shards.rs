@@ -48,7 +48,7 @@ impl Step<'_> {
             let grad = total.filter(|_| used[i]).map(|total| mean(total, p, self.n));
             p.set_grad(grad.transpose()?)?;
         }
-        rest.due().into_iter().for_each(|watch| watch.before(self.task));
+        rest.due().into_iter().for_each(|watch| watch.before(self.task.module()));
         let is_own = |i: usize| owners[i] == rank;
         for (i, p) in parameters.iter().enumerate() {
             if !is_own(i) {
@@ -68,7 +68,7 @@ impl Step<'_> {
             }
         }
         self.share_parameters(exchange, owners, &used)?;
-        rest.due().into_iter().for_each(|watch| watch.after(self.task));
+        rest.due().into_iter().for_each(|watch| watch.after(self.task.module()));
         Ok(done)
     }
 
