@@ -8,6 +8,7 @@ pub mod data;
 mod explain;
 pub mod export;
 pub mod names;
+mod onnx;
 mod studio;
 mod text;
 pub mod train;
@@ -21,8 +22,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use check::{Check, CheckBackward, CheckMistakes, CheckNames, CheckOps};
-pub use explain::Explain;
+pub use explain::{Explain, is_file};
 pub use names::TrainNames;
+pub use onnx::Onnx;
 pub use studio::Studio;
 pub use text::Text;
 pub use weights::Weights;
@@ -84,6 +86,8 @@ pub enum Command {
     Studio(Studio),
     /// Write with a published language model, or train it on a text: GPT-2, Llama
     Text(Text),
+    /// List what is in an ONNX model of any origin, or run it on ONNX's tests
+    Onnx(Onnx),
     /// List what is in a file of weights, or convert it to safetensors
     Weights(Weights),
 }

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Diagnose(args) => commands::diagnose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Studio(args) => commands::studio::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Text(args) => commands::text::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Onnx(args) => commands::onnx::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Weights(args) => commands::weights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => commands::explain::run(&args).map(|()| ExitCode::SUCCESS),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 
-use chainrule::Tensor;
+use chainrule::{Generator, Tensor};
 use chainrule_onnx::{import_bytes, parse_tensor};
 
 /// The version of the package, and the cases within chainrule's dtypes that do not pass.
@@ -65,6 +65,26 @@ fn cases(bytes: &[u8]) -> (BTreeMap<&str, Case<'_>>, BTreeMap<&str, usize>) {
 }
 
 impl Case<'_> {
+    /// Whether nothing panics when the model with some bytes changed is read and run.
+    fn survives(&self, g: &mut Generator, name: &str) -> bool {
+        let mut model = self.model.to_vec();
+        let draws = Tensor::randint(0, 1 << 40, [8], g).to_vec::<i64>();
+        for pair in draws[..2 + draws[7] as usize % 5].chunks_exact(2) {
+            let at = pair[0] as usize % model.len();
+            // Small numbers are likely to be sizes, ops and places of others.
+            model[at] = (pair[1] as u8) >> (pair[1] as usize >> 8 & 7);
+        }
+        let given = self.inputs.iter().filter_map(|(name, t)| Some((*name, t.as_ref()?)));
+        let given = given.collect::<Vec<_>>();
+        let run = || import_bytes(&model).and_then(|model| model.run(&given));
+        let lived = catch_unwind(AssertUnwindSafe(run)).is_ok();
+        if !lived {
+            let hex: String = model.iter().map(|b| format!("{b:02x}")).collect();
+            println!("{name} panics as {hex}");
+        }
+        lived
+    }
+
     fn run(&self) -> Result<(), String> {
         let model = import_bytes(self.model).map_err(|e| e.to_string())?;
         let given = self.inputs.iter().filter_map(|(name, t)| Some((*name, t.as_ref()?)));
@@ -141,4 +161,20 @@ fn the_tests_of_the_onnx_project_pass() {
         let known: Vec<&str> = known.collect();
         assert_eq!(found, known, "run with CHAINRULE_WRITE=1 to write tests/nodes.txt");
     }
+}
+
+/// `CHAINRULE_FUZZ=100` is the number of changed models for each case; memory is best limited.
+#[test]
+fn changed_models_are_refused_or_run() {
+    let rounds = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    if rounds == 0 {
+        eprintln!("skipped: CHAINRULE_FUZZ sets the number of rounds");
+        return;
+    }
+    let Some((_, bytes)) = written() else { return };
+    let g = &mut Generator::manual_seed(11);
+    let (cases, _) = cases(&bytes);
+    let all = cases.iter().flat_map(|(name, case)| (0..rounds).map(move |_| (name, case)));
+    let bad = all.filter(|(name, case)| !case.survives(g, name)).count();
+    assert_eq!(bad, 0, "models that panic are above");
 }

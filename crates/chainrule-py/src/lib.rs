@@ -29,6 +29,7 @@ mod interchange;
 mod linalg;
 mod models;
 mod monitor;
+mod onnx;
 mod ops;
 mod optimizer;
 mod places;
@@ -73,6 +74,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<distributed::PyExchange>()?;
     m.add_class::<studio::PyStudio>()?;
+    m.add_class::<onnx::PyOnnxModel>()?;
     m.add_class::<session::Met>()?;
     m.add_class::<alias::ViewPath>()?;
     m.add_class::<ready::Watched>()?;
@@ -97,6 +99,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _safetensors_load _safetensors_save;
         weights: _weights_load;
         models: _names_mapped;
+        onnx: _onnx_load;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
         studio: _studio_tensor _studio_run;

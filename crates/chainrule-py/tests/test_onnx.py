@@ -176,3 +176,62 @@ def test_objects_of_native_code_are_no_hindrance(tmp_path: Path) -> None:
     file = onnx.load(tmp_path / "x.onnx")
     cr.onnx.export(lambda x: layer(x) if file is not None else x, (cr.ones(1, 2),), tmp_path / "y.onnx")
     judged(tmp_path / "y.onnx")
+
+
+def test_a_model_that_was_read_trains(tmp_path: Path) -> None:
+    """Eagerly and compiled, from the file's parameters, with the losses of the model itself."""
+    cr.manual_seed(1)
+    own = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    x, y = cr.randn(5, 3), cr.randn(5, 2)
+    path = tmp_path / "model.onnx"
+    cr.onnx.export(own, (x,), path, batch=True)
+    losses = []
+    for model in (own, cr.onnx.load(path), cr.onnx.load(path.read_bytes())):
+        optimizer = cr.optim.Adam(model.parameters(), lr=0.01)
+
+        def step(x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = cr.compile(step) if len(losses) == 2 else step
+        losses.append([run(x, y).item() for _ in range(20)])
+    assert losses[0][-1] < losses[0][0]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
+
+
+def test_a_model_that_was_read_is_a_module(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    own = nn.Linear(3, 2)
+    cr.onnx.export(own, (cr.ones(4, 3),), path)
+    model = cr.onnx.load(path)
+    (given,) = model.inputs
+    assert given.sizes == [4, 3] and model.outputs and "Add" in model.ops, (given, model.outputs, model.ops)
+    assert model.inputs[0].dtype == cr.float32
+    shapes = sorted(tuple(p.shape) for p in model.parameters())
+    assert shapes == [(2,), (2, 3)], shapes
+    cr.onnx.export(model, (cr.ones(4, 3),), tmp_path / "again.onnx")
+    x = cr.randn(4, 3)
+    again = ort.InferenceSession(judged(tmp_path / "again.onnx").SerializeToString())
+    got = again.run(None, {again.get_inputs()[0].name: x.numpy()})[0]
+    np.testing.assert_allclose(got, own(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError, match="gets 2 tensors"):
+        model(x, x)
+    (tmp_path / "cut.onnx").write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(Exception, match=r"cut\.onnx.*ONNX"):
+        cr.onnx.load(tmp_path / "cut.onnx")
+
+
+def test_names_with_dots_are_those_of_modules() -> None:
+    h = onnx.helper
+    w = onnx.numpy_helper.from_array(np.array([[1.0, 2.0]], np.float32), "head.weight")
+    value = h.make_tensor_value_info
+    graph = h.make_graph([h.make_node("Mul", ["x", "head.weight"], ["y"])], "g", [value("x", 1, ["n", 2])], [value("y", 1, ["n", 2])], [w])
+    model = cr.onnx.load(h.make_model(graph).SerializeToString())
+    assert list(model.state_dict()) == ["head.weight"]
+    model.head.weight.data.fill_(3.0)
+    assert model(cr.ones(1, 2)).tolist() == [[3.0, 3.0]]
+    assert model.inputs[0].sizes == [None, 2]

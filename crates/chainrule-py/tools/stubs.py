@@ -49,6 +49,8 @@ RESULTS = {
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
+    "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
+    "OnnxModel.outputs": "list[str]", "OnnxModel.ops": "list[str]", "OnnxModel.run": "list[Tensor]",
     "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
     "TextModel.kind": "str", "TextModel.sizes": "tuple[int, int]", "TextModel.encode": "list[int]", "TextModel.prompt": "list[int]",
     "TextModel.decode": "str", "TextModel.generate": "list[int]", "TextModel.logits": "Tensor", "TextModel.loss": "Tensor",
@@ -257,7 +259,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "TextModel", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "OnnxModel", "TextModel", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

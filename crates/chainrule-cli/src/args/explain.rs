@@ -10,15 +10,20 @@ use clap::Args;
   chainrule explain --list
   chainrule explain batch-norm
   chainrule explain names --python
-  chainrule explain names --cuda")]
+  chainrule explain names --cuda
+  chainrule explain model.onnx --shape x=4,3,32,32")]
 pub struct Explain {
-    /// A model or a formula: names, mnist, gpt-small, softmax-ce, batch-norm, ... (see --list)
+    /// A model or a formula (names, gpt-small, batch-norm, ...; see --list), or an .onnx file
     #[arg(value_name = "NAME", value_parser = known, required_unless_present = "list")]
     pub name: Option<String>,
 
     /// List everything that can be explained
     #[arg(long, exclusive = true)]
     pub list: bool,
+
+    /// Sizes of an input of an .onnx file that leaves some open, which are 2 else (several times)
+    #[arg(long, value_name = "NAME=SIZES", value_parser = shape)]
+    pub shape: Vec<(String, Vec<usize>)>,
 
     /// Print the simplified program as a NumPy script that runs on its own
     #[arg(long, conflicts_with = "json")]
@@ -57,7 +62,22 @@ pub struct Explain {
     pub force: bool,
 }
 
+/// Whether the name is that of an ONNX file.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".onnx")
+}
+
+fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
+    let (name, sizes) = text.rsplit_once('=').ok_or("give NAME=2,3")?;
+    let sizes = sizes.split(',').filter(|d| !d.is_empty()).map(str::parse);
+    let sizes: Result<Vec<usize>, _> = sizes.collect();
+    Ok((name.to_owned(), sizes.map_err(|e| format!("a size: {e}"))?))
+}
+
 fn known(name: &str) -> Result<String, String> {
+    if is_file(name) {
+        return Ok(name.to_owned());
+    }
     let found = chainrule_lab::formulas::formula(name).map(|f| f.name.to_owned());
     found.map_err(|e| e.to_string().trim_start_matches("explain: ").to_owned())
 }

@@ -10,15 +10,16 @@ use chainrule::program::{Cost, Explanation, Phase, Program, Simplify};
 use chainrule_lab::formulas::{formula, formulas};
 use serde::Serialize;
 
-use crate::args::Explain;
+use super::onnx;
+use crate::args::{Explain, is_file};
 use crate::output;
 use crate::run_folder::write_atomic;
 
 /// The output of `--json`.
 #[derive(Serialize)]
 struct Explained {
-    name: &'static str,
-    what: &'static str,
+    name: String,
+    what: String,
     traced: Listed,
     optimized: Listed,
     simplified: Listed,
@@ -80,7 +81,7 @@ pub fn run(args: &Explain) -> Result<()> {
     if let Some(file) = &args.out {
         may_write(file, args.force)?;
     }
-    let formula = formula(name)?;
+    let (program, what) = traced(args, name)?;
     let mut how = Simplify::new();
     if args.checked {
         how = how.checked(0);
@@ -88,7 +89,7 @@ pub fn run(args: &Explain) -> Result<()> {
     for rule in &args.without {
         how = how.without(rule);
     }
-    let explanation = formula.trace()?.explain_with(format!("{name}: {}", formula.what), &how)?;
+    let explanation = program.explain_with(format!("{name}: {what}"), &how)?;
     if args.python {
         return give(args, &explanation.simplified.program.to_python()?, false);
     }
@@ -100,8 +101,8 @@ pub fn run(args: &Explain) -> Result<()> {
     if args.json {
         let memory = explanation.memory();
         let explained = Explained {
-            name: formula.name,
-            what: formula.what,
+            name: name.clone(),
+            what,
             traced: listed(&explanation.traced),
             optimized: listed(&explanation.optimized),
             simplified: listed(&explanation.simplified.program),
@@ -112,6 +113,19 @@ pub fn run(args: &Explain) -> Result<()> {
     }
     let explanation = if args.full { explanation.whole() } else { explanation };
     give(args, &explanation.to_string(), stdout().is_terminal() && args.out.is_none())
+}
+
+/// The program to explain, and a word about it.
+fn traced(args: &Explain, name: &str) -> Result<(Program, String)> {
+    if is_file(name) {
+        let program = onnx::trace(Path::new(name), &args.shape)?;
+        return Ok((program, "an ONNX model with its gradients".to_owned()));
+    }
+    if !args.shape.is_empty() {
+        bail!("--shape is for .onnx files; {name} has its own sizes");
+    }
+    let formula = formula(name)?;
+    Ok((formula.trace()?, formula.what.to_owned()))
 }
 
 fn list() -> Result<()> {

@@ -9,6 +9,7 @@ pub mod diagnose;
 pub mod eval;
 pub mod explain;
 pub mod export;
+pub mod onnx;
 pub mod predict;
 pub mod sample;
 pub mod studio;

@@ -177,6 +177,16 @@ pub(super) fn sizes(all: &[i64]) -> Result<Vec<usize>> {
     all.iter().map(size).collect()
 }
 
+/// The most numbers that a rule makes from sizes which a file gives.
+const MOST: usize = 1 << 28;
+
+/// The number of elements of these sizes, if it is no absurd one.
+pub(super) fn bounded(sizes: &[usize]) -> Result<usize> {
+    let count = sizes.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+    let count = count.filter(|&count| count <= MOST);
+    count.ok_or_else(|| wrong(format!("sizes {sizes:?} are more than it can take")))
+}
+
 /// A row of integers.
 pub(super) fn row(all: &[i64]) -> Result<Tensor> {
     Tensor::try_from_slice(all, [all.len()])

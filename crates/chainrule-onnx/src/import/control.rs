@@ -3,7 +3,7 @@
 use chainrule_core::Tensor;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, numbers};
+use super::call::{Call, Made, axis, numbers, one};
 use super::wrong;
 
 /// The most steps of a loop without a bound, in which a condition that never ends would hang.
@@ -61,20 +61,58 @@ pub(super) fn repeat(c: &Call<'_>) -> Made {
 }
 
 pub(super) fn scan(c: &Call<'_>) -> Made {
-    if c.opset() < 9 {
-        return Err(wrong("Scan of opset 8 is not known here; export the model with a later one"));
-    }
-    let body = c.graph("body")?;
-    let all: Vec<Tensor> = c.inputs.iter().flatten().cloned().collect();
     let scanned = usize::try_from(c.int("num_scan_inputs", 0)).unwrap_or(0);
-    let count = all.len().checked_sub(scanned).ok_or_else(|| wrong("inputs are missing"))?;
+    let listed = |name: &str, i: usize| c.ints(name).and_then(|all| all.get(i).copied());
+    if c.opset() < 9 {
+        return batches(c, scanned, &|i| listed("directions", i) == Some(1));
+    }
+    let all: Vec<Tensor> = c.inputs.iter().flatten().cloned().collect();
+    let order = Order {
+        scanned,
+        axis: &|i| listed("scan_input_axes", i).unwrap_or(0),
+        backwards: &|i| listed("scan_input_directions", i) == Some(1),
+        made_axis: &|i| listed("scan_output_axes", i).unwrap_or(0),
+        made_backwards: &|i| listed("scan_output_directions", i) == Some(1),
+    };
+    scanned_by(c, &all, &order)
+}
+
+/// The first set of ops had a batch in front of all inputs, and the lengths of its sequences.
+fn batches(c: &Call<'_>, scanned: usize, backwards: &dyn Fn(usize) -> bool) -> Made {
+    if c.opt(0).is_some() {
+        return Err(wrong("lengths of sequences are not known here; leave them out"));
+    }
+    let all: Vec<&Tensor> = c.inputs.iter().skip(1).flatten().collect();
+    let size = all.first().and_then(|t| t.shape().first().copied()).unwrap_or(0);
+    let order =
+        Order { scanned, axis: &|_| 0, backwards, made_axis: &|_| 0, made_backwards: &|_| false };
+    let mut made = Vec::new();
+    for i in 0..size {
+        let one = |t: &&Tensor| t.try_narrow(0, i, 1)?.try_squeeze(&[0i64][..]);
+        let given = all.iter().map(one).collect::<Result<Vec<_>>>()?;
+        made.push(scanned_by(c, &given, &order)?);
+    }
+    let count = made.first().map_or(0, Vec::len);
+    (0..count).map(|i| stacked(&made, i, 0)).collect()
+}
+
+/// The inputs that are walked through, and the axes and directions of these and of what is made.
+struct Order<'a> {
+    scanned: usize,
+    axis: &'a dyn Fn(usize) -> i64,
+    backwards: &'a dyn Fn(usize) -> bool,
+    made_axis: &'a dyn Fn(usize) -> i64,
+    made_backwards: &'a dyn Fn(usize) -> bool,
+}
+
+fn scanned_by(c: &Call<'_>, all: &[Tensor], order: &Order<'_>) -> Made {
+    let body = c.graph("body")?;
+    let count = all.len().checked_sub(order.scanned).ok_or_else(|| wrong("inputs are missing"))?;
     let (first, rows) = all.split_at(count);
-    let backwards = |name: &str, i: usize| c.ints(name).is_some_and(|all| all.get(i) == Some(&1));
-    let at = |name: &str, i: usize| c.ints(name).and_then(|all| all.get(i).copied()).unwrap_or(0);
     let mut steps = None;
     let mut axes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
-        let at = axis(at("scan_input_axes", i), row.rank())?;
+        let at = axis((order.axis)(i), row.rank())?;
         axes.push(at);
         let size = row.shape()[at];
         if steps.is_some_and(|steps| steps != size) {
@@ -88,7 +126,7 @@ pub(super) fn scan(c: &Call<'_>) -> Made {
     for step in 0..steps {
         let mut given = carried;
         for (i, row) in rows.iter().enumerate() {
-            let from = if backwards("scan_input_directions", i) { steps - 1 - step } else { step };
+            let from = if (order.backwards)(i) { steps - 1 - step } else { step };
             let at = axes[i] as i64;
             given.push(row.try_narrow(at, from, 1)?.try_squeeze(&[at][..])?);
         }
@@ -98,11 +136,15 @@ pub(super) fn scan(c: &Call<'_>) -> Made {
     }
     for i in 0..body.outputs.len().saturating_sub(count) {
         let mut rows = made_rows.clone();
-        if backwards("scan_output_directions", i) {
+        if (order.made_backwards)(i) {
             rows.reverse();
         }
-        let at = at("scan_output_axes", i);
-        carried.push(stacked(&rows, i, at)?);
+        carried.push(stacked(&rows, i, (order.made_axis)(i))?);
     }
     Ok(carried)
+}
+
+/// Whether an input that may be left out is there.
+pub(super) fn has_element(c: &Call<'_>) -> Made {
+    one(Tensor::scalar(c.opt(0).is_some()))
 }

@@ -183,6 +183,11 @@ pub(super) fn of(c: &Call<'_>, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     convolved(x, weight, &window, c.int("group", 1).max(0) as usize)
 }
 
+/// A convolution of one axis with one kernel for each channel, without zeros around.
+pub(super) fn of_window(x: &Tensor, weight: &Tensor, channels: usize) -> Result<Tensor> {
+    x.try_conv1d_with(weight, None, &Conv { groups: channels, ..Conv::default() })
+}
+
 pub(super) fn conv(c: &Call<'_>) -> Made {
     one(biased(of(c, c.x(0)?, c.x(1)?)?, c.opt(2))?)
 }

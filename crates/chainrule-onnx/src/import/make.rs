@@ -6,11 +6,8 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Attr, Call, Made, axis, dims, integers, numbers, one, signed, sizes};
+use super::call::{Attr, Call, Made, axis, bounded, dims, integers, numbers, one, signed, sizes};
 use super::{stored, wrong};
-
-/// The longest row of numbers that an op makes from its bounds alone.
-const MOST_IN_A_ROW: f64 = (1u64 << 31) as f64;
 
 pub(super) fn constant(c: &Call<'_>) -> Made {
     let row = |all: &[f64]| {
@@ -43,10 +40,10 @@ pub(super) fn range(c: &Call<'_>) -> Made {
     let bound = |i| c.float_at(i).map(Option::unwrap_or_default);
     let (start, end, step) = (bound(0)?, bound(1)?, bound(2)?);
     let count = ((end - start) / step).ceil();
-    if step == 0.0 || count.is_nan() || count > MOST_IN_A_ROW {
+    if step == 0.0 || count.is_nan() {
         return Err(wrong(format!("no row goes from {start} to {end} by {step}")));
     }
-    let line = Tensor::arange(0, count.max(0.0) as i64);
+    let line = Tensor::arange(0, bounded(&[count.max(0.0) as usize])? as i64);
     one(match dtype.is_float() {
         true => line.try_to_dtype(DType::F64)?.try_mul(step)?.try_add(start)?,
         false => {
@@ -132,6 +129,7 @@ pub(super) fn det(c: &Call<'_>) -> Made {
 /// A window of a sum of cosines.
 fn window(c: &Call<'_>, factors: &[f64]) -> Made {
     let size = c.int_at(0)?.unwrap_or(0).max(0);
+    bounded(&[size as usize])?;
     let dtype = stored::dtype(c.int("output_datatype", 1))?;
     let period = if c.int("periodic", 1) != 0 { size } else { size - 1 };
     let at = |i: i64| {
@@ -168,6 +166,7 @@ fn fourier(x: &Tensor, at: usize, len: usize, inverse: bool, onesided: bool) -> 
         }
     };
     let is_real = x.shape()[last] == 1;
+    bounded(&[len, len])?;
     let count = if onesided { len / 2 + 1 } else { len };
     let (mut cos, mut sin) = (Vec::new(), Vec::new());
     for j in 0..len {
@@ -195,6 +194,7 @@ fn fourier(x: &Tensor, at: usize, len: usize, inverse: bool, onesided: bool) -> 
 /// The real numbers whose transform has this first half, the other being its mirror image.
 fn real_inverse(x: &Tensor, at: usize, len: usize) -> Result<Tensor> {
     let half = len / 2 + 1;
+    bounded(&[half, len])?;
     let last = x.rank() as i64 - 1;
     let has = x.shape()[at];
     if last < 1 || x.shape()[last as usize] != 2 || has < half {

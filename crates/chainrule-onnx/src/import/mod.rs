@@ -4,6 +4,7 @@ mod attention;
 mod call;
 mod control;
 mod conv;
+mod deform;
 mod elementwise;
 mod index;
 mod loss;
@@ -15,6 +16,7 @@ mod quant;
 mod recurrent;
 mod reduce;
 mod resize;
+mod sequence;
 mod shape;
 mod stored;
 mod table;
@@ -177,6 +179,21 @@ impl ImportedModel {
     /// The ops of the nodes, those in bodies of loops and branches too.
     pub fn ops(&self) -> Vec<&str> {
         self.body.ops()
+    }
+
+    /// The values of the tensors of the file with their names, and whether each is trained; the model
+    /// holds them no longer, and takes them as inputs.
+    #[doc(hidden)]
+    pub fn hand_over(&mut self) -> Vec<(String, Tensor, bool)> {
+        let all = std::mem::take(&mut self.leaves).into_iter();
+        let all: Vec<_> = all.map(|(name, leaf, is)| (name, leaf.detach(), is)).collect();
+        for (name, leaf, _) in &all {
+            self.stored.remove(name);
+            let sizes = leaf.shape().iter().map(|&d| Some(d)).collect();
+            let dtype = Some(leaf.dtype());
+            self.inputs.push(InputType { name: name.clone(), dtype, sizes: Some(sizes) });
+        }
+        all
     }
 
     /// The results for these inputs, in the order of [`ImportedModel::inputs`].

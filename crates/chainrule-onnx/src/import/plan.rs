@@ -1,6 +1,6 @@
 //! Graphs as lists of steps, and their run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use chainrule_core::Tensor;
@@ -192,6 +192,8 @@ pub(super) struct Planner {
     depth: usize,
     /// Bytes that steps may still take: functions that call each other could make any number.
     left: usize,
+    /// Ops without a rule, each with the name of a node.
+    unknown: BTreeMap<String, String>,
 }
 
 /// The bytes of a step, beside its parameters.
@@ -229,7 +231,8 @@ impl Planner {
         };
         let functions = functions.into_iter().map(|f| (key(&f), Arc::new(f))).collect();
         let left = len.saturating_mul(64).saturating_add(4 << 20);
-        Ok(Planner { opsets: opsets(imports)?, functions, files, depth: 0, left })
+        let (opsets, unknown) = (opsets(imports)?, BTreeMap::new());
+        Ok(Planner { opsets, functions, files, depth: 0, left, unknown })
     }
 
     fn charge(&mut self, bytes: usize) -> Result<()> {
@@ -254,7 +257,12 @@ impl Planner {
         let inputs: Vec<String> = graph.input.into_iter().map(name).collect();
         let outputs: Vec<String> = graph.output.into_iter().map(name).collect();
         let body = self.body(graph.node, inputs, outputs, &HashMap::new())?;
-        Ok((body, constants))
+        let unknown = self.unknown.iter().map(|(op, at)| format!("{op} (at `{at}`)"));
+        match unknown.collect::<Vec<_>>().as_slice() {
+            [] => Ok((body, constants)),
+            [op] => Err(wrong(format!("the op {op} is not known here"))),
+            ops => Err(wrong(format!("the ops {} are not known here", ops.join(", ")))),
+        }
     }
 
     fn body(
@@ -315,10 +323,12 @@ impl Planner {
                 self.opsets = outer;
                 Work::Function(body?)
             }
-            None => Work::Rule(rule(&domain, &op).ok_or_else(|| {
+            None => Work::Rule(rule(&domain, &op).unwrap_or_else(|| {
                 let of = if domain.is_empty() { String::new() } else { format!(" of {domain}") };
-                wrong(format!("the op {op}{of} at `{shown}` is not known here"))
-            })?),
+                // The error names all of them, and a place of each.
+                self.unknown.entry(format!("{op}{of}")).or_insert_with(|| shown.clone());
+                |_| Err(wrong("it is not known"))
+            })),
         };
         let mut attrs = HashMap::new();
         if matches!(work, Work::Rule(_)) {

@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::MaxPool;
 
-use super::call::{Call, Made, dims, integers, one, row, signed, sizes};
+use super::call::{Call, Made, bounded, dims, integers, one, row, signed, sizes};
 use super::conv::{Window, array};
 use super::wrong;
 
@@ -163,6 +163,7 @@ pub(super) fn max_unpool(c: &Call<'_>) -> Made {
         })
         .collect();
     let own = [&dims(x)[..2], &inner].concat();
+    bounded(&own)?;
     let shape = match c.opt(2) {
         Some(shape) => sizes(&integers(shape)?)?,
         None => own.clone(),

@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, dims, integers, numbers, one, row, sizes};
+use super::call::{Call, Made, axis, bounded, dims, integers, numbers, one, row, sizes};
 use super::wrong;
 
 /// The sizes of one axis, before and after.
@@ -53,7 +53,7 @@ impl Line<'_> {
     /// The elements that the nearest one is taken from.
     fn nearest(&self) -> Result<Vec<i64>> {
         let mut all = Vec::new();
-        for i in 0..self.to {
+        for i in 0..bounded(&[self.to])? {
             let x = self.place(i)?;
             let near = match self.c.text("nearest_mode", "round_prefer_floor") {
                 "round_prefer_floor" => (x - 0.5).ceil(),
@@ -81,7 +81,7 @@ impl Line<'_> {
             }
         };
         let reach = if cubic { 2.0 } else { 1.0 } / smaller;
-        let mut all = vec![0.0; self.to * self.from];
+        let mut all = vec![0.0; bounded(&[self.to, self.from])?];
         for i in 0..self.to {
             let x = self.place(i)?;
             if self.is_outside(x) {
@@ -327,6 +327,7 @@ pub(super) fn roi_align(c: &Call<'_>) -> Made {
         let (step_y, step_x) = (high / out[0] as f64, wide / out[1] as f64);
         let count = |step: f64| if ratio > 0 { ratio } else { step.ceil().max(1.0) as usize };
         let (ny, nx) = (count(step_y), count(step_x));
+        bounded(&[out[0], out[1], ny, nx])?;
         // Four neighbours of each sample, with their shares.
         let (mut places, mut shares) = (Vec::new(), Vec::new());
         for cell in 0..out[0] * out[1] {

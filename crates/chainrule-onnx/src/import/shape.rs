@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::{PadMode, Slice};
 
-use super::call::{Call, Made, axis, dims, integers, one, row, scalar, signed, sizes};
+use super::call::{Call, Made, axis, bounded, dims, integers, one, row, scalar, signed, sizes};
 use super::wrong;
 
 pub(super) fn reshape(c: &Call<'_>) -> Made {
@@ -298,11 +298,16 @@ pub(super) fn col2im(c: &Call<'_>) -> Made {
     if x.rank() != 3 || block.contains(&0) || strides.contains(&0) {
         return Err(wrong("its input has not 3 axes, or a size or step is 0"));
     }
+    for sizes in [&image, &block, &dilations, &strides, &pads] {
+        bounded(sizes)?;
+    }
     let volume: usize = block.iter().product();
     let padded: Vec<usize> = (0..n).map(|i| image[i] + pads[i] + pads[n + i]).collect();
     let steps: Vec<usize> = (0..n)
         .map(|i| (padded[i].saturating_sub(dilations[i] * (block[i] - 1) + 1)) / strides[i] + 1)
         .collect();
+    bounded(&[&steps[..], &[volume]].concat())?;
+    bounded(&padded)?;
     let channels = x.shape()[1] / volume.max(1);
     let (count, total) = (steps.iter().product::<usize>(), padded.iter().product::<usize>());
     // The place of each element of each block.

@@ -2,8 +2,8 @@
 
 use super::call::{Call, Made};
 use super::{
-    attention, control, conv, elementwise as each, index, loss, make, norm, pool, quant, recurrent,
-    reduce, resize, shape,
+    attention, control, conv, deform, elementwise as each, index, loss, make, norm, pool, quant,
+    recurrent, reduce, resize, sequence, shape,
 };
 
 /// Results of a node.
@@ -35,6 +35,7 @@ const RULES: &[(&str, Rule)] = &[
     ("BlackmanWindow", make::blackman),
     ("Cast", each::cast),
     ("CastLike", each::cast_like),
+    ("CausalConvWithState", sequence::causal_conv),
     ("Ceil", each::ceil),
     ("Celu", each::celu),
     ("CenterCropPad", shape::center_crop_pad),
@@ -52,6 +53,7 @@ const RULES: &[(&str, Rule)] = &[
     ("CumProd", reduce::cum_prod),
     ("CumSum", reduce::cum_sum),
     ("DFT", make::dft),
+    ("DeformConv", deform::conv),
     ("DepthToSpace", shape::depth_to_space),
     ("DequantizeLinear", quant::dequantize),
     ("Det", make::det),
@@ -96,6 +98,7 @@ const RULES: &[(&str, Rule)] = &[
     ("LeakyRelu", each::leaky_relu),
     ("Less", each::less),
     ("LessOrEqual", each::less_equal),
+    ("LinearAttention", sequence::linear),
     ("Log", each::log),
     ("LogSoftmax", reduce::log_softmax),
     ("Loop", control::repeat),
@@ -108,6 +111,7 @@ const RULES: &[(&str, Rule)] = &[
     ("MaxUnpool", pool::max_unpool),
     ("Mean", each::mean),
     ("MeanVarianceNormalization", norm::mean_variance),
+    ("MelWeightMatrix", sequence::mel),
     ("Min", each::min),
     ("Mish", each::mish),
     ("Mod", each::modulo),
@@ -118,6 +122,8 @@ const RULES: &[(&str, Rule)] = &[
     ("NonZero", index::non_zero),
     ("Not", each::not),
     ("OneHot", index::one_hot),
+    ("OptionalGetElement", each::identity),
+    ("OptionalHasElement", control::has_element),
     ("Or", each::or),
     ("PRelu", each::prelu),
     ("Pad", shape::pad),
@@ -191,10 +197,14 @@ const RULES: &[(&str, Rule)] = &[
 const TRAINING: &[(&str, Rule)] =
     &[("Adagrad", norm::adagrad), ("Adam", norm::adam), ("Momentum", norm::momentum)];
 
+/// Ops that ONNX may still change.
+const PREVIEW: &[(&str, Rule)] = &[("FlexAttention", sequence::flex)];
+
 /// The rule of an op.
 pub(super) fn rule(domain: &str, op: &str) -> Option<Rule> {
     let rules = match domain {
         "" => RULES,
+        "ai.onnx.preview" => PREVIEW,
         "ai.onnx.preview.training" => TRAINING,
         _ => return None,
     };
@@ -211,7 +221,7 @@ pub(super) fn known() -> impl Iterator<Item = &'static str> {
 mod tests {
     #[test]
     fn rules_are_in_order() {
-        for rules in [super::RULES, super::TRAINING] {
+        for rules in [super::RULES, super::PREVIEW, super::TRAINING] {
             assert!(rules.windows(2).all(|pair| pair[0].0 < pair[1].0));
         }
         assert!(super::known().count() > 150);

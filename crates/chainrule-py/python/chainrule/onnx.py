@@ -1,7 +1,7 @@
 """Functions and models as ONNX files.
 
 A training step is exported whole: a session of onnxruntime that feeds the new values of what lasts
-back in trains.
+back in trains. A model of any origin is read as a module, and trains here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any, Callable
 
 import numpy as np
 
+from . import _chainrule as _c
 from ._chainrule import Tensor, tensor
 from ._nest import put_back, taken
 from .autograd import no_grad
-from .nn import Module
+from .nn import Module, Parameter
 from .program import Compiled
 
-__all__ = ["Exported", "export"]
+__all__ = ["Exported", "Imported", "Input", "export", "load"]
 
 # Sizes of the batch that a function is traced for; unlikely sizes of anything else.
 SIZES = 17, 23
@@ -84,3 +85,83 @@ def _of_size(args: tuple[Any, ...], n: int) -> tuple[Any, ...]:
 
     out: tuple[Any, ...] = put_back(nest, [resized(x) for x in tensors])
     return out
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a model that was read: its dtype and sizes as far as the file says them."""
+
+    name: str
+    dtype: _c.dtype | None
+    sizes: list[int | None] | None
+
+
+class Imported(Module):
+    """An ONNX model that was read: a module whose parameters are the float tensors of the file.
+
+    Running statistics, factors of sizes and masks are buffers. A name with dots is that of a tensor
+    in modules: `model.head.weight`. Results are a tensor, or a tuple of several.
+    """
+
+    def __init__(self, model: _c.OnnxModel, stored: list[tuple[str, Tensor, bool]]) -> None:
+        super().__init__()
+        self._model = model
+        self._stored: list[tuple[str, Module, str]] = []
+        names = {name for name, _, _ in stored}
+        for name, value, trained in stored:
+            home, last = self._home(name, names)
+            if trained:
+                home.register_parameter(last, Parameter(value))
+            else:
+                home.register_buffer(last, value)
+            self._stored.append((name, home, last))
+        given = [Input(*row) for row in model.inputs if row[0] not in names]
+        self.inputs, self.outputs, self.ops = given, model.outputs, model.ops
+
+    def _home(self, name: str, names: set[str]) -> tuple[Module, str]:
+        """The module with the tensor of this name, and its name there."""
+        parts = name.split(".")
+        within = [".".join(parts[:n]) for n in range(1, len(parts))]
+        # A tensor may have the name that a module would get.
+        if not all(parts) or names.intersection(within) or hasattr(Module, parts[0]):
+            return self, name
+        home: Module = self
+        for part in parts[:-1]:
+            if part not in home._modules:
+                home.register_module(part, Module())
+            inner = home._modules[part]
+            assert inner is not None
+            home = inner
+        return home, parts[-1]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        names = [i.name for i in self.inputs]
+        if len(args) > len(names):
+            raise TypeError(f"the model takes {', '.join(names)}, and gets {len(args)} tensors")
+        given = {**dict(zip(names, args)), **kwargs}
+        pairs = [(name, x if isinstance(x, Tensor) else tensor(x)) for name, x in given.items()]
+        for name, home, last in self._stored:
+            value = home._parameters.get(last, home._buffers.get(last))
+            assert value is not None
+            pairs.append((name, value))
+        out = self._model.run(pairs)
+        return out[0] if len(out) == 1 else tuple(out)
+
+
+def load(source: str | os.PathLike[str] | bytes) -> Imported:
+    """Reads an ONNX model from a file, or from the bytes of one, as a module that trains at once.
+
+    Opsets 1 to 28, functions, branches, loops, elements in files beside the model. Errors name what
+    is wrong: a file that is cut off, an op or a dtype that is not known.
+
+    ```
+    x = cr.tensor([[1.0, 2.0]])
+    cr.onnx.export(cr.nn.Linear(2, 3), (x,), "linear.onnx")
+    model = cr.onnx.load("linear.onnx")
+    model(x).sum().backward()
+    assert [p.grad.shape for p in model.parameters()] == [(3, 2), (3,)]
+    ```
+    """
+    if isinstance(source, bytes):
+        return Imported(*_c._onnx_load("", source))
+    return Imported(*_c._onnx_load(os.fspath(source)))
