@@ -4,7 +4,7 @@
 
 use chainrule_core::dtype::DType;
 
-/// How an operator is written.
+/// The text of an operator.
 pub(crate) struct Form {
     /// The operator of the plain nodes.
     pub op: &'static str,
@@ -38,8 +38,8 @@ pub(crate) const FORMS: [Form; 51] = [
     form("Sin", "sin{f}({0})", "sin({0})"),
     form("Cos", "cos{f}({0})", "cos({0})"),
     form("Tan", "tan{f}({0})", "tan({0})"),
-    form("Asin", "asin{f}({0})", "asin({0})"),
-    form("Acos", "acos{f}({0})", "acos({0})"),
+    form("Asin", "asin{f}({0})", "atan2({0}, sqrt((1.0 - {0}) * (1.0 + {0})))"),
+    form("Acos", "acos{f}({0})", "atan2(sqrt((1.0 - {0}) * (1.0 + {0})), {0})"),
     form("Atan", "atan{f}({0})", "atan({0})"),
     form("Sinh", "sinh{f}({0})", "sinh({0})"),
     form("Cosh", "cosh{f}({0})", "cosh({0})"),
@@ -103,18 +103,16 @@ impl Form {
 
     /// The expression in WGSL.
     pub fn in_wgsl(&self, operands: &[String], dtype: DType) -> String {
-        let whole = !dtype.is_float() && !self.whole.is_empty() && self.op != "Abs";
-        let text = if whole { self.whole.to_string() + "" } else { self.wgsl.to_string() };
-        let text = match (self.op, whole) {
-            ("Pow", true) => "power_whole({0}, {1})".to_string(),
-            ("Mod", true) => "modulo_whole({0}, {1})".to_string(),
-            ("Div", true) => "quotient({0}, {1})".to_string(),
-            ("Fmod", true) => "{0} % {1}".to_string(),
-            ("Max", _) if !dtype.is_float() => "max({0}, {1})".to_string(),
-            ("Min", _) if !dtype.is_float() => "min({0}, {1})".to_string(),
-            _ => text,
+        let text = match (dtype.is_float(), self.op) {
+            (false, "Pow") => "power_whole({0}, {1})",
+            (false, "Mod") => "modulo_whole({0}, {1})",
+            (false, "Div") => "quotient({0}, {1})",
+            (false, "Fmod") => "{0} % {1}",
+            (false, "Max") => "max({0}, {1})",
+            (false, "Min") => "min({0}, {1})",
+            _ => self.wgsl,
         };
-        filled(&text, operands)
+        filled(text, operands)
     }
 }
 

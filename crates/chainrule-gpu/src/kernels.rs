@@ -266,6 +266,13 @@ impl Maker<'_, '_> {
         Some(())
     }
 
+    /// Asks for a loop without a variable, so that sums stay in registers.
+    fn unroll(&mut self) {
+        if self.body.dialect == Dialect::Cuda {
+            self.body.line("#pragma unroll");
+        }
+    }
+
     /// An array that the threads share, one for each dtype.
     fn share(&mut self, name: &str, dtype: DType, size: usize) -> String {
         let kind = self.body.dialect.kind(dtype).replace(' ', "_");
@@ -352,7 +359,9 @@ impl Maker<'_, '_> {
         self.body.line(d.barrier());
         self.body.close(outer);
         let count = micro.to_string();
+        self.unroll();
         let one = self.body.open(d.each("u", "0", &count, "1"));
+        self.unroll();
         let two = self.body.open(d.each("w", "0", &count, "1"));
         self.body.line(d.constant("int", "m", "top + ty + 16 * u"));
         self.body.line(d.constant("int", "n", "left + tx + 16 * w"));

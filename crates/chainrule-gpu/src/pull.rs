@@ -273,7 +273,7 @@ impl<'a> Body<'a> {
             if w.stride[i] == 1 {
                 at.push(self.guarded(text, size, &mut tests));
             } else {
-                let far = self.bind(text, "from");
+                let far = self.bind(text, "back");
                 tests.push(format!("{far} % {} == 0", w.stride[i]));
                 tests.push(format!("{far} >= 0"));
                 at.push(self.guarded(format!("{far} / {}", w.stride[i]), size, &mut tests));

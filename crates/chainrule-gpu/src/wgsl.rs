@@ -1,4 +1,4 @@
-//! What WGSL does not have.
+//! The limits of WGSL.
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
@@ -12,7 +12,8 @@ pub(crate) fn admitted(graph: &Graph) -> Result<()> {
     let all = outside.map(|(i, _)| i).chain(graph.roots());
     for v in all {
         let value = &graph.values[v];
-        if value.dtype == DType::F64 {
+        // A single number, such as a learning rate, becomes one of f32.
+        if value.dtype == DType::F64 && value.numel() > 1 {
             let why = format!("`{}` is of f64, which WebGPU does not have; use f32", value.name);
             return Err(Error::argument("wgsl", why));
         }

@@ -153,6 +153,16 @@ impl PyProgram {
         run(|| self.read().program().to_python())
     }
 
+    /// The program as kernels of CUDA C.
+    fn to_cuda(&self) -> PyResult<String> {
+        run(|| chainrule::gpu::to_cuda(self.read().program()))
+    }
+
+    /// The program as kernels of WebGPU.
+    fn to_wgsl(&self) -> PyResult<String> {
+        run(|| chainrule::gpu::to_wgsl(self.read().program()))
+    }
+
     #[getter]
     fn listing(&self) -> String {
         self.read().program().to_string()

@@ -108,6 +108,7 @@ def test_compile():
         assert eager(x, y).item() == plain(x, y).item()
     assert "\n  fused\n" in compiled.listing and "\n  fused\n" not in plain.listing
     assert "cross_entropy" in compiled.listing and "def " in compiled.to_python()
+    assert "__global__ void k00_" in compiled.to_cuda() and "@compute" in compiled.to_wgsl()
     losses = compiled.run_many(cr.stack([x] * 3), cr.stack([y] * 3))
     assert losses.shape == (3,)
     with pytest.raises(TypeError):

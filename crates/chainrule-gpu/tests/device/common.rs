@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
 use chainrule::{DType, Tensor};
-use chainrule_gpu::{Dialect, Module, Source};
+use chainrule_gpu::{Module, Source};
 
 /// A program with its inputs, and what it should give.
 pub struct Case {
@@ -199,9 +199,4 @@ pub fn check(cases: &[Case], tag: &str) -> Vec<String> {
         }
     }
     wrong
-}
-
-/// The kernels of a program.
-pub fn cuda(program: &Program) -> chainrule::Result<Module> {
-    Module::new(program, Dialect::Cuda)
 }

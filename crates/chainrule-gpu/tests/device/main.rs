@@ -2,5 +2,8 @@
 //! results: no GPU is needed. Without a C++ compiler (`CXX`, or else `g++`) tests say so.
 
 mod common;
+mod random;
 mod samples;
 mod steps;
+mod texts;
+mod webgpu;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use chainrule::program::Program;
 use chainrule::{DType, Generator, Result, Tensor};
 use chainrule_core::ops::table;
+use chainrule_gpu::{Dialect, Module};
 
-use crate::common::{Case, apart, bytes, check, cuda, given};
+use crate::common::{Case, apart, bytes, check, given};
 
 /// Ops without a kernel, or whose backward rule has none.
 const WITHOUT: &str = include_str!("without.txt");
@@ -15,7 +16,7 @@ const WITHOUT: &str = include_str!("without.txt");
 const NUDGES: [f64; 2] = [1.0, -1.0];
 
 /// The result, and the gradients that a program of it gives.
-fn with_gradients(
+pub fn with_gradients(
     f: &dyn Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
 ) -> Result<Vec<Tensor>> {
@@ -32,7 +33,7 @@ fn with_gradients(
     Ok([y].into_iter().chain(inputs.iter().filter_map(Tensor::grad)).collect())
 }
 
-fn in_dtype(x: &Tensor, dtype: DType) -> Tensor {
+pub fn in_dtype(x: &Tensor, dtype: DType) -> Tensor {
     if x.dtype().is_float() { x.to_dtype(dtype) } else { x.clone() }
 }
 
@@ -46,7 +47,7 @@ fn worst(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// How far each result may be from the processor's: a few roundings of the largest element, what
-/// a rounding of the inputs changes, and what the processor's own result is off.
+/// a rounding of the inputs changes, and what roundings inside add up to on the processor.
 fn tolerances(
     run: &dyn Fn(&[Tensor]) -> Option<Vec<Tensor>>,
     inputs: &[Tensor],
@@ -64,8 +65,11 @@ fn tolerances(
         })
         .collect();
     let Some(reference) = reference.filter(|r| r.len() == got.len()) else { return out };
-    for (i, r) in reference.iter().enumerate() {
-        out[i] += 4.0 * worst(&got[i], r);
+    // What the roundings of f32 add up to inside, in this dtype's roundings.
+    let narrow: Vec<Tensor> = wide.iter().map(|x| in_dtype(x, DType::F32)).collect();
+    if let Some(all) = run(&narrow).map(|all| numbers(&all)).filter(|a| a.len() == got.len()) {
+        let share = eps / f64::from(f32::EPSILON);
+        (0..got.len()).for_each(|i| out[i] += 16.0 * share * worst(&all[i], &reference[i]));
     }
     for nudge in NUDGES {
         let nudged = |(k, x): (usize, &Tensor)| match x.dtype().is_float() {
@@ -104,7 +108,7 @@ fn cases() -> (Vec<Case>, BTreeMap<String, String>) {
                     }
                     let inputs: Vec<Tensor> =
                         sample.inputs.iter().map(|x| in_dtype(x, dtype)).collect();
-                    match case(&f, &inputs, dtype) {
+                    match case(&f, &inputs, dtype, Dialect::Cuda) {
                         Ok(Some(mut case)) => {
                             case.name = format!("{name}, {}, {}", sample.note, dtype.name());
                             cases.push(case);
@@ -123,10 +127,11 @@ fn cases() -> (Vec<Case>, BTreeMap<String, String>) {
 }
 
 /// A case; nothing for a program that cannot be traced, or that draws.
-fn case(
+pub fn case(
     f: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[Tensor],
     dtype: DType,
+    dialect: Dialect,
 ) -> Result<Option<Case>> {
     let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
     let pairs = names.iter().map(String::as_str).zip(inputs);
@@ -134,7 +139,7 @@ fn case(
     if program.list().iter().any(|i| i.op.generator().is_some()) {
         return Ok(None);
     }
-    let module = cuda(&program)?;
+    let module = Module::new(&program, dialect)?;
     let want = numbers(&program.run(&inputs.iter().collect::<Vec<_>>()).unwrap());
     let run = |x: &[Tensor]| f(x).ok();
     let within = tolerances(&run, inputs, dtype, &want);

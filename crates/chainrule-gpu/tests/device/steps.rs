@@ -1,6 +1,8 @@
 //! Whole training steps as kernels, compiled as C++, beside the same steps on the processor.
 
-use crate::common::{Case, cells, check, cuda, given};
+use chainrule_gpu::{Dialect, Module};
+
+use crate::common::{Case, cells, check, given};
 use chainrule::program::{Program, Simplify};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_lab::formulas::formula;
@@ -18,10 +20,10 @@ fn arguments(program: &Program) -> Vec<Tensor> {
     program.arguments().iter().map(one).collect()
 }
 
-fn case(name: &str) -> Case {
+pub fn case(name: &str, dialect: Dialect) -> Case {
     let traced = formula(name).unwrap().trace().unwrap();
     let program = traced.explain_with(name, &Simplify::new()).unwrap().simplified.program;
-    let module = cuda(&program).unwrap();
+    let module = Module::new(&program, dialect).unwrap();
     let inputs = arguments(&program);
     let given = given(&module, &inputs, &cells(&program));
     let results = program.run(&inputs.iter().collect::<Vec<_>>()).unwrap();
@@ -37,7 +39,8 @@ fn case(name: &str) -> Case {
 
 #[test]
 fn training_steps_are_those_of_the_processor() {
-    let cases: Vec<Case> = ["names", "softmax-ce", "batch-norm"].map(case).into();
+    let cases: Vec<Case> =
+        ["names", "softmax-ce", "batch-norm"].map(|name| case(name, Dialect::Cuda)).into();
     let wrong = check(&cases, "steps");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -305,6 +305,18 @@ class Compiled:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.to_python()
 
+    def to_cuda(self) -> str:
+        """The program of the last call as kernels of CUDA C, for which no GPU is needed."""
+        if self._last is None:
+            raise ValueError("to_cuda: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.program.to_cuda()
+
+    def to_wgsl(self) -> str:
+        """The program of the last call as kernels of WebGPU."""
+        if self._last is None:
+            raise ValueError("to_wgsl: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.program.to_wgsl()
+
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
         if self._last is None:

@@ -1,0 +1,1380 @@
+// A step as kernels of CUDA C. It includes nothing: NVRTC compiles it as it is.
+
+#define INF_F __int_as_float(0x7f800000)
+#define NAN_F __int_as_float(0x7fffffff)
+#define LEAST (-9223372036854775807ll - 1)
+
+static __device__ __forceinline__ bool is_nan(float x) { return x != x; }
+static __device__ __forceinline__ bool is_nan(double x) { return x != x; }
+static __device__ __forceinline__ bool is_inf(float x) { return x == INF_F || x == -INF_F; }
+static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x == -INF_F; }
+template <typename T>
+static __device__ __forceinline__ bool is_nan(T) { return false; }
+
+template <typename T>
+static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
+
+template <typename T>
+static __device__ __forceinline__ T sign_of(T x) { return T((x > 0) - (x < 0)); }
+
+// NaN wins, as in NumPy.
+template <typename T>
+static __device__ __forceinline__ T larger(T a, T b) { return a > b || is_nan(a) ? a : b; }
+template <typename T>
+static __device__ __forceinline__ T smaller(T a, T b) { return a < b || is_nan(a) ? a : b; }
+
+// Integers: a quotient by 0 is 0, and the rest has the sign of the divisor.
+template <typename T>
+static __device__ __forceinline__ T quotient(T a, T b) {
+    return b == 0 ? T(0) : b == T(-1) ? T(0 - (unsigned long long)a) : T(a / b);
+}
+template <typename T>
+static __device__ __forceinline__ T remainder(T a, T b) {
+    return b == 0 || b == T(-1) ? T(0) : T(a % b);
+}
+template <typename T>
+static __device__ __forceinline__ T modulo(T a, T b) {
+    T r = remainder(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
+}
+template <typename T>
+static __device__ __forceinline__ T power(T a, T n) {
+    T out = 1;
+    for (; n > 0; n /= 2) {
+        if (n % 2) { out = T(out * a); }
+        a = T(a * a);
+    }
+    return out;
+}
+
+// Random bits as a function of seed, run, draw and place: Philox4x32-10.
+static __device__ __forceinline__ void philox(
+    const unsigned int* draws, unsigned int draw, unsigned int place, unsigned int* c
+) {
+    unsigned int k0 = draws[0], k1 = draws[1];
+    c[0] = place; c[1] = draw; c[2] = draws[2]; c[3] = draws[3];
+    for (int round = 0; round < 10; round++) {
+        unsigned long long a = c[0] * 0xd2511f53ull, b = c[2] * 0xcd9e8d57ull;
+        unsigned int c1 = c[1], c3 = c[3];
+        c[0] = (unsigned int)(b >> 32) ^ c1 ^ k0; c[1] = (unsigned int)b;
+        c[2] = (unsigned int)(a >> 32) ^ c3 ^ k1; c[3] = (unsigned int)a;
+        k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
+    }
+}
+static __device__ __forceinline__ float uniform_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    return (c[0] >> 8) * (1.0f / 16777216.0f);
+}
+static __device__ __forceinline__ double uniform_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    unsigned long long bits = (unsigned long long)c[0] << 32 | c[1];
+    return (bits >> 11) * (1.0 / 9007199254740992.0);
+}
+// Box and Muller, of two words that are not 0.
+static __device__ __forceinline__ double normal_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    double radius = sqrt(-2.0 * log((c[0] + 0.5) * (1.0 / 4294967296.0)));
+    return radius * cos(6.283185307179586 * ((c[1] + 0.5) * (1.0 / 4294967296.0)));
+}
+static __device__ __forceinline__ float normal_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    return (float)normal_double(draws, draw, place);
+}
+
+// linear_matmul, of forward/linear/MatMul  f32 [512, 1024]
+// relu  f32 [512, 1024]
+extern "C" __global__ void k00_relu(
+    const float* __restrict__ x,
+    const float* __restrict__ layers_0_weight,
+    const float* __restrict__ layers_0_bias,
+    float* __restrict__ relu
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 784; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 784) {
+                const float x_ = x[m * 784 + k];
+                x_2 = x_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 784) {
+                const float layers_0_weight_ = layers_0_weight[n * 784 + k];
+                x_3 = layers_0_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_matmul_ = sums[u * 4 + w];
+                const float layers_0_bias_ = layers_0_bias[n];
+                const float linear_ = linear_matmul_ + layers_0_bias_;
+                const float relu_ = larger(linear_, 0.0f);
+                relu[m * 1024 + n] = relu_;
+            }
+        }
+    }
+}
+
+// linear_2_matmul, of forward/linear_2/MatMul  f32 [512, 1024]
+// relu_2  f32 [512, 1024]
+extern "C" __global__ void k01_relu_2(
+    const float* __restrict__ relu,
+    const float* __restrict__ layers_2_weight,
+    const float* __restrict__ layers_2_bias,
+    float* __restrict__ relu_2
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 1024; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 1024) {
+                const float relu_ = relu[m * 1024 + k];
+                x_2 = relu_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 1024) {
+                const float layers_2_weight_ = layers_2_weight[n * 1024 + k];
+                x_3 = layers_2_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_2_matmul_ = sums[u * 4 + w];
+                const float layers_2_bias_ = layers_2_bias[n];
+                const float linear_2_ = linear_2_matmul_ + layers_2_bias_;
+                const float relu_2_ = larger(linear_2_, 0.0f);
+                relu_2[m * 1024 + n] = relu_2_;
+            }
+        }
+    }
+}
+
+// linear_3_matmul, of forward/linear_3/MatMul  f32 [512, 1024]
+// relu_3  f32 [512, 1024]
+extern "C" __global__ void k02_relu_3(
+    const float* __restrict__ relu_2,
+    const float* __restrict__ layers_4_weight,
+    const float* __restrict__ layers_4_bias,
+    float* __restrict__ relu_3
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 1024; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 1024) {
+                const float relu_2_ = relu_2[m * 1024 + k];
+                x_2 = relu_2_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 1024) {
+                const float layers_4_weight_ = layers_4_weight[n * 1024 + k];
+                x_3 = layers_4_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_3_matmul_ = sums[u * 4 + w];
+                const float layers_4_bias_ = layers_4_bias[n];
+                const float linear_3_ = linear_3_matmul_ + layers_4_bias_;
+                const float relu_3_ = larger(linear_3_, 0.0f);
+                relu_3[m * 1024 + n] = relu_3_;
+            }
+        }
+    }
+}
+
+// linear_4_matmul, of forward/linear_4/MatMul  f32 [512, 10]
+// linear_4  f32 [512, 10]
+// loss_cast, of forward/loss/Cast  f32 [512, 10]
+// loss_add, of forward/loss/Add  f32 [512, 10]
+// cross_entropy_grad_cast, of backward/cross_entropy_grad/Cast  f32 [512, 10]
+// cross_entropy_grad_add, of backward/cross_entropy_grad/Add  f32 [512, 10]
+extern "C" __global__ void k03_cross_entropy_grad_add(
+    const float* __restrict__ relu_3,
+    const float* __restrict__ layers_6_weight,
+    const float* __restrict__ layers_6_bias,
+    const long long* __restrict__ y,
+    const long long* __restrict__ constant_6,
+    float* __restrict__ linear_4,
+    float* __restrict__ loss_cast,
+    float* __restrict__ loss_add,
+    float* __restrict__ cross_entropy_grad_cast,
+    float* __restrict__ cross_entropy_grad_add
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 32;
+    const int top = block / 1 % 32 * 16;
+    const int left = block % 1 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 1024; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 1024) {
+                const float relu_3_ = relu_3[m * 1024 + k];
+                x_2 = relu_3_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 10 && k < 1024) {
+                const float layers_6_weight_ = layers_6_weight[n * 1024 + k];
+                x_3 = layers_6_weight_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 10) {
+                const float linear_4_matmul_ = sums[u * 1 + w];
+                const float layers_6_bias_ = layers_6_bias[n];
+                const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
+                linear_4[m * 10 + n] = linear_4_;
+                const long long y_ = y[m];
+                const long long loss_where_ = true ? y_ : 0ll;
+                const long long constant_6_ = constant_6[n];
+                const bool loss_equal_ = loss_where_ == constant_6_;
+                const bool loss_and_ = loss_equal_ && true;
+                const float loss_cast_ = (float)loss_and_;
+                loss_cast[m * 10 + n] = loss_cast_;
+                const float loss_mul_3_ = loss_cast_ * 1.0f;
+                const float loss_mul_4_ = loss_mul_3_ * 1.0f;
+                const float loss_cast_2_ = (float)true;
+                const float loss_mul_ = loss_cast_2_ * 1.0f;
+                const float loss_mul_2_ = loss_mul_ * 0.0f;
+                const float loss_add_ = loss_mul_4_ + loss_mul_2_;
+                loss_add[m * 10 + n] = loss_add_;
+                const long long cross_entropy_grad_where_ = true ? y_ : 0ll;
+                const bool cross_entropy_grad_equal_ = cross_entropy_grad_where_ == constant_6_;
+                const bool cross_entropy_grad_and_ = cross_entropy_grad_equal_ && true;
+                const float cross_entropy_grad_cast_ = (float)cross_entropy_grad_and_;
+                cross_entropy_grad_cast[m * 10 + n] = cross_entropy_grad_cast_;
+                const float cross_entropy_grad_mul_3_ = cross_entropy_grad_cast_ * 1.0f;
+                const float cross_entropy_grad_mul_4_ = cross_entropy_grad_mul_3_ * 1.0f;
+                const float cross_entropy_grad_cast_2_ = (float)true;
+                const float cross_entropy_grad_mul_ = cross_entropy_grad_cast_2_ * 1.0f;
+                const float cross_entropy_grad_mul_2_ = cross_entropy_grad_mul_ * 0.0f;
+                const float cross_entropy_grad_add_ = cross_entropy_grad_mul_4_ + cross_entropy_grad_mul_2_;
+                cross_entropy_grad_add[m * 10 + n] = cross_entropy_grad_add_;
+            }
+        }
+    }
+}
+
+// of_pieces, of forward/loss/ReduceSum  f32 [1, 20]
+// of_pieces_2, of backward/cross_entropy_grad/ReduceSum  f32 [1, 20]
+extern "C" __global__ void k04_of_pieces_2(
+    const float* __restrict__ loss_cast,
+    const float* __restrict__ cross_entropy_grad_cast,
+    float* __restrict__ of_pieces,
+    float* __restrict__ of_pieces_2
+) {
+    __shared__ float part_float[256];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum = 0.0f;
+    for (int col = thread; col < 256; col += 256) {
+        const int at = row * 256 + col;
+        const float loss_cast_ = loss_cast[at];
+        const float loss_mul_5_ = loss_cast_ * 1.0f;
+        sum = sum + loss_mul_5_;
+    }
+    part_float[thread] = sum;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float of_pieces_ = part_float[0];
+    __syncthreads();
+    if (thread == 0) {
+        of_pieces[row] = of_pieces_;
+    }
+    float sum_2 = 0.0f;
+    for (int col = thread; col < 256; col += 256) {
+        const int at_2 = row * 256 + col;
+        const float cross_entropy_grad_cast_ = cross_entropy_grad_cast[at_2];
+        const float cross_entropy_grad_mul_5_ = cross_entropy_grad_cast_ * 1.0f;
+        sum_2 = sum_2 + cross_entropy_grad_mul_5_;
+    }
+    part_float[thread] = sum_2;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float of_pieces_2_ = part_float[0];
+    __syncthreads();
+    if (thread == 0) {
+        of_pieces_2[row] = of_pieces_2_;
+    }
+}
+
+// of_all, of forward/loss/ReduceSum  f32 [1]
+// of_all_2, of backward/cross_entropy_grad/ReduceSum  f32 [1]
+// cross_entropy_grad_div, of backward/cross_entropy_grad/Div  f32 []
+// step_layers_0_weight_new  i64 []
+// step_layers_0_bias_new  i64 []
+// step_layers_2_weight_new  i64 []
+// step_layers_2_bias_new  i64 []
+// step_layers_4_weight_new  i64 []
+// step_layers_4_bias_new  i64 []
+// step_layers_6_weight_new  i64 []
+// step_layers_6_bias_new  i64 []
+extern "C" __global__ void k05_step_layers_6_bias_new(
+    const float* __restrict__ of_pieces,
+    const float* __restrict__ of_pieces_2,
+    const long long* __restrict__ step_layers_0_weight,
+    const long long* __restrict__ step_layers_0_bias,
+    const long long* __restrict__ step_layers_2_weight,
+    const long long* __restrict__ step_layers_2_bias,
+    const long long* __restrict__ step_layers_4_weight,
+    const long long* __restrict__ step_layers_4_bias,
+    const long long* __restrict__ step_layers_6_weight,
+    const long long* __restrict__ step_layers_6_bias,
+    float* __restrict__ of_all,
+    float* __restrict__ cross_entropy_grad_div,
+    long long* __restrict__ step_layers_0_weight_new,
+    long long* __restrict__ step_layers_0_bias_new,
+    long long* __restrict__ step_layers_2_weight_new,
+    long long* __restrict__ step_layers_2_bias_new,
+    long long* __restrict__ step_layers_4_weight_new,
+    long long* __restrict__ step_layers_4_bias_new,
+    long long* __restrict__ step_layers_6_weight_new,
+    long long* __restrict__ step_layers_6_bias_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1) { return; }
+    float of_all_ = 0.0f;
+    for (int k = 0; k < 20; k++) {
+        const float of_pieces_ = of_pieces[k];
+        of_all_ = of_all_ + of_pieces_;
+    }
+    of_all[i] = of_all_;
+    float of_all_2_ = 0.0f;
+    for (int k_2 = 0; k_2 < 20; k_2++) {
+        const float of_pieces_2_ = of_pieces_2[k_2];
+        of_all_2_ = of_all_2_ + of_pieces_2_;
+    }
+    const float cross_entropy_grad_div_ = 1.0f / of_all_2_;
+    cross_entropy_grad_div[i] = cross_entropy_grad_div_;
+    const long long step_layers_0_weight_ = step_layers_0_weight[0];
+    const long long step_layers_0_weight_new_ = step_layers_0_weight_ + 1ll;
+    step_layers_0_weight_new[i] = step_layers_0_weight_new_;
+    const long long step_layers_0_bias_ = step_layers_0_bias[0];
+    const long long step_layers_0_bias_new_ = step_layers_0_bias_ + 1ll;
+    step_layers_0_bias_new[i] = step_layers_0_bias_new_;
+    const long long step_layers_2_weight_ = step_layers_2_weight[0];
+    const long long step_layers_2_weight_new_ = step_layers_2_weight_ + 1ll;
+    step_layers_2_weight_new[i] = step_layers_2_weight_new_;
+    const long long step_layers_2_bias_ = step_layers_2_bias[0];
+    const long long step_layers_2_bias_new_ = step_layers_2_bias_ + 1ll;
+    step_layers_2_bias_new[i] = step_layers_2_bias_new_;
+    const long long step_layers_4_weight_ = step_layers_4_weight[0];
+    const long long step_layers_4_weight_new_ = step_layers_4_weight_ + 1ll;
+    step_layers_4_weight_new[i] = step_layers_4_weight_new_;
+    const long long step_layers_4_bias_ = step_layers_4_bias[0];
+    const long long step_layers_4_bias_new_ = step_layers_4_bias_ + 1ll;
+    step_layers_4_bias_new[i] = step_layers_4_bias_new_;
+    const long long step_layers_6_weight_ = step_layers_6_weight[0];
+    const long long step_layers_6_weight_new_ = step_layers_6_weight_ + 1ll;
+    step_layers_6_weight_new[i] = step_layers_6_weight_new_;
+    const long long step_layers_6_bias_ = step_layers_6_bias[0];
+    const long long step_layers_6_bias_new_ = step_layers_6_bias_ + 1ll;
+    step_layers_6_bias_new[i] = step_layers_6_bias_new_;
+}
+
+// loss_reducemax, of forward/loss/ReduceMax  f32 [512, 1]
+// loss_reducemax_2, of forward/loss/ReduceMax.2  f32 [512, 1]
+// cross_entropy_grad_reducemax, of backward/cross_entropy_grad/ReduceMax  i64 [512, 1]
+// cross_entropy_grad_reducesum_2, of backward/cross_entropy_grad/ReduceSum.2  f32 [512, 1]
+extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
+    const float* __restrict__ linear_4,
+    const float* __restrict__ cross_entropy_grad_add,
+    float* __restrict__ loss_reducemax,
+    float* __restrict__ loss_reducemax_2,
+    long long* __restrict__ cross_entropy_grad_reducemax,
+    float* __restrict__ cross_entropy_grad_reducesum_2
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 512) { return; }
+    float loss_reducemax_ = -INF_F;
+    for (int k = 0; k < 10; k++) {
+        const float linear_4_ = linear_4[i * 10 + k];
+        loss_reducemax_ = larger(loss_reducemax_, linear_4_);
+    }
+    loss_reducemax[i] = loss_reducemax_;
+    float loss_reducemax_2_ = -INF_F;
+    for (int k_2 = 0; k_2 < 10; k_2++) {
+        const float linear_4__2 = linear_4[i * 10 + k_2];
+        loss_reducemax_2_ = larger(loss_reducemax_2_, linear_4__2);
+    }
+    loss_reducemax_2[i] = loss_reducemax_2_;
+    long long cross_entropy_grad_reducemax_ = LEAST;
+    for (int k_3 = 0; k_3 < 10; k_3++) {
+        const float cross_entropy_grad_add_ = cross_entropy_grad_add[i * 10 + k_3];
+        const bool cross_entropy_grad_cast_3_ = cross_entropy_grad_add_ != 0.0f;
+        const long long cross_entropy_grad_cast_4_ = (long long)cross_entropy_grad_cast_3_;
+        cross_entropy_grad_reducemax_ = larger(cross_entropy_grad_reducemax_, cross_entropy_grad_cast_4_);
+    }
+    cross_entropy_grad_reducemax[i] = cross_entropy_grad_reducemax_;
+    float cross_entropy_grad_reducesum_2_ = 0.0f;
+    for (int k_4 = 0; k_4 < 10; k_4++) {
+        const float cross_entropy_grad_add__2 = cross_entropy_grad_add[i * 10 + k_4];
+        cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2_ + cross_entropy_grad_add__2;
+    }
+    cross_entropy_grad_reducesum_2[i] = cross_entropy_grad_reducesum_2_;
+}
+
+// loss_sub, of forward/loss/Sub  f32 [512, 10]
+// loss_exp_2, of forward/loss/Exp.2  f32 [512, 10]
+extern "C" __global__ void k07_loss_exp_2(
+    const float* __restrict__ linear_4,
+    const float* __restrict__ loss_reducemax,
+    const float* __restrict__ loss_reducemax_2,
+    float* __restrict__ loss_sub,
+    float* __restrict__ loss_exp_2
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 5120) { return; }
+    const float linear_4_ = linear_4[i];
+    const float loss_reducemax_ = loss_reducemax[i / 10];
+    const float loss_sub_ = linear_4_ - loss_reducemax_;
+    loss_sub[i] = loss_sub_;
+    const float loss_reducemax_2_ = loss_reducemax_2[i / 10];
+    const float loss_sub_3_ = linear_4_ - loss_reducemax_2_;
+    const float loss_exp_2_ = expf(loss_sub_3_);
+    loss_exp_2[i] = loss_exp_2_;
+}
+
+// loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [512, 1]
+// loss_log, of forward/loss/Log  f32 [512, 1]
+// loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [512]
+// loss_reducesum_5, of forward/loss/ReduceSum.5  f32 [512, 1]
+extern "C" __global__ void k08_loss_reducesum_5(
+    const float* __restrict__ loss_sub,
+    const float* __restrict__ loss_add,
+    const float* __restrict__ loss_exp_2,
+    float* __restrict__ loss_reducesum_3,
+    float* __restrict__ loss_reducesum_5
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 512) { return; }
+    float loss_reducesum_2_ = 0.0f;
+    for (int k = 0; k < 10; k++) {
+        const float loss_sub_ = loss_sub[i * 10 + k];
+        const float loss_exp_ = expf(loss_sub_);
+        loss_reducesum_2_ = loss_reducesum_2_ + loss_exp_;
+    }
+    const float loss_log_ = logf(loss_reducesum_2_);
+    float loss_reducesum_3_ = 0.0f;
+    for (int k_2 = 0; k_2 < 10; k_2++) {
+        const float loss_add_ = loss_add[i * 10 + k_2];
+        const bool loss_equal_2_ = loss_add_ == 0.0f;
+        const float loss_sub__2 = loss_sub[i * 10 + k_2];
+        const float loss_sub_2_ = loss_sub__2 - loss_log_;
+        const float loss_mul_6_ = loss_add_ * loss_sub_2_;
+        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
+        loss_reducesum_3_ = loss_reducesum_3_ + loss_where_2_;
+    }
+    loss_reducesum_3[i] = loss_reducesum_3_;
+    float loss_reducesum_5_ = 0.0f;
+    for (int k_3 = 0; k_3 < 10; k_3++) {
+        const float loss_exp_2_ = loss_exp_2[i * 10 + k_3];
+        loss_reducesum_5_ = loss_reducesum_5_ + loss_exp_2_;
+    }
+    loss_reducesum_5[i] = loss_reducesum_5_;
+}
+
+// loss_reducesum_4, of forward/loss/ReduceSum.4  f32 []
+// loss  f32 []
+extern "C" __global__ void k09_loss(
+    const float* __restrict__ loss_reducesum_3,
+    const float* __restrict__ of_all,
+    float* __restrict__ loss
+) {
+    __shared__ float part_float[256];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum = 0.0f;
+    for (int col = thread; col < 512; col += 256) {
+        const float loss_reducesum_3_ = loss_reducesum_3[col];
+        const float loss_neg_ = -loss_reducesum_3_;
+        sum = sum + loss_neg_;
+    }
+    part_float[thread] = sum;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float loss_reducesum_4_ = part_float[0];
+    __syncthreads();
+    const float of_all_ = of_all[0];
+    const float loss_ = loss_reducesum_4_ / of_all_;
+    if (thread == 0) {
+        loss[row] = loss_;
+    }
+}
+
+// cross_entropy_grad  f32 [512, 10]
+extern "C" __global__ void k10_cross_entropy_grad(
+    const long long* __restrict__ cross_entropy_grad_reducemax,
+    const float* __restrict__ cross_entropy_grad_div,
+    const float* __restrict__ loss_exp_2,
+    const float* __restrict__ loss_reducesum_5,
+    const float* __restrict__ cross_entropy_grad_reducesum_2,
+    const float* __restrict__ cross_entropy_grad_add,
+    float* __restrict__ cross_entropy_grad
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 5120) { return; }
+    const long long cross_entropy_grad_reducemax_ = cross_entropy_grad_reducemax[i / 10];
+    const bool cross_entropy_grad_cast_5_ = cross_entropy_grad_reducemax_ != 0ll;
+    const float cross_entropy_grad_div_ = cross_entropy_grad_div[0];
+    const float loss_exp_2_ = loss_exp_2[i];
+    const float loss_reducesum_5_ = loss_reducesum_5[i / 10];
+    const float cross_entropy_1_ = loss_exp_2_ / loss_reducesum_5_;
+    const float cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2[i / 10];
+    const float cross_entropy_grad_mul_6_ = cross_entropy_1_ * cross_entropy_grad_reducesum_2_;
+    const float cross_entropy_grad_add_ = cross_entropy_grad_add[i];
+    const float cross_entropy_grad_sub_ = cross_entropy_grad_mul_6_ - cross_entropy_grad_add_;
+    const float cross_entropy_grad_mul_7_ = cross_entropy_grad_div_ * cross_entropy_grad_sub_;
+    const float cross_entropy_grad_ = cross_entropy_grad_cast_5_ ? cross_entropy_grad_mul_7_ : 0.0f;
+    cross_entropy_grad[i] = cross_entropy_grad_;
+}
+
+// linear_grad  f32 [512, 1024]
+// relu_grad  f32 [512, 1024]
+extern "C" __global__ void k11_relu_grad(
+    const float* __restrict__ cross_entropy_grad,
+    const float* __restrict__ layers_6_weight,
+    const float* __restrict__ relu_3,
+    float* __restrict__ relu_grad
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 10; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 10) {
+                const float cross_entropy_grad_ = cross_entropy_grad[m * 10 + k];
+                x_2 = cross_entropy_grad_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 10) {
+                const float layers_6_weight_ = layers_6_weight[k * 1024 + n];
+                x_3 = layers_6_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_grad_ = sums[u * 4 + w];
+                const float relu_3_ = relu_3[m * 1024 + n];
+                const bool relu_grad_lessorequal_ = relu_3_ <= 0.0f;
+                const float relu_grad_ = relu_grad_lessorequal_ ? 0.0f : linear_grad_;
+                relu_grad[m * 1024 + n] = relu_grad_;
+            }
+        }
+    }
+}
+
+// d_layers_6_weight  f32 [10, 1024]
+// layers_6_weight_new  f32 [10, 1024]
+extern "C" __global__ void k12_layers_6_weight_new(
+    const float* __restrict__ cross_entropy_grad,
+    const float* __restrict__ relu_3,
+    const float* __restrict__ layers_6_weight,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_6_weight_new
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 64;
+    const int top = block / 64 % 1 * 16;
+    const int left = block % 64 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 512; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 10 && k < 512) {
+                const float cross_entropy_grad_ = cross_entropy_grad[k * 10 + m];
+                x_2 = cross_entropy_grad_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 512) {
+                const float relu_3_ = relu_3[k * 1024 + n];
+                x_3 = relu_3_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 10 && n < 1024) {
+                const float d_layers_6_weight_ = sums[u * 1 + w];
+                const float layers_6_weight_ = layers_6_weight[m * 1024 + n];
+                const double lr_ = lr[0];
+                const float layers_6_weight_new_cast_ = (float)lr_;
+                const float layers_6_weight_new_mul_ = 0.0f * layers_6_weight_;
+                const float layers_6_weight_new_add_ = d_layers_6_weight_ + layers_6_weight_new_mul_;
+                const float layers_6_weight_new_mul_2_ = layers_6_weight_new_cast_ * layers_6_weight_new_add_;
+                const float layers_6_weight_new_ = layers_6_weight_ - layers_6_weight_new_mul_2_;
+                layers_6_weight_new[m * 1024 + n] = layers_6_weight_new_;
+            }
+        }
+    }
+}
+
+// d_layers_6_bias  f32 [10]
+// layers_6_bias_new  f32 [10]
+extern "C" __global__ void k13_layers_6_bias_new(
+    const float* __restrict__ cross_entropy_grad,
+    const float* __restrict__ layers_6_bias,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_6_bias_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 10) { return; }
+    float d_layers_6_bias_ = 0.0f;
+    for (int k = 0; k < 512; k++) {
+        const float cross_entropy_grad_ = cross_entropy_grad[k * 10 + i];
+        d_layers_6_bias_ = d_layers_6_bias_ + cross_entropy_grad_;
+    }
+    const float layers_6_bias_ = layers_6_bias[i];
+    const double lr_ = lr[0];
+    const float layers_6_bias_new_cast_ = (float)lr_;
+    const float layers_6_bias_new_mul_ = 0.0f * layers_6_bias_;
+    const float layers_6_bias_new_add_ = d_layers_6_bias_ + layers_6_bias_new_mul_;
+    const float layers_6_bias_new_mul_2_ = layers_6_bias_new_cast_ * layers_6_bias_new_add_;
+    const float layers_6_bias_new_ = layers_6_bias_ - layers_6_bias_new_mul_2_;
+    layers_6_bias_new[i] = layers_6_bias_new_;
+}
+
+// linear_grad_2  f32 [512, 1024]
+// relu_grad_2  f32 [512, 1024]
+extern "C" __global__ void k14_relu_grad_2(
+    const float* __restrict__ relu_grad,
+    const float* __restrict__ layers_4_weight,
+    const float* __restrict__ relu_2,
+    float* __restrict__ relu_grad_2
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 1024; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 1024) {
+                const float relu_grad_ = relu_grad[m * 1024 + k];
+                x_2 = relu_grad_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 1024) {
+                const float layers_4_weight_ = layers_4_weight[k * 1024 + n];
+                x_3 = layers_4_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_grad_2_ = sums[u * 4 + w];
+                const float relu_2_ = relu_2[m * 1024 + n];
+                const bool relu_grad_2_lessorequal_ = relu_2_ <= 0.0f;
+                const float relu_grad_2_ = relu_grad_2_lessorequal_ ? 0.0f : linear_grad_2_;
+                relu_grad_2[m * 1024 + n] = relu_grad_2_;
+            }
+        }
+    }
+}
+
+// d_layers_4_weight  f32 [1024, 1024]
+// layers_4_weight_new  f32 [1024, 1024]
+extern "C" __global__ void k15_layers_4_weight_new(
+    const float* __restrict__ relu_grad,
+    const float* __restrict__ relu_2,
+    const float* __restrict__ layers_4_weight,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_4_weight_new
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 256;
+    const int top = block / 16 % 16 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 512; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 1024 && k < 512) {
+                const float relu_grad_ = relu_grad[k * 1024 + m];
+                x_2 = relu_grad_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 512) {
+                const float relu_2_ = relu_2[k * 1024 + n];
+                x_3 = relu_2_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 1024 && n < 1024) {
+                const float d_layers_4_weight_ = sums[u * 4 + w];
+                const float layers_4_weight_ = layers_4_weight[m * 1024 + n];
+                const double lr_ = lr[0];
+                const float layers_4_weight_new_cast_ = (float)lr_;
+                const float layers_4_weight_new_mul_ = 0.0f * layers_4_weight_;
+                const float layers_4_weight_new_add_ = d_layers_4_weight_ + layers_4_weight_new_mul_;
+                const float layers_4_weight_new_mul_2_ = layers_4_weight_new_cast_ * layers_4_weight_new_add_;
+                const float layers_4_weight_new_ = layers_4_weight_ - layers_4_weight_new_mul_2_;
+                layers_4_weight_new[m * 1024 + n] = layers_4_weight_new_;
+            }
+        }
+    }
+}
+
+// d_layers_4_bias  f32 [1024]
+// d_layers_2_bias  f32 [1024]
+// layers_2_bias_new  f32 [1024]
+// layers_4_bias_new  f32 [1024]
+extern "C" __global__ void k16_layers_4_bias_new(
+    const float* __restrict__ relu_grad,
+    const float* __restrict__ relu_grad_2,
+    const float* __restrict__ layers_2_bias,
+    const double* __restrict__ lr,
+    const float* __restrict__ layers_4_bias,
+    float* __restrict__ layers_2_bias_new,
+    float* __restrict__ layers_4_bias_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1024) { return; }
+    float d_layers_4_bias_ = 0.0f;
+    for (int k = 0; k < 512; k++) {
+        const float relu_grad_ = relu_grad[k * 1024 + i];
+        d_layers_4_bias_ = d_layers_4_bias_ + relu_grad_;
+    }
+    float d_layers_2_bias_ = 0.0f;
+    for (int k_2 = 0; k_2 < 512; k_2++) {
+        const float relu_grad_2_ = relu_grad_2[k_2 * 1024 + i];
+        d_layers_2_bias_ = d_layers_2_bias_ + relu_grad_2_;
+    }
+    const float layers_2_bias_ = layers_2_bias[i];
+    const double lr_ = lr[0];
+    const float layers_2_bias_new_cast_ = (float)lr_;
+    const float layers_2_bias_new_mul_ = 0.0f * layers_2_bias_;
+    const float layers_2_bias_new_add_ = d_layers_2_bias_ + layers_2_bias_new_mul_;
+    const float layers_2_bias_new_mul_2_ = layers_2_bias_new_cast_ * layers_2_bias_new_add_;
+    const float layers_2_bias_new_ = layers_2_bias_ - layers_2_bias_new_mul_2_;
+    layers_2_bias_new[i] = layers_2_bias_new_;
+    const float layers_4_bias_ = layers_4_bias[i];
+    const float layers_4_bias_new_cast_ = (float)lr_;
+    const float layers_4_bias_new_mul_ = 0.0f * layers_4_bias_;
+    const float layers_4_bias_new_add_ = d_layers_4_bias_ + layers_4_bias_new_mul_;
+    const float layers_4_bias_new_mul_2_ = layers_4_bias_new_cast_ * layers_4_bias_new_add_;
+    const float layers_4_bias_new_ = layers_4_bias_ - layers_4_bias_new_mul_2_;
+    layers_4_bias_new[i] = layers_4_bias_new_;
+}
+
+// linear_grad_3  f32 [512, 1024]
+// relu_grad_3  f32 [512, 1024]
+extern "C" __global__ void k17_relu_grad_3(
+    const float* __restrict__ relu_grad_2,
+    const float* __restrict__ layers_2_weight,
+    const float* __restrict__ relu,
+    float* __restrict__ relu_grad_3
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 128;
+    const int top = block / 16 % 8 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 1024; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 512 && k < 1024) {
+                const float relu_grad_2_ = relu_grad_2[m * 1024 + k];
+                x_2 = relu_grad_2_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 1024) {
+                const float layers_2_weight_ = layers_2_weight[k * 1024 + n];
+                x_3 = layers_2_weight_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 512 && n < 1024) {
+                const float linear_grad_3_ = sums[u * 4 + w];
+                const float relu_ = relu[m * 1024 + n];
+                const bool relu_grad_3_lessorequal_ = relu_ <= 0.0f;
+                const float relu_grad_3_ = relu_grad_3_lessorequal_ ? 0.0f : linear_grad_3_;
+                relu_grad_3[m * 1024 + n] = relu_grad_3_;
+            }
+        }
+    }
+}
+
+// d_layers_2_weight  f32 [1024, 1024]
+// layers_2_weight_new  f32 [1024, 1024]
+extern "C" __global__ void k18_layers_2_weight_new(
+    const float* __restrict__ relu_grad_2,
+    const float* __restrict__ relu,
+    const float* __restrict__ layers_2_weight,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_2_weight_new
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 256;
+    const int top = block / 16 % 16 * 64;
+    const int left = block % 16 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 512; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 1024 && k < 512) {
+                const float relu_grad_2_ = relu_grad_2[k * 1024 + m];
+                x_2 = relu_grad_2_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 1024 && k < 512) {
+                const float relu_ = relu[k * 1024 + n];
+                x_3 = relu_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 1024 && n < 1024) {
+                const float d_layers_2_weight_ = sums[u * 4 + w];
+                const float layers_2_weight_ = layers_2_weight[m * 1024 + n];
+                const double lr_ = lr[0];
+                const float layers_2_weight_new_cast_ = (float)lr_;
+                const float layers_2_weight_new_mul_ = 0.0f * layers_2_weight_;
+                const float layers_2_weight_new_add_ = d_layers_2_weight_ + layers_2_weight_new_mul_;
+                const float layers_2_weight_new_mul_2_ = layers_2_weight_new_cast_ * layers_2_weight_new_add_;
+                const float layers_2_weight_new_ = layers_2_weight_ - layers_2_weight_new_mul_2_;
+                layers_2_weight_new[m * 1024 + n] = layers_2_weight_new_;
+            }
+        }
+    }
+}
+
+// d_layers_0_weight  f32 [1024, 784]
+// layers_0_weight_new  f32 [1024, 784]
+extern "C" __global__ void k19_layers_0_weight_new(
+    const float* __restrict__ relu_grad_3,
+    const float* __restrict__ x,
+    const float* __restrict__ layers_0_weight,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_0_weight_new
+) {
+    __shared__ float tile_a_float[1024];
+    __shared__ float tile_b_float[1024];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 208;
+    const int top = block / 13 % 16 * 64;
+    const int left = block % 13 * 64;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[16] = {};
+    for (int k0 = 0; k0 < 512; k0 += 16) {
+        for (int t = thread; t < 1024; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 1024 && k < 512) {
+                const float relu_grad_3_ = relu_grad_3[k * 1024 + m];
+                x_2 = relu_grad_3_;
+            }
+            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 1024; t += 256) {
+            const int n = left + t % 64;
+            const int k = k0 + t / 64;
+            float x_3 = 0.0f;
+            if (n < 784 && k < 512) {
+                const float x_ = x[k * 784 + n];
+                x_3 = x_;
+            }
+            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
+            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
+            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
+            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
+            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
+            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
+            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
+            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
+            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
+            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
+            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
+            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
+            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
+            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
+            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
+            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        #pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 1024 && n < 784) {
+                const float d_layers_0_weight_ = sums[u * 4 + w];
+                const float layers_0_weight_ = layers_0_weight[m * 784 + n];
+                const double lr_ = lr[0];
+                const float layers_0_weight_new_cast_ = (float)lr_;
+                const float layers_0_weight_new_mul_ = 0.0f * layers_0_weight_;
+                const float layers_0_weight_new_add_ = d_layers_0_weight_ + layers_0_weight_new_mul_;
+                const float layers_0_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_0_weight_new_add_;
+                const float layers_0_weight_new_ = layers_0_weight_ - layers_0_weight_new_mul_2_;
+                layers_0_weight_new[m * 784 + n] = layers_0_weight_new_;
+            }
+        }
+    }
+}
+
+// d_layers_0_bias  f32 [1024]
+// layers_0_bias_new  f32 [1024]
+extern "C" __global__ void k20_layers_0_bias_new(
+    const float* __restrict__ relu_grad_3,
+    const float* __restrict__ layers_0_bias,
+    const double* __restrict__ lr,
+    float* __restrict__ layers_0_bias_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1024) { return; }
+    float d_layers_0_bias_ = 0.0f;
+    for (int k = 0; k < 512; k++) {
+        const float relu_grad_3_ = relu_grad_3[k * 1024 + i];
+        d_layers_0_bias_ = d_layers_0_bias_ + relu_grad_3_;
+    }
+    const float layers_0_bias_ = layers_0_bias[i];
+    const double lr_ = lr[0];
+    const float layers_0_bias_new_cast_ = (float)lr_;
+    const float layers_0_bias_new_mul_ = 0.0f * layers_0_bias_;
+    const float layers_0_bias_new_add_ = d_layers_0_bias_ + layers_0_bias_new_mul_;
+    const float layers_0_bias_new_mul_2_ = layers_0_bias_new_cast_ * layers_0_bias_new_add_;
+    const float layers_0_bias_new_ = layers_0_bias_ - layers_0_bias_new_mul_2_;
+    layers_0_bias_new[i] = layers_0_bias_new_;
+}
+
+// Launches, in order: kernel, blocks, threads, arguments.
+//   k00_relu<<<128, 256>>>(x, layers_0_weight, layers_0_bias, relu)
+//   k01_relu_2<<<128, 256>>>(relu, layers_2_weight, layers_2_bias, relu_2)
+//   k02_relu_3<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
+//   k03_cross_entropy_grad_add<<<32, 256>>>(relu_3, layers_6_weight, layers_6_bias, y, constant_6, linear_4, loss_cast, loss_add, cross_entropy_grad_cast, cross_entropy_grad_add)
+//   k04_of_pieces_2<<<20, 256>>>(loss_cast, cross_entropy_grad_cast, of_pieces, of_pieces_2)
+//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, cross_entropy_grad_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
+//   k06_cross_entropy_grad_reducesum_2<<<2, 256>>>(linear_4, cross_entropy_grad_add, loss_reducemax, loss_reducemax_2, cross_entropy_grad_reducemax, cross_entropy_grad_reducesum_2)
+//   k07_loss_exp_2<<<20, 256>>>(linear_4, loss_reducemax, loss_reducemax_2, loss_sub, loss_exp_2)
+//   k08_loss_reducesum_5<<<2, 256>>>(loss_sub, loss_add, loss_exp_2, loss_reducesum_3, loss_reducesum_5)
+//   k09_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
+//   k10_cross_entropy_grad<<<20, 256>>>(cross_entropy_grad_reducemax, cross_entropy_grad_div, loss_exp_2, loss_reducesum_5, cross_entropy_grad_reducesum_2, cross_entropy_grad_add, cross_entropy_grad)
+//   k11_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
+//   k12_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
+//   k13_layers_6_bias_new<<<1, 256>>>(cross_entropy_grad, layers_6_bias, lr, layers_6_bias_new)
+//   k14_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
+//   k15_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
+//   k16_layers_4_bias_new<<<4, 256>>>(relu_grad, relu_grad_2, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
+//   k17_relu_grad_3<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
+//   k18_layers_2_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
+//   k19_layers_0_weight_new<<<208, 256>>>(relu_grad_3, x, layers_0_weight, lr, layers_0_weight_new)
+//   k20_layers_0_bias_new<<<4, 256>>>(relu_grad_3, layers_0_bias, lr, layers_0_bias_new)
+// Results: loss.
+// What lasts from run to run, at the end:
+//   layers_0_weight = layers_0_weight_new
+//   layers_0_bias = layers_0_bias_new
+//   layers_2_weight = layers_2_weight_new
+//   layers_2_bias = layers_2_bias_new
+//   layers_4_weight = layers_4_weight_new
+//   layers_4_bias = layers_4_bias_new
+//   layers_6_weight = layers_6_weight_new
+//   layers_6_bias = layers_6_bias_new
+//   step_layers_0_weight = step_layers_0_weight_new
+//   step_layers_0_bias = step_layers_0_bias_new
+//   step_layers_2_weight = step_layers_2_weight_new
+//   step_layers_2_bias = step_layers_2_bias_new
+//   step_layers_4_weight = step_layers_4_weight_new
+//   step_layers_4_bias = step_layers_4_bias_new
+//   step_layers_6_weight = step_layers_6_weight_new
+//   step_layers_6_bias = step_layers_6_bias_new

@@ -1,0 +1,914 @@
+// A step as kernels of CUDA C. It includes nothing: NVRTC compiles it as it is.
+
+#define INF_F __int_as_float(0x7f800000)
+#define NAN_F __int_as_float(0x7fffffff)
+#define LEAST (-9223372036854775807ll - 1)
+
+static __device__ __forceinline__ bool is_nan(float x) { return x != x; }
+static __device__ __forceinline__ bool is_nan(double x) { return x != x; }
+static __device__ __forceinline__ bool is_inf(float x) { return x == INF_F || x == -INF_F; }
+static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x == -INF_F; }
+template <typename T>
+static __device__ __forceinline__ bool is_nan(T) { return false; }
+
+template <typename T>
+static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
+
+template <typename T>
+static __device__ __forceinline__ T sign_of(T x) { return T((x > 0) - (x < 0)); }
+
+// NaN wins, as in NumPy.
+template <typename T>
+static __device__ __forceinline__ T larger(T a, T b) { return a > b || is_nan(a) ? a : b; }
+template <typename T>
+static __device__ __forceinline__ T smaller(T a, T b) { return a < b || is_nan(a) ? a : b; }
+
+// Integers: a quotient by 0 is 0, and the rest has the sign of the divisor.
+template <typename T>
+static __device__ __forceinline__ T quotient(T a, T b) {
+    return b == 0 ? T(0) : b == T(-1) ? T(0 - (unsigned long long)a) : T(a / b);
+}
+template <typename T>
+static __device__ __forceinline__ T remainder(T a, T b) {
+    return b == 0 || b == T(-1) ? T(0) : T(a % b);
+}
+template <typename T>
+static __device__ __forceinline__ T modulo(T a, T b) {
+    T r = remainder(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
+}
+template <typename T>
+static __device__ __forceinline__ T power(T a, T n) {
+    T out = 1;
+    for (; n > 0; n /= 2) {
+        if (n % 2) { out = T(out * a); }
+        a = T(a * a);
+    }
+    return out;
+}
+
+// Random bits as a function of seed, run, draw and place: Philox4x32-10.
+static __device__ __forceinline__ void philox(
+    const unsigned int* draws, unsigned int draw, unsigned int place, unsigned int* c
+) {
+    unsigned int k0 = draws[0], k1 = draws[1];
+    c[0] = place; c[1] = draw; c[2] = draws[2]; c[3] = draws[3];
+    for (int round = 0; round < 10; round++) {
+        unsigned long long a = c[0] * 0xd2511f53ull, b = c[2] * 0xcd9e8d57ull;
+        unsigned int c1 = c[1], c3 = c[3];
+        c[0] = (unsigned int)(b >> 32) ^ c1 ^ k0; c[1] = (unsigned int)b;
+        c[2] = (unsigned int)(a >> 32) ^ c3 ^ k1; c[3] = (unsigned int)a;
+        k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
+    }
+}
+static __device__ __forceinline__ float uniform_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    return (c[0] >> 8) * (1.0f / 16777216.0f);
+}
+static __device__ __forceinline__ double uniform_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    unsigned long long bits = (unsigned long long)c[0] << 32 | c[1];
+    return (bits >> 11) * (1.0 / 9007199254740992.0);
+}
+// Box and Muller, of two words that are not 0.
+static __device__ __forceinline__ double normal_double(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    double radius = sqrt(-2.0 * log((c[0] + 0.5) * (1.0 / 4294967296.0)));
+    return radius * cos(6.283185307179586 * ((c[1] + 0.5) * (1.0 / 4294967296.0)));
+}
+static __device__ __forceinline__ float normal_float(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    return (float)normal_double(draws, draw, place);
+}
+
+// emb  f32 [32, 3, 10]
+extern "C" __global__ void k00_emb(
+    const long long* __restrict__ x,
+    const float* __restrict__ C,
+    float* __restrict__ emb
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 960) { return; }
+    const long long x_ = x[i / 10];
+    const int at = min(max((int)x_, 0), 26);
+    const float C_ = C[at * 10 + (i % 10)];
+    emb[i] = C_;
+}
+
+// matmul  f32 [32, 200]
+// hprebn  f32 [32, 200]
+extern "C" __global__ void k01_hprebn(
+    const float* __restrict__ emb,
+    const float* __restrict__ W1,
+    const float* __restrict__ b1,
+    float* __restrict__ hprebn
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 26;
+    const int top = block / 13 % 2 * 16;
+    const int left = block % 13 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 30; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 32 && k < 30) {
+                const float emb_ = emb[m * 30 + k];
+                x_2 = emb_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 200 && k < 30) {
+                const float W1_ = W1[k * 200 + n];
+                x_3 = W1_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 32 && n < 200) {
+                const float matmul_ = sums[u * 1 + w];
+                const float b1_ = b1[n];
+                const float hprebn_ = matmul_ + b1_;
+                hprebn[m * 200 + n] = hprebn_;
+            }
+        }
+    }
+}
+
+// sum  f32 [1, 200]
+// b1_new  f32 [200]
+extern "C" __global__ void k02_b1_new(
+    const float* __restrict__ hprebn,
+    const float* __restrict__ b1,
+    const double* __restrict__ lr,
+    const float* __restrict__ constant_20,
+    float* __restrict__ sum,
+    float* __restrict__ b1_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 200) { return; }
+    float sum_ = 0.0f;
+    for (int k = 0; k < 32; k++) {
+        const float hprebn_ = hprebn[k * 200 + i];
+        sum_ = sum_ + hprebn_;
+    }
+    sum[i] = sum_;
+    const float b1_ = b1[i];
+    const double lr_ = lr[0];
+    const float b1_new_cast_ = (float)lr_;
+    const float constant_20_ = constant_20[i];
+    const float b1_new_mul_ = 0.0f * b1_;
+    const float b1_new_add_ = constant_20_ + b1_new_mul_;
+    const float b1_new_mul_2_ = b1_new_cast_ * b1_new_add_;
+    const float b1_new_ = b1_ - b1_new_mul_2_;
+    b1_new[i] = b1_new_;
+}
+
+// bndiff  f32 [32, 200]
+extern "C" __global__ void k03_bndiff(
+    const float* __restrict__ hprebn,
+    const float* __restrict__ sum,
+    float* __restrict__ bndiff
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 6400) { return; }
+    const float hprebn_ = hprebn[i];
+    const float sum_ = sum[i % 200];
+    const float bnmean_ = sum_ * 0.03125f;
+    const float bndiff_ = hprebn_ - bnmean_;
+    bndiff[i] = bndiff_;
+}
+
+// sum_2  f32 [1, 200]
+// bnvar_inv  f32 [1, 200]
+extern "C" __global__ void k04_bnvar_inv(
+    const float* __restrict__ bndiff,
+    float* __restrict__ bnvar_inv
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 200) { return; }
+    float sum_2_ = 0.0f;
+    for (int k = 0; k < 32; k++) {
+        const float bndiff_ = bndiff[k * 200 + i];
+        const float bndiff2_ = powf(bndiff_, 2.0f);
+        sum_2_ = sum_2_ + bndiff2_;
+    }
+    const float bnvar_ = sum_2_ * 0.032258064f;
+    const float add_ = bnvar_ + 1e-5f;
+    const float bnvar_inv_ = powf(add_, (-0.5f));
+    bnvar_inv[i] = bnvar_inv_;
+}
+
+// bnraw  f32 [32, 200]
+// h  f32 [32, 200]
+extern "C" __global__ void k05_h(
+    const float* __restrict__ bndiff,
+    const float* __restrict__ bnvar_inv,
+    const float* __restrict__ bngain,
+    const float* __restrict__ bnbias,
+    float* __restrict__ bnraw,
+    float* __restrict__ h
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 6400) { return; }
+    const float bndiff_ = bndiff[i];
+    const float bnvar_inv_ = bnvar_inv[i % 200];
+    const float bnraw_ = bndiff_ * bnvar_inv_;
+    bnraw[i] = bnraw_;
+    const float bngain_ = bngain[i % 200];
+    const float mul_ = bngain_ * bnraw_;
+    const float bnbias_ = bnbias[i % 200];
+    const float hpreact_ = mul_ + bnbias_;
+    const float h_ = tanhf(hpreact_);
+    h[i] = h_;
+}
+
+// matmul_2  f32 [32, 27]
+// logits  f32 [32, 27]
+extern "C" __global__ void k06_logits(
+    const float* __restrict__ h,
+    const float* __restrict__ W2,
+    const float* __restrict__ b2,
+    float* __restrict__ logits
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 4;
+    const int top = block / 2 % 2 * 16;
+    const int left = block % 2 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 200; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 32 && k < 200) {
+                const float h_ = h[m * 200 + k];
+                x_2 = h_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 27 && k < 200) {
+                const float W2_ = W2[k * 27 + n];
+                x_3 = W2_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 32 && n < 27) {
+                const float matmul_2_ = sums[u * 1 + w];
+                const float b2_ = b2[n];
+                const float logits_ = matmul_2_ + b2_;
+                logits[m * 27 + n] = logits_;
+            }
+        }
+    }
+}
+
+// max_axis_1  i64 [32, 1]
+extern "C" __global__ void k07_max_axis_1(
+    const float* __restrict__ logits,
+    long long* __restrict__ max_axis_1
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 32) { return; }
+    long long max_axis_1_ = 0ll;
+    const float logits_ = logits[i * 27 + 0];
+    float best = logits_;
+    for (int k = 1; k < 27; k++) {
+        const float logits__2 = logits[i * 27 + k];
+        if (logits__2 > best || (is_nan(logits__2) && !is_nan(best))) { best = logits__2; max_axis_1_ = (long long)k; }
+    }
+    max_axis_1[i] = max_axis_1_;
+}
+
+// counts  f32 [32, 27]
+// gather_grad  f32 [32, 27]
+extern "C" __global__ void k08_gather_grad(
+    const float* __restrict__ logits,
+    const long long* __restrict__ max_axis_1,
+    const long long* __restrict__ y,
+    const float* __restrict__ constant_11,
+    float* __restrict__ counts,
+    float* __restrict__ gather_grad
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 864) { return; }
+    const float logits_ = logits[i];
+    const long long max_axis_1_ = max_axis_1[i / 27];
+    const int at = min(max((int)max_axis_1_, 0), 26);
+    const float logits__2 = logits[(i / 27) * 27 + at];
+    const float norm_logits_ = logits_ - logits__2;
+    const float counts_ = expf(norm_logits_);
+    counts[i] = counts_;
+    float gather_grad_ = 0.0f;
+    for (int k = 0; k < 1; k++) {
+        const long long y_ = y[i / 27];
+        const int place = (int)y_;
+        if ((place == i % 27 || place + 27 == i % 27)) {
+            const float constant_11_ = constant_11[i / 27];
+            gather_grad_ += constant_11_;
+        }
+    }
+    gather_grad[i] = gather_grad_;
+}
+
+// counts_sum  f32 [32, 1]
+// counts_sum_inv  f32 [32, 1]
+extern "C" __global__ void k09_counts_sum_inv(
+    const float* __restrict__ counts,
+    float* __restrict__ counts_sum_inv
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 32) { return; }
+    float counts_sum_ = 0.0f;
+    for (int k = 0; k < 27; k++) {
+        const float counts_ = counts[i * 27 + k];
+        counts_sum_ = counts_sum_ + counts_;
+    }
+    const float counts_sum_inv_ = powf(counts_sum_, (-1.0f));
+    counts_sum_inv[i] = counts_sum_inv_;
+}
+
+// probs  f32 [32, 27]
+// d_logits  f32 [32, 27]
+extern "C" __global__ void k10_d_logits(
+    const float* __restrict__ counts,
+    const float* __restrict__ counts_sum_inv,
+    const float* __restrict__ gather_grad,
+    float* __restrict__ probs,
+    float* __restrict__ d_logits
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 864) { return; }
+    const float counts_ = counts[i];
+    const float counts_sum_inv_ = counts_sum_inv[i / 27];
+    const float probs_ = counts_ * counts_sum_inv_;
+    probs[i] = probs_;
+    const float gather_grad_ = gather_grad[i];
+    const float sub_3_ = probs_ - gather_grad_;
+    const float d_logits_ = sub_3_ * 0.03125f;
+    d_logits[i] = d_logits_;
+}
+
+// mean  f32 []
+// loss  f32 []
+// step_C_new  i64 []
+// step_W1_new  i64 []
+// step_b1_new  i64 []
+// step_W2_new  i64 []
+// step_b2_new  i64 []
+// step_bngain_new  i64 []
+// step_bnbias_new  i64 []
+extern "C" __global__ void k11_step_bnbias_new(
+    const long long* __restrict__ y,
+    const float* __restrict__ probs,
+    const long long* __restrict__ step_C,
+    const long long* __restrict__ step_W1,
+    const long long* __restrict__ step_b1,
+    const long long* __restrict__ step_W2,
+    const long long* __restrict__ step_b2,
+    const long long* __restrict__ step_bngain,
+    const long long* __restrict__ step_bnbias,
+    float* __restrict__ loss,
+    long long* __restrict__ step_C_new,
+    long long* __restrict__ step_W1_new,
+    long long* __restrict__ step_b1_new,
+    long long* __restrict__ step_W2_new,
+    long long* __restrict__ step_b2_new,
+    long long* __restrict__ step_bngain_new,
+    long long* __restrict__ step_bnbias_new
+) {
+    __shared__ float part_float[32];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum_3 = 0.0f;
+    for (int col = thread; col < 32; col += 32) {
+        const long long y_ = y[col];
+        const int at = min(max((int)y_, 0), 26);
+        const float probs_ = probs[col * 27 + at];
+        const float logprobs_ = logf(probs_);
+        sum_3 = sum_3 + logprobs_;
+    }
+    part_float[thread] = sum_3;
+    __syncthreads();
+    for (int half = 16; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float mean_ = part_float[0] / 32.0f;
+    __syncthreads();
+    const float loss_ = -mean_;
+    if (thread == 0) {
+        loss[row] = loss_;
+    }
+    const long long step_C_ = step_C[0];
+    const long long step_C_new_ = step_C_ + 1ll;
+    if (thread == 0) {
+        step_C_new[row] = step_C_new_;
+    }
+    const long long step_W1_ = step_W1[0];
+    const long long step_W1_new_ = step_W1_ + 1ll;
+    if (thread == 0) {
+        step_W1_new[row] = step_W1_new_;
+    }
+    const long long step_b1_ = step_b1[0];
+    const long long step_b1_new_ = step_b1_ + 1ll;
+    if (thread == 0) {
+        step_b1_new[row] = step_b1_new_;
+    }
+    const long long step_W2_ = step_W2[0];
+    const long long step_W2_new_ = step_W2_ + 1ll;
+    if (thread == 0) {
+        step_W2_new[row] = step_W2_new_;
+    }
+    const long long step_b2_ = step_b2[0];
+    const long long step_b2_new_ = step_b2_ + 1ll;
+    if (thread == 0) {
+        step_b2_new[row] = step_b2_new_;
+    }
+    const long long step_bngain_ = step_bngain[0];
+    const long long step_bngain_new_ = step_bngain_ + 1ll;
+    if (thread == 0) {
+        step_bngain_new[row] = step_bngain_new_;
+    }
+    const long long step_bnbias_ = step_bnbias[0];
+    const long long step_bnbias_new_ = step_bnbias_ + 1ll;
+    if (thread == 0) {
+        step_bnbias_new[row] = step_bnbias_new_;
+    }
+}
+
+// d_b2  f32 [27]
+// b2_new  f32 [27]
+extern "C" __global__ void k12_b2_new(
+    const float* __restrict__ d_logits,
+    const float* __restrict__ b2,
+    const double* __restrict__ lr,
+    float* __restrict__ b2_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 27) { return; }
+    float d_b2_ = 0.0f;
+    for (int k = 0; k < 32; k++) {
+        const float d_logits_ = d_logits[k * 27 + i];
+        d_b2_ = d_b2_ + d_logits_;
+    }
+    const float b2_ = b2[i];
+    const double lr_ = lr[0];
+    const float b2_new_cast_ = (float)lr_;
+    const float b2_new_mul_ = 0.0f * b2_;
+    const float b2_new_add_ = d_b2_ + b2_new_mul_;
+    const float b2_new_mul_2_ = b2_new_cast_ * b2_new_add_;
+    const float b2_new_ = b2_ - b2_new_mul_2_;
+    b2_new[i] = b2_new_;
+}
+
+// d_h  f32 [32, 200]
+// d_hpreact  f32 [32, 200]
+extern "C" __global__ void k13_d_hpreact(
+    const float* __restrict__ d_logits,
+    const float* __restrict__ W2,
+    const float* __restrict__ h,
+    float* __restrict__ d_hpreact
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 26;
+    const int top = block / 13 % 2 * 16;
+    const int left = block % 13 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 27; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 32 && k < 27) {
+                const float d_logits_ = d_logits[m * 27 + k];
+                x_2 = d_logits_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 200 && k < 27) {
+                const float W2_ = W2[n * 27 + k];
+                x_3 = W2_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 32 && n < 200) {
+                const float d_h_ = sums[u * 1 + w];
+                const float h_ = h[m * 200 + n];
+                const float d_hpreact_sub_ = 1.0f - h_;
+                const float d_hpreact_add_ = 1.0f + h_;
+                const float d_hpreact_mul_ = d_hpreact_sub_ * d_hpreact_add_;
+                const float d_hpreact_ = d_h_ * d_hpreact_mul_;
+                d_hpreact[m * 200 + n] = d_hpreact_;
+            }
+        }
+    }
+}
+
+// d_W2  f32 [200, 27]
+// W2_new  f32 [200, 27]
+extern "C" __global__ void k14_W2_new(
+    const float* __restrict__ h,
+    const float* __restrict__ d_logits,
+    const float* __restrict__ W2,
+    const double* __restrict__ lr,
+    float* __restrict__ W2_new
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 26;
+    const int top = block / 2 % 13 * 16;
+    const int left = block % 2 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 32; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 200 && k < 32) {
+                const float h_ = h[k * 200 + m];
+                x_2 = h_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 27 && k < 32) {
+                const float d_logits_ = d_logits[k * 27 + n];
+                x_3 = d_logits_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 200 && n < 27) {
+                const float d_W2_ = sums[u * 1 + w];
+                const float W2_ = W2[m * 27 + n];
+                const double lr_ = lr[0];
+                const float w2_new_cast_ = (float)lr_;
+                const float w2_new_mul_ = 0.0f * W2_;
+                const float w2_new_add_ = d_W2_ + w2_new_mul_;
+                const float w2_new_mul_2_ = w2_new_cast_ * w2_new_add_;
+                const float W2_new_ = W2_ - w2_new_mul_2_;
+                W2_new[m * 27 + n] = W2_new_;
+            }
+        }
+    }
+}
+
+// d_bnbias  f32 [1, 200]
+// d_bngain  f32 [1, 200]
+// bngain_new  f32 [1, 200]
+// bnbias_new  f32 [1, 200]
+extern "C" __global__ void k15_bnbias_new(
+    const float* __restrict__ d_hpreact,
+    const float* __restrict__ bnraw,
+    const float* __restrict__ bngain,
+    const double* __restrict__ lr,
+    const float* __restrict__ bnbias,
+    float* __restrict__ d_bnbias,
+    float* __restrict__ d_bngain,
+    float* __restrict__ bngain_new,
+    float* __restrict__ bnbias_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 200) { return; }
+    float d_bnbias_ = 0.0f;
+    for (int k = 0; k < 32; k++) {
+        const float d_hpreact_ = d_hpreact[k * 200 + i];
+        d_bnbias_ = d_bnbias_ + d_hpreact_;
+    }
+    d_bnbias[i] = d_bnbias_;
+    float d_bngain_ = 0.0f;
+    for (int k_2 = 0; k_2 < 32; k_2++) {
+        const float d_hpreact__2 = d_hpreact[k_2 * 200 + i];
+        const float bnraw_ = bnraw[k_2 * 200 + i];
+        const float mul_4_ = d_hpreact__2 * bnraw_;
+        d_bngain_ = d_bngain_ + mul_4_;
+    }
+    d_bngain[i] = d_bngain_;
+    const float bngain_ = bngain[i];
+    const double lr_ = lr[0];
+    const float bngain_new_cast_ = (float)lr_;
+    const float bngain_new_mul_ = 0.0f * bngain_;
+    const float bngain_new_add_ = d_bngain_ + bngain_new_mul_;
+    const float bngain_new_mul_2_ = bngain_new_cast_ * bngain_new_add_;
+    const float bngain_new_ = bngain_ - bngain_new_mul_2_;
+    bngain_new[i] = bngain_new_;
+    const float bnbias_ = bnbias[i];
+    const float bnbias_new_cast_ = (float)lr_;
+    const float bnbias_new_mul_ = 0.0f * bnbias_;
+    const float bnbias_new_add_ = d_bnbias_ + bnbias_new_mul_;
+    const float bnbias_new_mul_2_ = bnbias_new_cast_ * bnbias_new_add_;
+    const float bnbias_new_ = bnbias_ - bnbias_new_mul_2_;
+    bnbias_new[i] = bnbias_new_;
+}
+
+// d_hprebn  f32 [32, 200]
+extern "C" __global__ void k16_d_hprebn(
+    const float* __restrict__ bnvar_inv,
+    const float* __restrict__ bngain,
+    const float* __restrict__ d_hpreact,
+    const float* __restrict__ d_bnbias,
+    const float* __restrict__ d_bngain,
+    const float* __restrict__ bnraw,
+    float* __restrict__ d_hprebn
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 6400) { return; }
+    const float bnvar_inv_ = bnvar_inv[i % 200];
+    const float bngain_ = bngain[i % 200];
+    const float mul_9_ = bnvar_inv_ * bngain_;
+    const float d_hpreact_ = d_hpreact[i];
+    const float d_bnbias_ = d_bnbias[i % 200];
+    const float mul_10_ = d_bnbias_ * 0.03125f;
+    const float sub_ = d_hpreact_ - mul_10_;
+    const float d_bngain_ = d_bngain[i % 200];
+    const float mul_11_ = d_bngain_ * 0.032258064f;
+    const float bnraw_ = bnraw[i];
+    const float mul_12_ = mul_11_ * bnraw_;
+    const float sub_2_ = sub_ - mul_12_;
+    const float d_hprebn_ = mul_9_ * sub_2_;
+    d_hprebn[i] = d_hprebn_;
+}
+
+// d_embcat  f32 [32, 30]
+extern "C" __global__ void k17_d_embcat(
+    const float* __restrict__ d_hprebn,
+    const float* __restrict__ W1,
+    float* __restrict__ d_embcat
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 4;
+    const int top = block / 2 % 2 * 16;
+    const int left = block % 2 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 200; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 32 && k < 200) {
+                const float d_hprebn_ = d_hprebn[m * 200 + k];
+                x_2 = d_hprebn_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 30 && k < 200) {
+                const float W1_ = W1[n * 200 + k];
+                x_3 = W1_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 32 && n < 30) {
+                const float d_embcat_ = sums[u * 1 + w];
+                d_embcat[m * 30 + n] = d_embcat_;
+            }
+        }
+    }
+}
+
+// d_W1  f32 [30, 200]
+// W1_new  f32 [30, 200]
+extern "C" __global__ void k18_W1_new(
+    const float* __restrict__ emb,
+    const float* __restrict__ d_hprebn,
+    const float* __restrict__ W1,
+    const double* __restrict__ lr,
+    float* __restrict__ W1_new
+) {
+    __shared__ float tile_a_float[256];
+    __shared__ float tile_b_float[256];
+    const int thread = (int)threadIdx.x;
+    const int block = (int)blockIdx.x;
+    const int stack = block / 26;
+    const int top = block / 13 % 2 * 16;
+    const int left = block % 13 * 16;
+    const int tx = thread % 16;
+    const int ty = thread / 16;
+    float sums[1] = {};
+    for (int k0 = 0; k0 < 32; k0 += 16) {
+        for (int t = thread; t < 256; t += 256) {
+            const int m = top + t / 16;
+            const int k = k0 + t % 16;
+            float x_2 = 0.0f;
+            if (m < 30 && k < 32) {
+                const float emb_ = emb[k * 30 + m];
+                x_2 = emb_;
+            }
+            tile_a_float[(t % 16) * 16 + t / 16] = x_2;
+        }
+        for (int t = thread; t < 256; t += 256) {
+            const int n = left + t % 16;
+            const int k = k0 + t / 16;
+            float x_3 = 0.0f;
+            if (n < 200 && k < 32) {
+                const float d_hprebn_ = d_hprebn[k * 200 + n];
+                x_3 = d_hprebn_;
+            }
+            tile_b_float[(t / 16) * 16 + t % 16] = x_3;
+        }
+        __syncthreads();
+        for (int t = 0; t < 16; t++) {
+            sums[0] += tile_a_float[t * 16 + ty + 0] * tile_b_float[t * 16 + tx + 0];
+        }
+        __syncthreads();
+    }
+    #pragma unroll
+    for (int u = 0; u < 1; u++) {
+        #pragma unroll
+        for (int w = 0; w < 1; w++) {
+            const int m = top + ty + 16 * u;
+            const int n = left + tx + 16 * w;
+            if (m < 30 && n < 200) {
+                const float d_W1_ = sums[u * 1 + w];
+                const float W1_ = W1[m * 200 + n];
+                const double lr_ = lr[0];
+                const float w1_new_cast_ = (float)lr_;
+                const float w1_new_mul_ = 0.0f * W1_;
+                const float w1_new_add_ = d_W1_ + w1_new_mul_;
+                const float w1_new_mul_2_ = w1_new_cast_ * w1_new_add_;
+                const float W1_new_ = W1_ - w1_new_mul_2_;
+                W1_new[m * 200 + n] = W1_new_;
+            }
+        }
+    }
+}
+
+// d_C  f32 [27, 10]
+// C_new  f32 [27, 10]
+extern "C" __global__ void k19_C_new(
+    const long long* __restrict__ x,
+    const float* __restrict__ d_embcat,
+    const float* __restrict__ C,
+    const double* __restrict__ lr,
+    float* __restrict__ C_new
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 270) { return; }
+    float d_C_ = 0.0f;
+    for (int k = 0; k < 96; k++) {
+        const long long x_ = x[k];
+        if ((int)x_ == i / 10) {
+            const int at = (k % 3) * 10 + (i % 10);
+            const float d_embcat_ = d_embcat[(k / 3) * 30 + at];
+            d_C_ += d_embcat_;
+        }
+    }
+    const float C_ = C[i];
+    const double lr_ = lr[0];
+    const float c_new_cast_ = (float)lr_;
+    const float c_new_mul_ = 0.0f * C_;
+    const float c_new_add_ = d_C_ + c_new_mul_;
+    const float c_new_mul_2_ = c_new_cast_ * c_new_add_;
+    const float C_new_ = C_ - c_new_mul_2_;
+    C_new[i] = C_new_;
+}
+
+// Launches, in order: kernel, blocks, threads, arguments.
+//   k00_emb<<<4, 256>>>(x, C, emb)
+//   k01_hprebn<<<26, 256>>>(emb, W1, b1, hprebn)
+//   k02_b1_new<<<1, 256>>>(hprebn, b1, lr, constant_20, sum, b1_new)
+//   k03_bndiff<<<25, 256>>>(hprebn, sum, bndiff)
+//   k04_bnvar_inv<<<1, 256>>>(bndiff, bnvar_inv)
+//   k05_h<<<25, 256>>>(bndiff, bnvar_inv, bngain, bnbias, bnraw, h)
+//   k06_logits<<<4, 256>>>(h, W2, b2, logits)
+//   k07_max_axis_1<<<1, 256>>>(logits, max_axis_1)
+//   k08_gather_grad<<<4, 256>>>(logits, max_axis_1, y, constant_11, counts, gather_grad)
+//   k09_counts_sum_inv<<<1, 256>>>(counts, counts_sum_inv)
+//   k10_d_logits<<<4, 256>>>(counts, counts_sum_inv, gather_grad, probs, d_logits)
+//   k11_step_bnbias_new<<<1, 32>>>(y, probs, step_C, step_W1, step_b1, step_W2, step_b2, step_bngain, step_bnbias, loss, step_C_new, step_W1_new, step_b1_new, step_W2_new, step_b2_new, step_bngain_new, step_bnbias_new)
+//   k12_b2_new<<<1, 256>>>(d_logits, b2, lr, b2_new)
+//   k13_d_hpreact<<<26, 256>>>(d_logits, W2, h, d_hpreact)
+//   k14_W2_new<<<26, 256>>>(h, d_logits, W2, lr, W2_new)
+//   k15_bnbias_new<<<1, 256>>>(d_hpreact, bnraw, bngain, lr, bnbias, d_bnbias, d_bngain, bngain_new, bnbias_new)
+//   k16_d_hprebn<<<25, 256>>>(bnvar_inv, bngain, d_hpreact, d_bnbias, d_bngain, bnraw, d_hprebn)
+//   k17_d_embcat<<<4, 256>>>(d_hprebn, W1, d_embcat)
+//   k18_W1_new<<<26, 256>>>(emb, d_hprebn, W1, lr, W1_new)
+//   k19_C_new<<<2, 256>>>(x, d_embcat, C, lr, C_new)
+// Results: loss.
+// What lasts from run to run, at the end:
+//   C = C_new
+//   W1 = W1_new
+//   b1 = b1_new
+//   bngain = bngain_new
+//   bnbias = bnbias_new
+//   W2 = W2_new
+//   b2 = b2_new
+//   step_C = step_C_new
+//   step_W1 = step_W1_new
+//   step_b1 = step_b1_new
+//   step_W2 = step_W2_new
+//   step_b2 = step_b2_new
+//   step_bngain = step_bngain_new
+//   step_bnbias = step_bnbias_new

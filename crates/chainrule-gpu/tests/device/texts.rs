@@ -1,0 +1,75 @@
+//! The kernels of three models as they are kept in the tree, for people to read; and NVRTC, where
+//! Python has it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chainrule::program::{Program, Simplify};
+use chainrule_gpu::{to_cuda, to_wgsl};
+use chainrule_lab::formulas::formula;
+
+const MODELS: [&str; 3] = ["names", "mnist", "gpt-small"];
+
+fn simplified(name: &str) -> Program {
+    let traced = formula(name).unwrap().trace().unwrap();
+    traced.explain_with(name, &Simplify::new()).unwrap().simplified.program
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots")
+}
+
+#[test]
+fn kernels_of_the_models_are_those_of_the_tree() {
+    for name in MODELS {
+        let text = to_cuda(&simplified(name)).unwrap();
+        let path = folder().join(format!("{name}.cu"));
+        if std::env::var_os("CHAINRULE_WRITE").is_some() {
+            std::fs::create_dir_all(folder()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        let at = text.lines().zip(kept.lines()).position(|(a, b)| a != b);
+        let why = "look at the difference, then write it with CHAINRULE_WRITE=1";
+        assert!(text == kept, "{name}.cu differs from line {at:?}; {why}");
+    }
+}
+
+#[test]
+fn a_text_is_the_same_each_time() {
+    let texts = || MODELS.map(|name| to_cuda(&simplified(name)).unwrap());
+    assert!(texts() == texts());
+}
+
+#[test]
+fn nvrtc_compiles_the_kernels() {
+    let python = std::env::var("CHAINRULE_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device/nvrtc.py");
+    let mut there = Command::new(&python);
+    there.arg(&script).stdout(Stdio::null()).stderr(Stdio::null());
+    if !there.status().is_ok_and(|s| s.success()) {
+        eprintln!("skipped: {python} has no nvidia-cuda-nvrtc");
+        return;
+    }
+    for name in MODELS {
+        let text = to_cuda(&simplified(name)).unwrap();
+        let path = std::env::temp_dir().join(format!("{name}-{}.cu", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let out = Command::new(&python).arg(&script).arg(&path).output().unwrap();
+        let _ = std::fs::remove_file(&path);
+        assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stdout));
+        println!("{name}: {}", String::from_utf8_lossy(&out.stdout).trim());
+    }
+}
+
+#[test]
+fn the_models_are_printed_in_wgsl() {
+    for name in MODELS {
+        let text = to_wgsl(&simplified(name)).unwrap();
+        assert!(text.contains("@compute @workgroup_size(256)"), "{name}");
+        assert!(!text.contains("__global__") && !text.contains("<f64>"), "{name}");
+        if std::env::var_os("CHAINRULE_WRITE").is_some() {
+            std::fs::write(std::env::temp_dir().join(format!("{name}.wgsl")), text).unwrap();
+        }
+    }
+}
