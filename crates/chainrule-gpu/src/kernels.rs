@@ -16,7 +16,7 @@ const ROW_FROM: usize = 32;
 /// Steps along the inner axis of a product from one barrier to the next.
 const DEPTH: usize = 16;
 
-/// What the threads of a kernel are for.
+/// The share of each thread of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     /// A thread an element.

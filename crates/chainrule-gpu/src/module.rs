@@ -12,7 +12,7 @@ use crate::group::{Grouped, group};
 use crate::kernels::{Emitted, Kernel};
 use crate::{plan, read};
 
-/// Where the bytes of a buffer come from when a run begins.
+/// Origin of a buffer's bytes when a run begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The argument of this number.
@@ -178,7 +178,7 @@ impl Module {
     }
 }
 
-/// What a kernel computes: the lines of the program that its members belong to.
+/// The head of a kernel: the lines of the program that its members belong to.
 fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
     let line = |&v: &V| {
         let value = &graph.values[v];

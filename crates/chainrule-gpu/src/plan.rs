@@ -1,4 +1,4 @@
-//! What is stored, and what is computed where it is used.
+//! Values that are stored, and values that are computed where they are used.
 
 use crate::forms::is_slow;
 use crate::graph::{Graph, Step, V};
@@ -52,7 +52,7 @@ pub(crate) fn stored(graph: &Graph) -> Vec<bool> {
         }
     }
     deep(graph, &mut out, &uses);
-    // What nobody needs is not computed.
+    // A value that nobody needs is not computed.
     (0..n).for_each(|v| out[v] &= uses[v].count > 0);
     out
 }

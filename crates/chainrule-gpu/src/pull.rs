@@ -25,7 +25,7 @@ pub(crate) struct Body<'a> {
     pub reads: Vec<V>,
     /// Values that this kernel computes: they can be read at known places alone.
     pub own: Vec<V>,
-    /// Those of them that the thread which reads an element has written before.
+    /// Own values whose elements were written by the thread that reads them.
     pub written: Vec<(V, String)>,
     /// Own values that were read from their buffer.
     pub own_reads: Vec<V>,
@@ -35,7 +35,7 @@ pub(crate) struct Body<'a> {
     pub failed: bool,
 }
 
-/// What is restored at the end of a block of lines.
+/// Names as they are restored at the end of a block of lines.
 pub(crate) struct Scope {
     known: HashMap<(V, String), String>,
     bound: HashMap<String, String>,

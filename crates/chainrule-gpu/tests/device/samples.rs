@@ -65,7 +65,7 @@ fn tolerances(
         })
         .collect();
     let Some(reference) = reference.filter(|r| r.len() == got.len()) else { return out };
-    // What the roundings of f32 add up to inside, in this dtype's roundings.
+    // Roundings inside, as they add up in f32, in roundings of this dtype.
     let narrow: Vec<Tensor> = wide.iter().map(|x| in_dtype(x, DType::F32)).collect();
     if let Some(all) = run(&narrow).map(|all| numbers(&all)).filter(|a| a.len() == got.len()) {
         let share = eps / f64::from(f32::EPSILON);
