@@ -19,6 +19,7 @@ use super::{Rest, TrainerOptions};
 use crate::Task;
 use crate::data::Batch;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 use crate::nn::{Module, StateDict};
 use crate::optim::Optimizer;
 use crate::rank_values::{self, values};
@@ -159,6 +160,7 @@ fn spread_over(
     let batches = rest.draw_of(n, share.clone())?;
     let last = share.end - 1;
     let sum = Arc::new(Mutex::new(sum));
+    let mut norms = Vec::new();
     for (number, batch) in share.zip(&batches) {
         start.begin(task.module(), rest.place.step, number)?;
         optimizer.zero_grad();
@@ -169,13 +171,16 @@ fn spread_over(
         };
         let loss = task.gradients(batch)?.try_item()?;
         let left = early.end(&parts, ranks)?;
+        if rest.due().is_some() {
+            norms.push(parts.norm().powi(2));
+        }
         let stop = f64::from(u8::from(ranks.asked_to_stop));
         let wants = f64::from(u8::from(rest.due().is_some()));
         let numbers = [loss, task.count(batch) as f64, stop, wants];
         parts.push(&mut lock(&sum), &numbers, &left)?;
     }
     let sum = std::mem::replace(&mut *lock(&sum), RankSum::empty());
-    let step = Step { task, parts: &parts, owners: &owners, n, start: &start };
+    let step = Step { task, parts: &parts, owners: &owners, n, start: &start, norms };
     match rest.options.sharded {
         true => step.sharded(optimizer, rest, ranks, sum),
         false => step.whole(optimizer, rest, ranks, sum),
@@ -191,6 +196,8 @@ struct Step<'s> {
     /// The number of micro-batches.
     n: usize,
     start: &'s Start,
+    /// Squared norms of the gradients of this rank's micro-batches, if a monitor looks at the step.
+    norms: Vec<f64>,
 }
 
 impl Step<'_> {
@@ -210,6 +217,12 @@ impl Step<'_> {
         }
         for ((p, total), used) in self.parts.parameters.iter().zip(gradients).zip(&used) {
             p.set_grad(if *used { Some(mean(total, p, self.n)?) } else { None })?;
+        }
+        // The noise is known where this rank had all micro-batches.
+        if let (Some(watch), true) = (rest.due(), self.norms.len() == self.n) {
+            let each = self.norms.iter().sum::<f64>() / self.n as f64;
+            let mean = self.parts.norm().powi(2);
+            watch.monitor.gradient_noise((1.0 / self.n as f64, each), (1.0, mean));
         }
         update(self.task, optimizer, rest)?;
         Ok(done)
@@ -253,6 +266,11 @@ impl Parts {
     fn of(start: &Start, parameters: Vec<Tensor>) -> Parts {
         let buffers = start.averaged.iter().map(|(buffer, _)| buffer.clone()).collect();
         Parts { buffers, parameters }
+    }
+
+    /// The norm of all gradients.
+    fn norm(&self) -> f64 {
+        Monitor::norm(&self.parameters.iter().filter_map(Tensor::grad).collect::<Vec<_>>())
     }
 
     fn first_parameter(&self) -> usize {
