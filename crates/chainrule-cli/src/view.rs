@@ -87,7 +87,7 @@ pub fn chart(curves: &[Curve], title: &str, is_log: bool, area: Rect, buffer: &m
 }
 
 /// Picture of a run, as `watch` shows it.
-pub struct View<'a> {
+pub struct RunView<'a> {
     pub run: &'a RunLog,
     pub is_log: bool,
     /// Layers that are scrolled past.
@@ -96,7 +96,7 @@ pub struct View<'a> {
     pub keys: &'a str,
 }
 
-impl Widget for View<'_> {
+impl Widget for RunView<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let findings = self.run.findings.len().clamp(1, 4) as u16 + 2;
         let layers =
@@ -117,7 +117,7 @@ impl Widget for View<'_> {
     }
 }
 
-impl View<'_> {
+impl RunView<'_> {
     fn head(&self, area: Rect, buffer: &mut Buffer) {
         let run = self.run;
         let mut text = format!("step {}", run.step);

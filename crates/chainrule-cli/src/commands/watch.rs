@@ -11,7 +11,7 @@ use ratatui::widgets::Widget;
 use crate::args::Watch;
 use crate::output;
 use crate::run_log::RunLog;
-use crate::view::{View, text};
+use crate::view::{RunView, text};
 
 /// Time between two readings of the files.
 const EVERY: Duration = Duration::from_millis(500);
@@ -26,7 +26,7 @@ pub fn run(args: &Watch) -> Result<()> {
     let mut log = RunLog::open(&args.run)?;
     if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let (width, height) = SIZE;
-        let view = View { run: &log, is_log: args.log, skip: 0, keys: "" };
+        let view = RunView { run: &log, is_log: args.log, skip: 0, keys: "" };
         return output::line(&text(width, height, |area, buffer| view.render(area, buffer)));
     }
     let mut terminal = ratatui::try_init().context("cannot draw on this terminal")?;
@@ -38,7 +38,7 @@ pub fn run(args: &Watch) -> Result<()> {
 fn watch(terminal: &mut DefaultTerminal, log: &mut RunLog, is_log: bool) -> Result<()> {
     let (mut is_log, mut skip) = (is_log, 0usize);
     loop {
-        let view = View { run: log, is_log, skip, keys: KEYS };
+        let view = RunView { run: log, is_log, skip, keys: KEYS };
         terminal.draw(|frame| frame.render_widget(view, frame.area()))?;
         if !event::poll(EVERY)? {
             while log.refresh()? {}

@@ -209,7 +209,7 @@ fn culprit(inputs: &[Option<Arc<Value>>], result: &Value, at: usize) -> Option<(
     let bad = |x: f64| !x.is_finite() || x == 0.0;
     here()
         .find(|(_, x)| !x.is_finite())
-        .or_else(|| here().filter(|(_, x)| bad(*x)).last())
+        .or_else(|| here().rfind(|(_, x)| bad(*x)))
         .or_else(|| here().next())
 }
 
@@ -258,7 +258,7 @@ mod tests {
     fn results_that_were_not_kept_are_computed_again() {
         let w = Tensor::from([1.0f64, 0.0, 2.0]).parameter();
         // The tape keeps no result of these.
-        let of = || ((&w + &w) - (&w * 3.0)).neg().log().mul(&Tensor::scalar(0.5)).sum_all();
+        let of = || ((&w + &w) - (&w * 3.0)).neg().log().mul(Tensor::scalar(0.5)).sum_all();
         let (plain, recorded) =
             (of().first_non_finite().unwrap(), record_all(of).first_non_finite());
         let recorded = recorded.unwrap();
@@ -272,7 +272,7 @@ mod tests {
     fn a_gradient_that_is_not_finite_has_its_op_and_input() {
         // Each value is finite; the slope of the root at 0 is infinite, and 0 times it is NaN.
         let x = Tensor::from([0.0f64, 4.0]).parameter();
-        let masked = x.sqrt().mul(&Tensor::from([0.0f64, 1.0])).sum_all();
+        let masked = x.sqrt().mul(Tensor::from([0.0f64, 1.0])).sum_all();
         let found = masked.first_non_finite().unwrap();
         assert!(found.in_backward && found.value.is_nan());
         assert_eq!((found.op, found.input), ("sqrt", Some((0, 0.0))));

@@ -44,8 +44,11 @@ fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
+/// Kind, number of the call, and body.
+type SentMessage = (Kind, u64, Vec<u8>);
+
 /// A stream of valid messages and signs of life, and those messages.
-fn messages(draw: &mut Draw) -> (Vec<u8>, Vec<(Kind, u64, Vec<u8>)>) {
+fn messages(draw: &mut Draw) -> (Vec<u8>, Vec<SentMessage>) {
     let (mut bytes, mut all) = (Vec::new(), Vec::new());
     for call in 0..1 + draw.below(4) as u64 {
         let kind = if draw.below(4) == 0 { Kind::Abort } else { Kind::Part };

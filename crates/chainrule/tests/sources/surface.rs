@@ -14,7 +14,7 @@ const LIST: &str = "docs/public-api.txt";
 const PAGE: &str = "docs/src/public-names.md";
 
 /// The crates of the facade, and their paths for users.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 10] = [
     ("chainrule", "chainrule"),
     ("chainrule_program", "chainrule::program"),
     ("chainrule_check", "chainrule::check"),
@@ -23,6 +23,7 @@ const CRATES: [(&str, &str); 8] = [
     ("chainrule_formats", "chainrule::formats"),
     ("chainrule_models", "chainrule::models"),
     ("chainrule_onnx", "chainrule::onnx"),
+    ("chainrule_gpu", "chainrule::gpu"),
     ("chainrule_exchange", "chainrule::exchange"),
 ];
 
