@@ -155,7 +155,7 @@ fn a_disk_without_room_ends_the_run_and_keeps_the_checkpoints() {
     let place = Place::new();
     place.json(&format!("{DIGITS} --steps 4 --save-every 2 --out run"));
     let script = format!(
-        "trap '' XFSZ; ulimit -f 40; exec {} train digits --resume run --steps 9 --json",
+        "trap '' XFSZ; ulimit -f 40; exec {} train digits --resume run --steps 9 --no-monitor --json",
         env!("CARGO_BIN_EXE_chainrule")
     );
     let output =

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chainrule_core::dtype::DType;
 
 /// A value by its place in [`Graph::values`]; operands come before their users.
-pub(crate) type V = usize;
+pub(crate) type ValueId = usize;
 
 pub(crate) struct Value {
     /// A name in C and WGSL, unique.
@@ -70,52 +70,52 @@ pub(crate) enum Step {
     State(usize),
     Constant(Vec<u8>),
     /// Element by element, with broadcasting.
-    Map(&'static str, Vec<V>),
-    Reshape(V),
-    Transpose(V, Vec<usize>),
-    Expand(V),
+    Map(&'static str, Vec<ValueId>),
+    Reshape(ValueId),
+    Transpose(ValueId, Vec<usize>),
+    Expand(ValueId),
     /// Axis, first place, step.
-    Slice(V, Vec<(usize, i64, i64)>),
+    Slice(ValueId, Vec<(usize, i64, i64)>),
     /// Places before each axis; the value outside.
-    Pad(V, Vec<i64>, V),
-    Concat(Vec<V>, usize),
-    Gather(V, V, usize),
-    Elements(V, V, usize),
+    Pad(ValueId, Vec<i64>, ValueId),
+    Concat(Vec<ValueId>, usize),
+    Gather(ValueId, ValueId, usize),
+    Elements(ValueId, ValueId, usize),
     /// The part of matrices on one side of a diagonal.
-    Triangle(V, i64, bool),
+    Triangle(ValueId, i64, bool),
     /// `[n, channels, kh, kw, oh, ow]`: what each window sees, 0 outside.
-    Patches(V, Windows),
+    Patches(ValueId, Windows),
     /// `[n, channels, kh, kw, h, w]` of `[n, channels, oh, ow]`: which window each element of an
     /// image was seen by at each place of the kernel, 0 where by none.
-    Seen(V, Windows),
-    Fold(Fold, V, Vec<usize>),
+    Seen(ValueId, Windows),
+    Fold(Fold, ValueId, Vec<usize>),
     /// The place of the first largest (or smallest) along an axis.
-    Best(V, usize, bool),
-    Product(V, V),
+    Best(ValueId, usize, bool),
+    Product(ValueId, ValueId),
     /// `x` with elements of `g` put (or added) at places along an axis.
     Scatter {
-        x: V,
-        index: V,
-        g: V,
+        x: ValueId,
+        index: ValueId,
+        g: ValueId,
         axis: usize,
         add: bool,
     },
     /// `x` with rows of `g` added to the rows that an index names.
     ScatterRows {
-        x: V,
-        index: V,
-        g: V,
+        x: ValueId,
+        index: ValueId,
+        g: ValueId,
     },
     /// Sums along an axis up to each element.
     Cumulate {
-        x: V,
+        x: ValueId,
         axis: usize,
         reverse: bool,
         exclusive: bool,
     },
     /// The places that sort an axis; the first so many.
     Order {
-        x: V,
+        x: ValueId,
         axis: usize,
         down: bool,
     },
@@ -126,7 +126,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub fn operands(&self) -> Vec<V> {
+    pub fn operands(&self) -> Vec<ValueId> {
         match self {
             Step::Argument(_) | Step::State(_) | Step::Constant(_) => vec![],
             Step::Uniform(_) | Step::Normal(_) => vec![],
@@ -167,10 +167,10 @@ impl Step {
 #[derive(Default)]
 pub(crate) struct Graph {
     pub values: Vec<Value>,
-    pub arguments: Vec<V>,
-    pub results: Vec<V>,
+    pub arguments: Vec<ValueId>,
+    pub results: Vec<ValueId>,
     /// For each cell its value when a run begins, and the one when it ends if that is another.
-    pub states: Vec<(V, Option<V>)>,
+    pub states: Vec<(ValueId, Option<ValueId>)>,
     /// Draws of random numbers.
     pub draws: usize,
     /// The names of all values.
@@ -179,14 +179,14 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// The only element of a constant, as a number.
-    pub fn scalar(&self, v: V) -> Option<f64> {
+    pub fn scalar(&self, v: ValueId) -> Option<f64> {
         let value = &self.values[v];
         let Step::Constant(bytes) = &value.step else { return None };
         (value.numel() == 1).then(|| element(value.dtype, bytes, 0))
     }
 
     /// The elements of a constant of integers.
-    pub fn ints(&self, v: V) -> Option<Vec<i64>> {
+    pub fn ints(&self, v: ValueId) -> Option<Vec<i64>> {
         let value = &self.values[v];
         let Step::Constant(bytes) = &value.step else { return None };
         (value.dtype == DType::I64)
@@ -194,7 +194,7 @@ impl Graph {
     }
 
     /// Values that must be there when a run ends.
-    pub fn roots(&self) -> impl Iterator<Item = V> {
+    pub fn roots(&self) -> impl Iterator<Item = ValueId> {
         self.results.iter().copied().chain(self.states.iter().filter_map(|s| s.1))
     }
 }

@@ -1,9 +1,9 @@
-//! Which values are computed by one kernel.
+//! Groups of values that one kernel computes.
 
 use std::collections::HashMap;
 
 use crate::dialect::Dialect;
-use crate::graph::{Graph, Step, V};
+use crate::graph::{Graph, Step, ValueId};
 use crate::kernels::{Emitted, Kernel, Shape, emit};
 use crate::plan::reads;
 
@@ -28,7 +28,7 @@ fn most(dialect: Dialect) -> usize {
 /// Kernels for all stored values.
 pub(crate) fn group(graph: &Graph, stored: &[bool], dialect: Dialect) -> Grouped {
     let mut kernels: Vec<Kernel> = Vec::new();
-    let mut place: HashMap<V, usize> = HashMap::new();
+    let mut place: HashMap<ValueId, usize> = HashMap::new();
     for (v, value) in graph.values.iter().enumerate() {
         if !stored[v] || value.step.is_given() || value.numel() == 0 {
             continue;
@@ -57,7 +57,7 @@ fn joined(
     stored: &[bool],
     dialect: Dialect,
     kernel: &Kernel,
-    v: V,
+    v: ValueId,
 ) -> Option<Kernel> {
     let value = &graph.values[v];
     if kernel.members.len() >= MEMBERS {
@@ -99,7 +99,7 @@ fn finish(graph: &Graph, stored: &[bool], dialect: Dialect, kernels: Vec<Kernel>
     for emitted in &all {
         emitted.reads.iter().chain(&emitted.own_reads).for_each(|&v| buffers[v] = true);
     }
-    let needed = |v: V| buffers[v];
+    let needed = |v: ValueId| buffers[v];
     let texts = kernels.iter().map(|k| emit(graph, stored, dialect, k, &needed));
     let kernels = kernels.iter().cloned().zip(texts.map(|t| t.expect("each kernel was tried")));
     Grouped { kernels: kernels.collect(), buffers }

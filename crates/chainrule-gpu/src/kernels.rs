@@ -4,7 +4,7 @@ use chainrule_core::dtype::DType;
 
 use crate::coords::{Coord, flat, reshaped};
 use crate::dialect::Dialect;
-use crate::graph::{Fold, Graph, Step, V};
+use crate::graph::{Fold, Graph, Step, ValueId};
 use crate::pull::Body;
 
 /// Threads of a block.
@@ -31,15 +31,15 @@ pub(crate) enum Shape {
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub shape: Shape,
-    pub members: Vec<V>,
+    pub members: Vec<ValueId>,
 }
 
 /// The text of a kernel's body and what it needs.
 pub(crate) struct Emitted {
     pub lines: Vec<String>,
-    pub reads: Vec<V>,
+    pub reads: Vec<ValueId>,
     /// Own values that are read from their buffer.
-    pub own_reads: Vec<V>,
+    pub own_reads: Vec<ValueId>,
     /// Arrays that the threads of a block share: name, dtype, elements.
     pub shared: Vec<(String, DType, usize)>,
     pub blocks: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Emitted {
 
 impl Shape {
     /// The shape that suits a value by itself.
-    pub fn of(graph: &Graph, v: V) -> Shape {
+    pub fn of(graph: &Graph, v: ValueId) -> Shape {
         let value = &graph.values[v];
         match &value.step {
             Step::Fold(_, x, axes) => {
@@ -87,7 +87,7 @@ pub(crate) fn emit(
     stored: &[bool],
     dialect: Dialect,
     kernel: &Kernel,
-    needed: &dyn Fn(V) -> bool,
+    needed: &dyn Fn(ValueId) -> bool,
 ) -> Option<Emitted> {
     let mut body = Body::new(graph, stored, dialect);
     body.own.clone_from(&kernel.members);
@@ -134,12 +134,12 @@ fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
 struct Maker<'a, 'b> {
     body: Body<'a>,
     kernel: &'b Kernel,
-    needed: &'b dyn Fn(V) -> bool,
+    needed: &'b dyn Fn(ValueId) -> bool,
     shared: Vec<(String, DType, usize)>,
 }
 
 impl Maker<'_, '_> {
-    fn write(&mut self, v: V, at: &str, name: &str) {
+    fn write(&mut self, v: ValueId, at: &str, name: &str) {
         if (self.needed)(v) {
             let value = &self.body.graph.values[v];
             let text = self.body.dialect.write(&value.name, at, value.dtype, name);
@@ -161,7 +161,7 @@ impl Maker<'_, '_> {
     }
 
     /// A value at a place: its expression, or a loop of this thread.
-    fn value(&mut self, v: V, coords: &[Coord]) -> String {
+    fn value(&mut self, v: ValueId, coords: &[Coord]) -> String {
         let name = match self.body.graph.values[v].step.is_light() {
             true => self.body.expression(v, coords),
             false => crate::serial::value(&mut self.body, v, coords),
@@ -220,9 +220,9 @@ impl Maker<'_, '_> {
     /// A reduction of a row by all threads, in an order that sizes alone decide.
     fn row_fold(
         &mut self,
-        v: V,
+        v: ValueId,
         fold: Fold,
-        x: V,
+        x: ValueId,
         axes: &[usize],
         count: usize,
         threads: usize,

@@ -2,7 +2,7 @@
 //!
 //! A program is a whole training step as typed instructions. This crate prints it as kernels, in
 //! two dialects: CUDA C and WGSL. Each op has one form, its NumPy form; the crate for ONNX makes
-//! plain nodes of it, and here each node is an expression of single elements or a loop. What is
+//! plain nodes of it, and here each node is an expression of single elements or a loop. A value
 //! used once is computed where it is read, and neighbours share a kernel.
 //!
 //! | stage | module | from | to |

@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use chainrule_program::Program;
 
 use crate::dialect::Dialect;
-use crate::graph::{Graph, Step, V};
+use crate::graph::{Graph, Step, ValueId};
 use crate::group::{Grouped, group};
 use crate::kernels::{Emitted, Kernel};
 use crate::{plan, read};
@@ -55,7 +55,7 @@ pub struct Launch {
     pub waits: bool,
     /// The buffers, by their places in [`Module::buffers`].
     pub arguments: Vec<usize>,
-    /// How many of the arguments, at the end, are written; the others are read.
+    /// The number of arguments, at the end, that are written; the others are read.
     pub written: usize,
 }
 
@@ -108,10 +108,11 @@ impl Module {
             let (name, source) = ("draws".to_string(), Source::Draws);
             buffers.push(Buffer { name, dtype: DType::I32, dims: vec![4], source });
         }
-        let place = |v: V| places[v].expect("buffers are there for what is read or given back");
+        let place =
+            |v: ValueId| places[v].expect("buffers are there for what is read or given back");
         let mut launches = Vec::new();
         for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
-            let written: Vec<V> =
+            let written: Vec<ValueId> =
                 kernel.members.iter().copied().filter(|&v| grouped.buffers[v]).collect();
             let mut arguments: Vec<usize> = emitted.reads.iter().map(|&v| place(v)).collect();
             if emitted.draws {
@@ -180,7 +181,7 @@ impl Module {
 
 /// The head of a kernel: the lines of the program that its members belong to.
 fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
-    let line = |&v: &V| {
+    let line = |&v: &ValueId| {
         let value = &graph.values[v];
         let kind = format!("{} {:?}", value.dtype.name(), value.dims);
         match value.line == value.name {

@@ -1,7 +1,7 @@
 //! Values that are stored, and values that are computed where they are used.
 
 use crate::forms::is_slow;
-use crate::graph::{Graph, Step, V};
+use crate::graph::{Graph, Step, ValueId};
 
 /// Longest chain of expressions in one kernel.
 const DEEPEST: usize = 48;
@@ -16,7 +16,7 @@ struct Uses {
     spread: bool,
 }
 
-/// Which values have a buffer of their own.
+/// For each value, whether it has a buffer of its own.
 pub(crate) fn stored(graph: &Graph) -> Vec<bool> {
     let n = graph.values.len();
     let mut uses = vec![Uses::default(); n];
@@ -79,7 +79,7 @@ fn reads_often(step: &Step) -> bool {
 }
 
 /// The stored values that an expression reads, and the given ones.
-pub(crate) fn reads(graph: &Graph, stored: &[bool], v: V) -> Vec<V> {
+pub(crate) fn reads(graph: &Graph, stored: &[bool], v: ValueId) -> Vec<ValueId> {
     let mut out = Vec::new();
     let mut todo = graph.values[v].step.operands();
     let mut seen = std::collections::HashSet::new();

@@ -7,7 +7,7 @@ use chainrule_core::dtype::DType;
 use crate::coords::{Coord, broadcast, flat, reshaped};
 use crate::dialect::Dialect;
 use crate::forms;
-use crate::graph::{Graph, Step, V, Windows};
+use crate::graph::{Graph, Step, ValueId, Windows};
 
 /// The body of a kernel in the making.
 pub(crate) struct Body<'a> {
@@ -17,18 +17,18 @@ pub(crate) struct Body<'a> {
     pub lines: Vec<String>,
     depth: usize,
     /// Values at places that have a name by now.
-    known: HashMap<(V, String), String>,
+    known: HashMap<(ValueId, String), String>,
     /// Variables of expressions.
     bound: HashMap<String, String>,
     names: HashSet<String>,
     /// Buffers that are read, in order.
-    pub reads: Vec<V>,
+    pub reads: Vec<ValueId>,
     /// Values that this kernel computes: they can be read at known places alone.
-    pub own: Vec<V>,
+    pub own: Vec<ValueId>,
     /// Own values whose elements were written by the thread that reads them.
-    pub written: Vec<(V, String)>,
+    pub written: Vec<(ValueId, String)>,
     /// Own values that were read from their buffer.
-    pub own_reads: Vec<V>,
+    pub own_reads: Vec<ValueId>,
     /// Whether random numbers are drawn.
     pub draws: bool,
     /// Whether an own value was read at another place.
@@ -37,7 +37,7 @@ pub(crate) struct Body<'a> {
 
 /// Names as they are restored at the end of a block of lines.
 pub(crate) struct Scope {
-    known: HashMap<(V, String), String>,
+    known: HashMap<(ValueId, String), String>,
     bound: HashMap<String, String>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Body<'a> {
     }
 
     /// The expression of a value at these places, by its name from now on.
-    pub fn name(&mut self, v: V, coords: &[Coord], expression: &str) -> String {
+    pub fn name(&mut self, v: ValueId, coords: &[Coord], expression: &str) -> String {
         let value = &self.graph.values[v];
         let kind = self.dialect.kind(value.dtype);
         let name = self.fresh(&format!("{}_", value.name.trim_end_matches('_')));
@@ -101,7 +101,7 @@ impl<'a> Body<'a> {
     }
 
     /// Says that a value at these places has this name.
-    pub fn know(&mut self, v: V, coords: &[Coord], name: &str) {
+    pub fn know(&mut self, v: ValueId, coords: &[Coord], name: &str) {
         self.known.insert((v, flat(coords)), name.to_string());
     }
 
@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
     }
 
     /// An element of a value: a name or a number.
-    pub fn pull(&mut self, v: V, coords: &[Coord]) -> String {
+    pub fn pull(&mut self, v: ValueId, coords: &[Coord]) -> String {
         let value = &self.graph.values[v];
         if let Some(x) = self.graph.scalar(v) {
             let number = self.dialect.number(x, value.dtype);
@@ -146,10 +146,10 @@ impl<'a> Body<'a> {
     }
 
     /// The expression of a light value, named.
-    pub fn expression(&mut self, v: V, coords: &[Coord]) -> String {
+    pub fn expression(&mut self, v: ValueId, coords: &[Coord]) -> String {
         let value = &self.graph.values[v];
         let step = &value.step;
-        let dims = |x: V| &self.graph.values[x].dims;
+        let dims = |x: ValueId| &self.graph.values[x].dims;
         match step {
             Step::Map(op, all) => {
                 let operands: Vec<String> = all
@@ -244,9 +244,9 @@ impl<'a> Body<'a> {
     /// The value inside, or another where one of the tests fails.
     fn inside(
         &mut self,
-        v: V,
+        v: ValueId,
         coords: &[Coord],
-        x: V,
+        x: ValueId,
         at: &[Coord],
         tests: &[String],
         outside: &str,
@@ -263,7 +263,7 @@ impl<'a> Body<'a> {
         self.name(v, coords, &text)
     }
 
-    fn seen(&mut self, v: V, coords: &[Coord], x: V, w: &Windows) -> String {
+    fn seen(&mut self, v: ValueId, coords: &[Coord], x: ValueId, w: &Windows) -> String {
         let mut tests = Vec::new();
         let mut at = coords[..2].to_vec();
         for i in 0..2 {
@@ -283,7 +283,7 @@ impl<'a> Body<'a> {
         self.inside(v, coords, x, &at, &tests, &none)
     }
 
-    fn concat(&mut self, v: V, coords: &[Coord], all: &[V], axis: usize) -> String {
+    fn concat(&mut self, v: ValueId, coords: &[Coord], all: &[ValueId], axis: usize) -> String {
         let place = coords[axis].text();
         let mut end = 0i64;
         let mut parts: Vec<(i64, String)> = Vec::new();
@@ -323,7 +323,7 @@ impl<'a> Body<'a> {
 
     /// The place that an element of an index names; one outside is taken for the nearest, so that
     /// no kernel reads what is not its own.
-    fn index(&mut self, index: V, coords: &[Coord], size: usize) -> Coord {
+    fn index(&mut self, index: ValueId, coords: &[Coord], size: usize) -> Coord {
         let dtype = self.graph.values[index].dtype;
         let at = broadcast(coords, &self.graph.values[index].dims);
         let text = self.pull(index, &at);
@@ -331,7 +331,7 @@ impl<'a> Body<'a> {
         self.place(format!("min(max({text}, 0), {})", size.max(1) - 1), size)
     }
 
-    fn map(&self, op: &str, inputs: &[V], operands: &[String], to: DType) -> String {
+    fn map(&self, op: &str, inputs: &[ValueId], operands: &[String], to: DType) -> String {
         let from = self.graph.values[*inputs.last().expect("an operand")].dtype;
         if op == "Cast" {
             return self.dialect.cast(to, from, &operands[0]);

@@ -8,7 +8,7 @@ use chainrule_onnx::lower::{Lowered, Node, Typed, lower};
 use chainrule_program::Program;
 
 use crate::forms;
-use crate::graph::{Fold, Graph, Step, V, Value, Windows};
+use crate::graph::{Fold, Graph, Step, Value, ValueId, Windows};
 
 /// Elements along reduced axes from which a reduction is taken in pieces.
 const PIECES_FROM: usize = 2048;
@@ -27,7 +27,7 @@ pub(crate) fn read(program: &Program) -> Result<Graph> {
 #[derive(Default)]
 struct Reader {
     graph: Graph,
-    known: HashMap<String, V>,
+    known: HashMap<String, ValueId>,
     line: String,
 }
 
@@ -79,14 +79,14 @@ impl Reader {
         Ok(())
     }
 
-    fn define(&mut self, value: &Typed, step: Step) -> Result<V> {
+    fn define(&mut self, value: &Typed, step: Step) -> Result<ValueId> {
         known(value.dtype, &value.name)?;
         let v = self.push(&value.name, value.dtype, sizes(&value.dims), step)?;
         self.known.insert(value.name.clone(), v);
         Ok(v)
     }
 
-    fn push(&mut self, name: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<V> {
+    fn push(&mut self, name: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
         let size = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
         if size.is_none_or(|n| n >= 1 << 31) {
             let why = format!("`{name}` has 2^31 elements or more; kernels count below that");
@@ -120,23 +120,23 @@ impl Reader {
         out
     }
 
-    fn dims(&self, v: V) -> Vec<usize> {
+    fn dims(&self, v: ValueId) -> Vec<usize> {
         self.graph.values[v].dims.clone()
     }
 
-    fn dtype(&self, v: V) -> DType {
+    fn dtype(&self, v: ValueId) -> DType {
         self.graph.values[v].dtype
     }
 
     /// A step beside those of the nodes.
-    fn add(&mut self, like: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<V> {
+    fn add(&mut self, like: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
         self.push(like, dtype, dims, step)
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let out = &node.outputs[0];
         self.line = out.name.clone();
-        let inputs: Vec<V> = node.inputs.iter().map(|name| self.known[name]).collect();
+        let inputs: Vec<ValueId> = node.inputs.iter().map(|name| self.known[name]).collect();
         let step = match self.step(node, &inputs) {
             Some(step) => step?,
             None => {
@@ -158,7 +158,7 @@ impl Reader {
         Ok(())
     }
 
-    fn step(&mut self, node: &Node, x: &[V]) -> Option<Result<Step>> {
+    fn step(&mut self, node: &Node, x: &[ValueId]) -> Option<Result<Step>> {
         let int = |name: &str| node.ints.get(name).and_then(|v| v.first().copied());
         let flag = |name: &str| int(name).unwrap_or(0) != 0;
         let out = sizes(&node.outputs[0].dims);
@@ -229,7 +229,7 @@ impl Reader {
         self.graph.draws - 1
     }
 
-    fn scalar(&mut self, x: f64, dtype: DType) -> Result<V> {
+    fn scalar(&mut self, x: f64, dtype: DType) -> Result<ValueId> {
         let bytes = match dtype {
             DType::F64 => x.to_le_bytes().to_vec(),
             DType::I64 => (x as i64).to_le_bytes().to_vec(),
@@ -242,7 +242,7 @@ impl Reader {
 
     /// A reduction; one of many elements in pieces of fixed size, whose results are reduced in
     /// turn, so that the order of the sum follows from sizes alone.
-    fn fold(&mut self, fold: Fold, x: V, axes: Vec<usize>) -> Result<Step> {
+    fn fold(&mut self, fold: Fold, x: ValueId, axes: Vec<usize>) -> Result<Step> {
         let (dims, dtype) = (self.dims(x), self.dtype(x));
         let count: usize = axes.iter().map(|&a| dims[a]).product();
         let others: usize = dims.iter().product::<usize>().checked_div(count).unwrap_or(0);
@@ -283,7 +283,7 @@ impl Reader {
         Ok(Step::Reshape(whole))
     }
 
-    fn reshape(&mut self, x: V, dims: &[usize]) -> Result<V> {
+    fn reshape(&mut self, x: ValueId, dims: &[usize]) -> Result<ValueId> {
         if self.graph.values[x].dims == dims {
             return Ok(x);
         }
@@ -292,7 +292,7 @@ impl Reader {
     }
 
     /// A product of stacks of matrices; rows and columns alone are matrices of one.
-    fn product(&mut self, a: V, b: V, out: &[usize]) -> Result<Step> {
+    fn product(&mut self, a: ValueId, b: ValueId, out: &[usize]) -> Result<Step> {
         let (da, db) = (self.dims(a), self.dims(b));
         let rows = if da.len() == 1 { [&[1], &da[..]].concat() } else { da.clone() };
         let columns = if db.len() == 1 { [&db[..], &[1]].concat() } else { db.clone() };
@@ -326,7 +326,7 @@ impl Reader {
     }
 
     /// A convolution: kernels times what their windows see.
-    fn conv(&mut self, node: &Node, x: &[V]) -> Result<Step> {
+    fn conv(&mut self, node: &Node, x: &[ValueId]) -> Result<Step> {
         let out = sizes(&node.outputs[0].dims);
         let windows = Self::windows(node);
         let windows = windows.ok_or_else(|| error("a convolution without sizes".into()))?;
@@ -350,7 +350,7 @@ impl Reader {
     }
 
     /// The transposed one: each element of the image gathers from the windows that saw it.
-    fn conv_transpose(&mut self, node: &Node, x: &[V], out: &[usize]) -> Result<Step> {
+    fn conv_transpose(&mut self, node: &Node, x: &[ValueId], out: &[usize]) -> Result<Step> {
         let (g, kernel, dtype) = (self.dims(x[0]), self.dims(x[1]), self.dtype(x[0]));
         let windows = Self::windows(node);
         let windows = windows.ok_or_else(|| error("a convolution without sizes".into()))?;

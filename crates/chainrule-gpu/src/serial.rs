@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use crate::coords::{Coord, broadcast};
 use crate::dialect::Dialect;
 use crate::forms;
-use crate::graph::{Fold, Step, V};
+use crate::graph::{Fold, Step, ValueId};
 use crate::pull::Body;
 
 /// The next value of a reduction.
@@ -37,7 +37,7 @@ pub(crate) fn reduced(
 }
 
 /// The value at a place, by its name.
-pub(crate) fn value(body: &mut Body<'_>, v: V, coords: &[Coord]) -> String {
+pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String {
     let graph = body.graph;
     match &graph.values[v].step {
         Step::Fold(fold, x, axes) => fold_value(body, v, coords, *fold, *x, axes),
@@ -58,7 +58,7 @@ pub(crate) fn value(body: &mut Body<'_>, v: V, coords: &[Coord]) -> String {
 }
 
 /// A variable of a value, as it begins.
-fn begin(body: &mut Body<'_>, v: V, from: &str) -> String {
+fn begin(body: &mut Body<'_>, v: ValueId, from: &str) -> String {
     let value = &body.graph.values[v];
     let name = body.fresh(&format!("{}_", value.name.trim_end_matches('_')));
     let line = body.dialect.variable(body.dialect.kind(value.dtype), &name, from);
@@ -68,10 +68,10 @@ fn begin(body: &mut Body<'_>, v: V, from: &str) -> String {
 
 fn fold_value(
     body: &mut Body<'_>,
-    v: V,
+    v: ValueId,
     coords: &[Coord],
     fold: Fold,
-    x: V,
+    x: ValueId,
     axes: &[usize],
 ) -> String {
     let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
@@ -104,7 +104,14 @@ fn along(coords: &[Coord], dims: &[usize], axis: usize, place: Coord) -> Vec<Coo
     at
 }
 
-fn best(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, largest: bool) -> String {
+fn best(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    x: ValueId,
+    axis: usize,
+    largest: bool,
+) -> String {
     let d = body.dialect;
     let operand = &body.graph.values[x];
     let (dims, dtype) = (&operand.dims, operand.dtype);
@@ -131,7 +138,7 @@ fn best(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, largest:
     place
 }
 
-fn product(body: &mut Body<'_>, v: V, coords: &[Coord], a: V, b: V) -> String {
+fn product(body: &mut Body<'_>, v: ValueId, coords: &[Coord], a: ValueId, b: ValueId) -> String {
     let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
     let (da, db) = (&body.graph.values[a].dims, &body.graph.values[b].dims);
     let inner = da[da.len() - 1];
@@ -156,9 +163,9 @@ fn product(body: &mut Body<'_>, v: V, coords: &[Coord], a: V, b: V) -> String {
 /// Each element looks for what is put there, in order: no two threads write to one place.
 fn scatter(
     body: &mut Body<'_>,
-    v: V,
+    v: ValueId,
     coords: &[Coord],
-    [x, index, g]: [V; 3],
+    [x, index, g]: [ValueId; 3],
     axis: usize,
     add: bool,
 ) -> String {
@@ -194,7 +201,12 @@ fn scatter(
     sum
 }
 
-fn scatter_rows(body: &mut Body<'_>, v: V, coords: &[Coord], [x, index, g]: [V; 3]) -> String {
+fn scatter_rows(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    [x, index, g]: [ValueId; 3],
+) -> String {
     let d = body.dialect;
     let graph = body.graph;
     let start = body.pull(x, coords);
@@ -220,9 +232,9 @@ fn scatter_rows(body: &mut Body<'_>, v: V, coords: &[Coord], [x, index, g]: [V; 
 
 fn cumulate(
     body: &mut Body<'_>,
-    v: V,
+    v: ValueId,
     coords: &[Coord],
-    x: V,
+    x: ValueId,
     axis: usize,
     [reverse, exclusive]: [bool; 2],
 ) -> String {
@@ -246,7 +258,14 @@ fn cumulate(
 }
 
 /// The place of the element that as many come before as there are places before this one.
-fn order(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, down: bool) -> String {
+fn order(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    x: ValueId,
+    axis: usize,
+    down: bool,
+) -> String {
     let d = body.dialect;
     let operand = &body.graph.values[x];
     let (dims, dtype) = (&operand.dims, operand.dtype);
@@ -284,7 +303,7 @@ fn order(body: &mut Body<'_>, v: V, coords: &[Coord], x: V, axis: usize, down: b
 }
 
 /// A random number by its place alone: seed and run are given when the kernel is launched.
-fn drawn(body: &mut Body<'_>, v: V, coords: &[Coord], draw: usize, how: &str) -> String {
+fn drawn(body: &mut Body<'_>, v: ValueId, coords: &[Coord], draw: usize, how: &str) -> String {
     let d = body.dialect;
     let dtype = body.graph.values[v].dtype;
     let place = crate::coords::flat(coords);

@@ -287,7 +287,7 @@ fn damaged_files_do_no_harm() {
             for _ in 0..60 {
                 let mut bytes = good.clone();
                 for _ in 0..1 + below(3) {
-                    // Where the structure is: at the front of weights, anywhere in texts.
+                    // Places of structure: at the front of weights, anywhere in texts.
                     let at = below(bytes.len().min(6000));
                     match below(4) {
                         0 => bytes[at] ^= 1 << below(8),

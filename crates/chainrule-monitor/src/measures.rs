@@ -55,8 +55,8 @@ impl Monitor {
     }
 
     /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: about the size of a
-    /// batch above which more examples change the gradient little. `None` before anything was told, or
-    /// where noise hides the gradient itself.
+    /// batch above which more examples change the gradient little. `None` before anything was told,
+    /// or where noise hides the gradient itself.
     pub fn noise_scale(&self) -> Option<f64> {
         let all = &self.measures;
         (all.pairs > 0 && all.squared > 0.0).then(|| all.variance.max(0.0) / all.squared)

@@ -1,5 +1,5 @@
-"""Writes models that PyTorch exports into a folder: NAME.onnx, and NAME.safetensors with the inputs,
-the results, and the gradients for a weighted sum of the results. See `torch_models.rs`."""
+"""Writes models that PyTorch exports into a folder: NAME.onnx, and NAME.safetensors with the
+inputs, the results, and the gradients for a weighted sum of the results. See `torch_models.rs`."""
 
 import logging
 import os
@@ -67,7 +67,7 @@ MODELS = {
 
 
 def stored(value, gradient, initializers):
-    """The gradient under the names of the file: of the tensors that have the parameter's elements."""
+    """The gradient under the names of the file, by tensors with the parameter's elements."""
     for name, has in initializers.items():
         if has.shape == value.shape and np.array_equal(has, value):
             yield name, gradient

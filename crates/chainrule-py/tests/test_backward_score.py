@@ -53,6 +53,6 @@ def test_a_line_that_a_loop_lacks(tmp_path):
 
 
 def test_one_edit_comes_before_two(tmp_path):
-    """A sum over the other axis is a known quantity, too, so that its line looks right by itself."""
+    """A sum over the other axis is a known quantity, too: its line looks right by itself."""
     said, report, _ = judged(tmp_path, "chainrule", FURTHER["forward sums of a chain"][1], [("dscore.sum(1)", "dscore.sum(0)")])
     assert said == "corrected" and "mistake 1 of 2" not in str(report), report

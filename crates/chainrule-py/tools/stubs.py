@@ -42,7 +42,7 @@ RESULTS = {
     "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_named_behind": "list[Tensor | None]", "_verdict": "tuple[bool, str]",
     "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
-    "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str", "to_onnx": "tuple[list[str], list[str]]",
+    "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str", "to_cuda": "str", "to_wgsl": "str", "to_onnx": "tuple[list[str], list[str]]",
     "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
     "_is_new": "bool", "_is_same": "bool", "_shows_other": "bool", "_writes": "int", "_root_id": "int", "_as_leaf": "None", "_recast": "None",
     "_rng_state": "list[int]", "_set_rng_state": "None", "_session_begin": "bool", "_session_end": "tuple[Met, bool]", "_session_on": "bool",

@@ -180,7 +180,7 @@ export class Run {
 
   async order(action: string, rate?: number, checkpoint?: number) {
     try {
-      // What is undefined is not sent.
+      // Undefined fields are not sent.
       const { held } = await engine.call<{ held?: boolean }>('live.control', { run: this.id, action, rate, checkpoint });
       if (held !== undefined) this.going = !held;
       this.problem = '';

@@ -24,24 +24,52 @@ const TOLD: [SymptomKind; 12] = [
     SymptomKind::NoProgress,
 ];
 
+/// Symptoms that are read from the course of the loss, which differs from batch to batch.
+const OF_THE_LOSS: [SymptomKind; 5] = [
+    SymptomKind::WrongSign,
+    SymptomKind::RateTooHigh,
+    SymptomKind::RateTooLow,
+    SymptomKind::LossRises,
+    SymptomKind::NoProgress,
+];
+
+/// Steps from which on the course of the loss is more than the differences of its batches.
+const STEPS: u64 = 20;
+
+/// A growth of the loss that no difference of batches explains, after however few steps.
+const RUNAWAY: f64 = 1000.0;
+
 /// The monitor of a session.
 pub(super) struct TrainingCourse {
     monitor: Monitor,
     /// The loss of the step that goes on.
     pending: Option<f64>,
+    first: Option<f64>,
+    largest: f64,
 }
 
 impl Default for TrainingCourse {
     fn default() -> TrainingCourse {
         let monitor = Monitor::new().every(1).with_sparse_histograms();
-        TrainingCourse { monitor, pending: None }
+        TrainingCourse { monitor, pending: None, first: None, largest: 0.0 }
     }
 }
 
 impl TrainingCourse {
     /// A step whose tensors are not looked at.
     pub fn loss(&mut self, loss: f64) {
+        self.note(loss);
         self.monitor.step(Some(loss), None);
+    }
+
+    fn note(&mut self, loss: f64) {
+        self.first.get_or_insert(loss);
+        self.largest = self.largest.max(loss.abs());
+    }
+
+    fn has_course(&self) -> bool {
+        let first = self.first.unwrap_or(f64::INFINITY).abs();
+        self.monitor.steps() >= STEPS || self.largest > RUNAWAY * first
     }
 
     pub fn forward(
@@ -50,6 +78,7 @@ impl TrainingCourse {
         parameters: &Parameters,
         gradients: &HashMap<u64, Tensor>,
     ) {
+        self.note(loss);
         self.pending = Some(loss);
         for (name, p) in named(parameters) {
             self.monitor.parameter(&name, &p.tensor(), gradients.get(&p.leaf.number));
@@ -65,7 +94,9 @@ impl TrainingCourse {
 
     pub fn symptoms(&self) -> Vec<Symptom> {
         let mut all = self.monitor.findings();
-        all.retain(|seen| seen.confidence > 0.5 && TOLD.contains(&seen.kind));
+        let has_course = self.has_course();
+        let is_told = |kind| TOLD.contains(&kind) && (has_course || !OF_THE_LOSS.contains(&kind));
+        all.retain(|seen| seen.confidence > 0.5 && is_told(seen.kind));
         all
     }
 }

@@ -1,7 +1,7 @@
 //! States of a run that the page wants kept, and runs that go on from them.
 //!
-//! A kept state is the folder of a run like any other, beside the one that it was taken from. A fork
-//! is a copy of it in which a process of its own goes on, steered through its standard input.
+//! A kept state is the folder of a run like any other, beside the one that it was taken from. A
+//! fork is a copy of it in which a process of its own goes on, steered through its standard input.
 
 use std::fs;
 use std::io::{BufRead, Write};

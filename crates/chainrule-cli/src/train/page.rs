@@ -61,8 +61,8 @@ impl Page {
         self.run.has_branch()
     }
 
-    /// Carries out an order that needs the state, if there is one; whether there was. An order that fails is told,
-    /// and the training goes on.
+    /// Carries out an order that needs the state, if there is one; whether there was. An order that
+    /// fails is told, and the training goes on.
     pub fn branch(&self, of: &Source<'_>) -> bool {
         let Some(order) = self.run.take_branch() else { return false };
         let done = self.branches.borrow_mut().carry_out(&order, of, &self.hub, &self.run);

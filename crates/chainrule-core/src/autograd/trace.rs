@@ -62,8 +62,8 @@ impl Trace {
 }
 
 impl Step {
-    /// The tensor's name; `op#number` if it has none, and of a leaf without one its number among the
-    /// leaves and its shape, as in `parameter 2 [3, 4]`.
+    /// The tensor's name; `op#number` if it has none, and of a leaf without one its number among
+    /// the leaves and its shape, as in `parameter 2 [3, 4]`.
     pub fn tensor(&self) -> &str {
         &self.tensor
     }

@@ -173,7 +173,7 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-/// How far apart two numbers are; NaN equals NaN.
+/// The distance of two numbers; NaN equals NaN.
 pub fn apart(a: f64, b: f64) -> f64 {
     if a == b || (a.is_nan() && b.is_nan()) {
         return 0.0;

@@ -46,8 +46,8 @@ fn worst(a: &[f64], b: &[f64]) -> f64 {
     finite.fold(0.0, f64::max)
 }
 
-/// How far each result may be from the processor's: a few roundings of the largest element, what
-/// a rounding of the inputs changes, and what roundings inside add up to on the processor.
+/// The distance that each result may have from the processor's: a few roundings of the largest
+/// element, what a rounding of the inputs changes, and what roundings inside add up to on the processor.
 fn tolerances(
     run: &dyn Fn(&[Tensor]) -> Option<Vec<Tensor>>,
     inputs: &[Tensor],

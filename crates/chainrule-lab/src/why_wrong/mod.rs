@@ -97,7 +97,8 @@ The proof is that it works. Starting from the likeliest line, one expression at 
 - a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
 - the line as another one of the function is written, with its own names (`dq` as `dk` is made), and the slope of another activation;
 - where the value that is due can be solved for, for all runs of the line together, whatever product of the values at hand makes it, or sum of two; with what is due put there, so that
-  what comes after it in a recurrence is what it should be.
+  what comes after it in a recurrence is what it should be. If several values would do, as in a gradient that a loop carries, the
+  first run decides: it reads what is right. So a line that is missing at the end of a loop (`ds = ds - de * k[t]`) is found, and put in.
 
 The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
 the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. No random number of 16 digits fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are

@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::PadMode;
 
-use super::call::{Call, Made, scalar, signed};
+use super::call::{Call, NodeResult, scalar, signed};
 use super::{stored, wrong};
 
 /// Heads as an axis of their own: `[batch, heads, positions, size]`.
@@ -19,7 +19,7 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     }
 }
 
-/// What is added to the products of queries and keys: 0, or minus infinity where no key is seen.
+/// The summand of the products of queries and keys: 0, or minus infinity where no key is seen.
 struct Bias {
     sum: Option<Tensor>,
     dtype: DType,
@@ -41,7 +41,7 @@ impl Bias {
     }
 }
 
-pub(super) fn attention(c: &Call<'_>) -> Made {
+pub(super) fn attention(c: &Call<'_>) -> NodeResult {
     let (q, k, v) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let is_flat = q.rank() == 3;
     let (q_heads, kv_heads) = (c.int("q_num_heads", 0), c.int("kv_num_heads", 0));

@@ -4,11 +4,11 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::plan::{Body, Scope, Step};
+use super::plan::{Body, PlanScope, Step};
 use super::wrong;
 
 /// A parameter of a node.
-pub(super) enum Attr {
+pub(super) enum CallAttr {
     Float(f64),
     Int(i64),
     Text(String),
@@ -23,14 +23,14 @@ pub(super) enum Attr {
 pub(super) struct Call<'a> {
     pub step: &'a Step,
     pub inputs: Vec<Option<Tensor>>,
-    pub scope: &'a Scope<'a>,
+    pub scope: &'a PlanScope<'a>,
 }
 
 /// The results of a node.
-pub(super) type Made = Result<Vec<Tensor>>;
+pub(super) type NodeResult = Result<Vec<Tensor>>;
 
 /// One result.
-pub(super) fn one(t: Tensor) -> Made {
+pub(super) fn one(t: Tensor) -> NodeResult {
     Ok(vec![t])
 }
 
@@ -59,13 +59,13 @@ impl Call<'_> {
         self.step.opset
     }
 
-    pub fn attr(&self, name: &str) -> Option<&Attr> {
+    pub fn attr(&self, name: &str) -> Option<&CallAttr> {
         self.step.attrs.get(name)
     }
 
     pub fn int_or_none(&self, name: &str) -> Option<i64> {
         match self.attr(name) {
-            Some(Attr::Int(n)) => Some(*n),
+            Some(CallAttr::Int(n)) => Some(*n),
             _ => None,
         }
     }
@@ -80,8 +80,8 @@ impl Call<'_> {
 
     pub fn float_or_none(&self, name: &str) -> Option<f64> {
         match self.attr(name) {
-            Some(Attr::Float(x)) => Some(*x),
-            Some(Attr::Int(n)) => Some(*n as f64),
+            Some(CallAttr::Float(x)) => Some(*x),
+            Some(CallAttr::Int(n)) => Some(*n as f64),
             _ => None,
         }
     }
@@ -93,14 +93,14 @@ impl Call<'_> {
 
     pub fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
         match self.attr(name) {
-            Some(Attr::Text(text)) => text,
+            Some(CallAttr::Text(text)) => text,
             _ => default,
         }
     }
 
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
         match self.attr(name) {
-            Some(Attr::Ints(all)) => Some(all.clone()),
+            Some(CallAttr::Ints(all)) => Some(all.clone()),
             _ => None,
         }
     }
@@ -111,14 +111,14 @@ impl Call<'_> {
 
     pub fn floats(&self, name: &str) -> Option<Vec<f64>> {
         match self.attr(name) {
-            Some(Attr::Floats(all)) => Some(all.clone()),
+            Some(CallAttr::Floats(all)) => Some(all.clone()),
             _ => None,
         }
     }
 
     pub fn graph(&self, name: &str) -> Result<&Body> {
         match self.attr(name) {
-            Some(Attr::Graph(body)) => Ok(body),
+            Some(CallAttr::Graph(body)) => Ok(body),
             _ => Err(wrong(format!("its graph `{name}` is missing"))),
         }
     }

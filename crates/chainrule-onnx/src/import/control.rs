@@ -3,7 +3,7 @@
 use chainrule_core::Tensor;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, numbers, one};
+use super::call::{Call, NodeResult, axis, numbers, one};
 use super::wrong;
 
 /// The most steps of a loop without a bound, in which a condition that never ends would hang.
@@ -16,7 +16,7 @@ fn truth(t: &Tensor) -> Result<bool> {
     }
 }
 
-pub(super) fn branch(c: &Call<'_>) -> Made {
+pub(super) fn branch(c: &Call<'_>) -> NodeResult {
     let name = if truth(c.x(0)?)? { "then_branch" } else { "else_branch" };
     c.graph(name)?.call(c.scope, Vec::new())
 }
@@ -29,7 +29,7 @@ fn stacked(parts: &[Vec<Tensor>], i: usize, at: i64) -> Result<Tensor> {
     }
 }
 
-pub(super) fn repeat(c: &Call<'_>) -> Made {
+pub(super) fn repeat(c: &Call<'_>) -> NodeResult {
     let body = c.graph("body")?;
     let most = c.int_at(0)?.unwrap_or(MOST_STEPS);
     let mut goes_on = c.opt(1).map_or(Ok(true), truth)?;
@@ -60,7 +60,7 @@ pub(super) fn repeat(c: &Call<'_>) -> Made {
     Ok(carried)
 }
 
-pub(super) fn scan(c: &Call<'_>) -> Made {
+pub(super) fn scan(c: &Call<'_>) -> NodeResult {
     let scanned = usize::try_from(c.int("num_scan_inputs", 0)).unwrap_or(0);
     let listed = |name: &str, i: usize| c.ints(name).and_then(|all| all.get(i).copied());
     if c.opset() < 9 {
@@ -78,7 +78,7 @@ pub(super) fn scan(c: &Call<'_>) -> Made {
 }
 
 /// The first set of ops had a batch in front of all inputs, and the lengths of its sequences.
-fn batches(c: &Call<'_>, scanned: usize, backwards: &dyn Fn(usize) -> bool) -> Made {
+fn batches(c: &Call<'_>, scanned: usize, backwards: &dyn Fn(usize) -> bool) -> NodeResult {
     if c.opt(0).is_some() {
         return Err(wrong("lengths of sequences are not known here; leave them out"));
     }
@@ -105,7 +105,7 @@ struct Order<'a> {
     made_backwards: &'a dyn Fn(usize) -> bool,
 }
 
-fn scanned_by(c: &Call<'_>, all: &[Tensor], order: &Order<'_>) -> Made {
+fn scanned_by(c: &Call<'_>, all: &[Tensor], order: &Order<'_>) -> NodeResult {
     let body = c.graph("body")?;
     let count = all.len().checked_sub(order.scanned).ok_or_else(|| wrong("inputs are missing"))?;
     let (first, rows) = all.split_at(count);
@@ -145,6 +145,6 @@ fn scanned_by(c: &Call<'_>, all: &[Tensor], order: &Order<'_>) -> Made {
 }
 
 /// Whether an input that may be left out is there.
-pub(super) fn has_element(c: &Call<'_>) -> Made {
+pub(super) fn has_element(c: &Call<'_>) -> NodeResult {
     one(Tensor::scalar(c.opt(0).is_some()))
 }

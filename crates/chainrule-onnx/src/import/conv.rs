@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::{Conv, ConvTranspose, PadMode, Padding, Slice};
 
-use super::call::{Call, Made, dims, one, signed};
+use super::call::{Call, NodeResult, dims, one, signed};
 use super::wrong;
 
 /// The sizes of a sliding window along the axes of an image.
@@ -188,12 +188,12 @@ pub(super) fn of_window(x: &Tensor, weight: &Tensor, channels: usize) -> Result<
     x.try_conv1d_with(weight, None, &Conv { groups: channels, ..Conv::default() })
 }
 
-pub(super) fn conv(c: &Call<'_>) -> Made {
+pub(super) fn conv(c: &Call<'_>) -> NodeResult {
     one(biased(of(c, c.x(0)?, c.x(1)?)?, c.opt(2))?)
 }
 
 /// A convolution reversed: what each element of the input adds around its place.
-pub(super) fn conv_transpose(c: &Call<'_>) -> Made {
+pub(super) fn conv_transpose(c: &Call<'_>) -> NodeResult {
     let (x, weight) = (c.x(0)?, c.x(1)?);
     let (image, n) = (image(x)?, x.rank() - 2);
     if weight.rank() != x.rank() {
@@ -301,7 +301,7 @@ fn reversed(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Resu
 }
 
 /// A convolution of whole numbers.
-pub(super) fn conv_integer(c: &Call<'_>) -> Made {
+pub(super) fn conv_integer(c: &Call<'_>) -> NodeResult {
     let wide = |i: usize, zero: usize| {
         let t = c.x(i)?.try_to_dtype(DType::F64)?;
         match c.opt(zero) {

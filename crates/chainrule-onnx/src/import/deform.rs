@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, bounded, dims, one};
+use super::call::{Call, NodeResult, bounded, dims, one};
 use super::conv::Window;
 use super::wrong;
 
@@ -46,7 +46,7 @@ fn sampled(x: &Tensor, y_at: &Tensor, x_at: &Tensor) -> Result<Tensor> {
     sum.ok_or_else(|| wrong("its image has no elements"))
 }
 
-pub(super) fn conv(c: &Call<'_>) -> Made {
+pub(super) fn conv(c: &Call<'_>) -> NodeResult {
     let (x, weight, offset) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let ([n, channels, h, w], [out, each, kh, kw], [_, _, oh, ow]) =
         (&dims(x)[..], &dims(weight)[..], &dims(offset)[..])

@@ -4,13 +4,13 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Attr, Call, Made, one, scalar};
+use super::call::{Call, CallAttr, NodeResult, one, scalar};
 use super::{stored, wrong};
 
 /// Rules that are one op of one operand.
 macro_rules! unary {
     ($($name:ident $method:ident),* $(,)?) => {
-        $(pub(super) fn $name(c: &Call<'_>) -> Made {
+        $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
             one(c.x(0)?.$method()?)
         })*
     };
@@ -28,7 +28,7 @@ unary! {
 /// Rules that leave unsigned numbers, whole ones or both as they are.
 macro_rules! same_for {
     ($($name:ident $method:ident $is_same:expr),* $(,)?) => {
-        $(pub(super) fn $name(c: &Call<'_>) -> Made {
+        $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
             let x = c.x(0)?;
             let is_same: fn(DType) -> bool = $is_same;
             one(if is_same(x.dtype()) { x.clone() } else { x.$method()? })
@@ -45,7 +45,7 @@ same_for! {
     sign_of_signed try_sign |d| !d.is_signed(),
 }
 
-pub(super) fn sign(c: &Call<'_>) -> Made {
+pub(super) fn sign(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     match x.dtype().is_signed() {
         true => sign_of_signed(c),
@@ -53,39 +53,39 @@ pub(super) fn sign(c: &Call<'_>) -> Made {
     }
 }
 
-pub(super) fn identity(c: &Call<'_>) -> Made {
+pub(super) fn identity(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.clone())
 }
 
-pub(super) fn softplus(c: &Call<'_>) -> Made {
+pub(super) fn softplus(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_softplus(1.0, 20.0)?)
 }
 
-pub(super) fn celu(c: &Call<'_>) -> Made {
+pub(super) fn celu(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_celu(c.float("alpha", 1.0))?)
 }
 
-pub(super) fn elu(c: &Call<'_>) -> Made {
+pub(super) fn elu(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_elu(c.float("alpha", 1.0))?)
 }
 
-pub(super) fn selu(c: &Call<'_>) -> Made {
+pub(super) fn selu(c: &Call<'_>) -> NodeResult {
     let alpha = c.float("alpha", 1.673_263_192_176_818_8);
     let gamma = c.float("gamma", 1.050_701_022_148_132_3);
     one(c.x(0)?.try_elu(alpha)?.try_mul(gamma)?)
 }
 
-pub(super) fn leaky_relu(c: &Call<'_>) -> Made {
+pub(super) fn leaky_relu(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_leaky_relu(c.float("alpha", 0.01))?)
 }
 
-pub(super) fn thresholded_relu(c: &Call<'_>) -> Made {
+pub(super) fn thresholded_relu(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let above = x.try_gt(c.float("alpha", 1.0))?;
     one(above.try_where(x, 0.0)?)
 }
 
-pub(super) fn shrink(c: &Call<'_>) -> Made {
+pub(super) fn shrink(c: &Call<'_>) -> NodeResult {
     let (x, bias, lambda) = (c.x(0)?, c.float("bias", 0.0), c.float("lambd", 0.5));
     let dtype = x.dtype();
     let zero = x.zeros_like();
@@ -95,7 +95,7 @@ pub(super) fn shrink(c: &Call<'_>) -> Made {
     one(x.try_lt(&scalar(-lambda, dtype)?)?.try_where(&low, &inner)?)
 }
 
-pub(super) fn gelu(c: &Call<'_>) -> Made {
+pub(super) fn gelu(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     one(match c.text("approximate", "none") {
         "tanh" => x.try_gelu_tanh()?,
@@ -103,7 +103,7 @@ pub(super) fn gelu(c: &Call<'_>) -> Made {
     })
 }
 
-pub(super) fn hard_sigmoid(c: &Call<'_>) -> Made {
+pub(super) fn hard_sigmoid(c: &Call<'_>) -> NodeResult {
     let (alpha, beta) = (c.float("alpha", 0.2), c.float("beta", 0.5));
     one(c.x(0)?.try_mul(alpha)?.try_add(beta)?.try_clamp(0.0, 1.0)?)
 }
@@ -112,15 +112,15 @@ fn gated(x: &Tensor, alpha: f64) -> Result<Tensor> {
     x.try_mul(&x.try_mul(alpha)?.try_sigmoid()?)
 }
 
-pub(super) fn swish(c: &Call<'_>) -> Made {
+pub(super) fn swish(c: &Call<'_>) -> NodeResult {
     one(gated(c.x(0)?, c.float("alpha", 1.0))?)
 }
 
-pub(super) fn swiglu(c: &Call<'_>) -> Made {
+pub(super) fn swiglu(c: &Call<'_>) -> NodeResult {
     one(gated(c.x(0)?, c.float("alpha", 1.0))?.try_mul(c.x(1)?)?)
 }
 
-pub(super) fn is_inf(c: &Call<'_>) -> Made {
+pub(super) fn is_inf(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (low, high) = (c.int("detect_negative", 1) != 0, c.int("detect_positive", 1) != 0);
     let infinite = x.try_isinf()?;
@@ -150,7 +150,7 @@ fn placed(c: &Call<'_>) -> Result<(Tensor, Tensor)> {
 /// Rules that are one op of two operands.
 macro_rules! binary {
     ($($name:ident $method:ident),* $(,)?) => {
-        $(pub(super) fn $name(c: &Call<'_>) -> Made {
+        $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
             let (a, b) = placed(c)?;
             one(a.$method(&b)?)
         })*
@@ -164,7 +164,7 @@ binary! {
 }
 
 /// Whole numbers are divided towards zero.
-pub(super) fn div(c: &Call<'_>) -> Made {
+pub(super) fn div(c: &Call<'_>) -> NodeResult {
     let (a, b) = placed(c)?;
     if a.dtype().is_float() {
         return one(a.try_div(&b)?);
@@ -173,7 +173,7 @@ pub(super) fn div(c: &Call<'_>) -> Made {
     one(a.try_sub(&rest)?.try_floor_divide(&b)?)
 }
 
-pub(super) fn pow(c: &Call<'_>) -> Made {
+pub(super) fn pow(c: &Call<'_>) -> NodeResult {
     let (a, b) = placed(c)?;
     let dtype = a.dtype();
     one(match dtype.is_float() || !b.dtype().is_float() {
@@ -183,12 +183,12 @@ pub(super) fn pow(c: &Call<'_>) -> Made {
     .try_to_dtype(dtype)?)
 }
 
-pub(super) fn modulo(c: &Call<'_>) -> Made {
+pub(super) fn modulo(c: &Call<'_>) -> NodeResult {
     let (a, b) = placed(c)?;
     one(if c.flag("fmod") { a.try_fmod(&b)? } else { a.try_remainder(&b)? })
 }
 
-pub(super) fn bit_shift(c: &Call<'_>) -> Made {
+pub(super) fn bit_shift(c: &Call<'_>) -> NodeResult {
     let (a, b) = (c.x(0)?, c.x(1)?);
     one(match c.text("direction", "") {
         "LEFT" => a.try_bitwise_left_shift(b)?,
@@ -203,27 +203,27 @@ fn fold(c: &Call<'_>, f: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<
     rest.iter().try_fold((*first).clone(), |sum, x| f(&sum, x))
 }
 
-pub(super) fn max(c: &Call<'_>) -> Made {
+pub(super) fn max(c: &Call<'_>) -> NodeResult {
     one(fold(c, |a, b| a.try_maximum(b))?)
 }
 
-pub(super) fn min(c: &Call<'_>) -> Made {
+pub(super) fn min(c: &Call<'_>) -> NodeResult {
     one(fold(c, |a, b| a.try_minimum(b))?)
 }
 
-pub(super) fn sum(c: &Call<'_>) -> Made {
+pub(super) fn sum(c: &Call<'_>) -> NodeResult {
     one(fold(c, |a, b| a.try_add(b))?)
 }
 
-pub(super) fn mean(c: &Call<'_>) -> Made {
+pub(super) fn mean(c: &Call<'_>) -> NodeResult {
     one(fold(c, |a, b| a.try_add(b))?.try_div(c.inputs.len() as f64)?)
 }
 
-pub(super) fn where_(c: &Call<'_>) -> Made {
+pub(super) fn where_(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_where(c.x(1)?, c.x(2)?)?)
 }
 
-pub(super) fn prelu(c: &Call<'_>) -> Made {
+pub(super) fn prelu(c: &Call<'_>) -> NodeResult {
     let (x, slope) = (c.x(0)?, c.x(1)?);
     // Before opset 7 a slope has one number for each channel.
     let slope = match slope.rank() == 1 && x.rank() > 2 && c.opset() < 7 {
@@ -233,7 +233,7 @@ pub(super) fn prelu(c: &Call<'_>) -> Made {
     one(x.try_lt(x.zeros_like())?.try_where(&x.try_mul(&slope)?, x)?)
 }
 
-pub(super) fn clip(c: &Call<'_>) -> Made {
+pub(super) fn clip(c: &Call<'_>) -> NodeResult {
     let mut x = c.x(0)?.clone();
     let bound = |i: usize, name: &str| match (c.opt(i), c.float_or_none(name)) {
         (Some(t), _) => Ok(Some(t.clone())),
@@ -250,11 +250,11 @@ pub(super) fn clip(c: &Call<'_>) -> Made {
     one(x)
 }
 
-pub(super) fn cast(c: &Call<'_>) -> Made {
+pub(super) fn cast(c: &Call<'_>) -> NodeResult {
     let to = match c.attr("to") {
-        Some(Attr::Int(n)) => *n,
+        Some(CallAttr::Int(n)) => *n,
         // The first set of ops had names.
-        Some(Attr::Text(name)) => match name.as_str() {
+        Some(CallAttr::Text(name)) => match name.as_str() {
             "FLOAT" => 1,
             "INT32" => 6,
             "INT64" => 7,
@@ -267,12 +267,12 @@ pub(super) fn cast(c: &Call<'_>) -> Made {
     one(c.x(0)?.try_to_dtype(stored::dtype(to)?)?)
 }
 
-pub(super) fn cast_like(c: &Call<'_>) -> Made {
+pub(super) fn cast_like(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_to_dtype(c.x(1)?.dtype())?)
 }
 
 /// The same bits as another dtype.
-pub(super) fn bit_cast(c: &Call<'_>) -> Made {
+pub(super) fn bit_cast(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let dtype = stored::dtype(c.int("to", 0))?;
     if dtype.size() != x.dtype().size() {

@@ -7,7 +7,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, dims, integers, numbers, one, row, scalar, signed};
+use super::call::{Call, NodeResult, axis, dims, integers, numbers, one, row, scalar, signed};
 use super::wrong;
 
 /// Places counted from the front, of an axis of this size.
@@ -17,7 +17,7 @@ fn from_front(places: &Tensor, size: usize) -> Result<Tensor> {
     places.try_lt(Tensor::scalar(0i64))?.try_where(&moved, &places)
 }
 
-pub(super) fn gather(c: &Call<'_>) -> Made {
+pub(super) fn gather(c: &Call<'_>) -> NodeResult {
     let (x, places) = (c.x(0)?, c.x(1)?);
     let at = c.axis("axis", 0, x.rank())?;
     let sizes = signed(x);
@@ -26,7 +26,7 @@ pub(super) fn gather(c: &Call<'_>) -> Made {
     one(x.try_index_select(at as i64, &flat)?.try_reshape(new.as_slice())?)
 }
 
-pub(super) fn gather_elements(c: &Call<'_>) -> Made {
+pub(super) fn gather_elements(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.axis("axis", 0, x.rank())?;
     one(x.try_gather(at as i64, &from_front(c.x(1)?, x.shape()[at])?)?)
@@ -57,7 +57,7 @@ fn linear(x: &Tensor, places: &Tensor, batch: usize) -> Result<(Tensor, usize)> 
     Ok((sum, slices))
 }
 
-pub(super) fn gather_nd(c: &Call<'_>) -> Made {
+pub(super) fn gather_nd(c: &Call<'_>) -> NodeResult {
     let (x, places) = (c.x(0)?, c.x(1)?);
     let batch = c.int("batch_dims", 0).max(0) as usize;
     let (mut at, slices) = linear(x, places, batch)?;
@@ -103,7 +103,7 @@ fn put(x: &Tensor, at: &Tensor, rows: &Tensor, rule: &str) -> Result<Tensor> {
     Ok(x)
 }
 
-pub(super) fn scatter_nd(c: &Call<'_>) -> Made {
+pub(super) fn scatter_nd(c: &Call<'_>) -> NodeResult {
     let (x, places, updates) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let (at, slices) = linear(x, places, 0)?;
     let depth = *places.shape().last().unwrap_or(&0);
@@ -115,7 +115,7 @@ pub(super) fn scatter_nd(c: &Call<'_>) -> Made {
     one(y.try_reshape(x.shape())?)
 }
 
-pub(super) fn scatter_elements(c: &Call<'_>) -> Made {
+pub(super) fn scatter_elements(c: &Call<'_>) -> NodeResult {
     let (x, updates) = (c.x(0)?, c.x(2)?);
     let at = c.axis("axis", 0, x.rank())?;
     let places = from_front(c.x(1)?, x.shape()[at])?;
@@ -146,7 +146,7 @@ pub(super) fn scatter_elements(c: &Call<'_>) -> Made {
 }
 
 /// New rows of a cache, from a position of each sequence on.
-pub(super) fn tensor_scatter(c: &Call<'_>) -> Made {
+pub(super) fn tensor_scatter(c: &Call<'_>) -> NodeResult {
     let (x, update) = (c.x(0)?, c.x(1)?);
     let at = c.axis("axis", -2, x.rank())?;
     let (batch, len, size) = (x.shape()[0], update.shape()[at] as i64, x.shape()[at] as i64);
@@ -165,7 +165,7 @@ pub(super) fn tensor_scatter(c: &Call<'_>) -> Made {
     one(Tensor::try_cat(&parts.iter().collect::<Vec<_>>(), 0)?)
 }
 
-pub(super) fn one_hot(c: &Call<'_>) -> Made {
+pub(super) fn one_hot(c: &Call<'_>) -> NodeResult {
     let (places, values) = (c.x(0)?, c.x(2)?);
     let depth = c.int_at(1)?.unwrap_or(0);
     let size = usize::try_from(depth).map_err(|_| wrong(format!("a depth of {depth}")))?;
@@ -179,7 +179,7 @@ pub(super) fn one_hot(c: &Call<'_>) -> Made {
     one(places.try_eq(&line)?.try_where(&value(1)?, &value(0)?)?)
 }
 
-pub(super) fn non_zero(c: &Call<'_>) -> Made {
+pub(super) fn non_zero(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     if x.rank() == 0 {
         let count = i64::from(numbers(x)?.first().is_some_and(|&x| x != 0.0));
@@ -188,7 +188,7 @@ pub(super) fn non_zero(c: &Call<'_>) -> Made {
     one(x.try_ne(&scalar(0.0, x.dtype())?)?.try_nonzero()?.try_transpose(0, 1)?)
 }
 
-pub(super) fn compress(c: &Call<'_>) -> Made {
+pub(super) fn compress(c: &Call<'_>) -> NodeResult {
     let (x, mask) = (c.x(0)?, c.x(1)?);
     let kept = numbers(mask)?.into_iter().enumerate().filter(|(_, keep)| *keep != 0.0);
     let kept = row(&kept.map(|(i, _)| i as i64).collect::<Vec<_>>())?;
@@ -198,7 +198,7 @@ pub(super) fn compress(c: &Call<'_>) -> Made {
     }
 }
 
-pub(super) fn unique(c: &Call<'_>) -> Made {
+pub(super) fn unique(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.int_or_none("axis").map(|a| axis(a, x.rank())).transpose()?;
     let moved = match at {
@@ -241,7 +241,7 @@ pub(super) fn unique(c: &Call<'_>) -> Made {
 }
 
 /// Boxes in the order of their scores, without those that overlap one before.
-pub(super) fn non_max_suppression(c: &Call<'_>) -> Made {
+pub(super) fn non_max_suppression(c: &Call<'_>) -> NodeResult {
     let (boxes, scores) = (c.x(0)?, c.x(1)?);
     let ([batches, count, 4], [_, classes, _]) = (&dims(boxes)[..], &dims(scores)[..]) else {
         return Err(wrong("boxes are [batch, boxes, 4], scores [batch, classes, boxes]"));

@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, one};
+use super::call::{Call, NodeResult, one};
 use super::wrong;
 
 /// The loss of logarithms of probabilities `[rows, classes, ...]` and the numbers of classes.
@@ -42,11 +42,11 @@ fn likelihood(c: &Call<'_>, logs: &Tensor) -> Result<Tensor> {
     }
 }
 
-pub(super) fn negative_log_likelihood(c: &Call<'_>) -> Made {
+pub(super) fn negative_log_likelihood(c: &Call<'_>) -> NodeResult {
     one(likelihood(c, c.x(0)?)?)
 }
 
-pub(super) fn softmax_cross_entropy(c: &Call<'_>) -> Made {
+pub(super) fn softmax_cross_entropy(c: &Call<'_>) -> NodeResult {
     let logs = c.x(0)?.try_log_softmax(1)?;
     Ok(vec![likelihood(c, &logs)?, logs])
 }

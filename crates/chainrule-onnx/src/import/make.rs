@@ -6,36 +6,38 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Attr, Call, Made, axis, bounded, dims, integers, numbers, one, signed, sizes};
+use super::call::{
+    Call, CallAttr, NodeResult, axis, bounded, dims, integers, numbers, one, signed, sizes,
+};
 use super::{stored, wrong};
 
-pub(super) fn constant(c: &Call<'_>) -> Made {
+pub(super) fn constant(c: &Call<'_>) -> NodeResult {
     let row = |all: &[f64]| {
         let all: Vec<f32> = all.iter().map(|&x| x as f32).collect();
         Tensor::try_from_slice(&all, [all.len()])
     };
     if let Some((name, attr)) = c.step.attrs.iter().next() {
         return one(match (name.as_str(), attr) {
-            ("value", Attr::Tensor(t)) => t.clone(),
-            ("value_float", Attr::Float(x)) => Tensor::scalar(*x as f32),
-            ("value_int", Attr::Int(n)) => Tensor::scalar(*n),
-            ("value_floats", Attr::Floats(all)) => row(all)?,
-            ("value_ints", Attr::Ints(all)) => super::call::row(all)?,
+            ("value", CallAttr::Tensor(t)) => t.clone(),
+            ("value_float", CallAttr::Float(x)) => Tensor::scalar(*x as f32),
+            ("value_int", CallAttr::Int(n)) => Tensor::scalar(*n),
+            ("value_floats", CallAttr::Floats(all)) => row(all)?,
+            ("value_ints", CallAttr::Ints(all)) => super::call::row(all)?,
             _ => return Err(wrong(format!("`{name}` is no tensor of numbers"))),
         });
     }
     Err(wrong("its value is missing"))
 }
 
-pub(super) fn constant_of_shape(c: &Call<'_>) -> Made {
+pub(super) fn constant_of_shape(c: &Call<'_>) -> NodeResult {
     let shape = sizes(&integers(c.x(0)?)?)?;
     one(match c.attr("value") {
-        Some(Attr::Tensor(value)) => value.try_reshape(())?.try_expand(shape.as_slice())?,
+        Some(CallAttr::Tensor(value)) => value.try_reshape(())?.try_expand(shape.as_slice())?,
         _ => Tensor::try_full(shape.as_slice(), 0.0, DType::F32)?,
     })
 }
 
-pub(super) fn range(c: &Call<'_>) -> Made {
+pub(super) fn range(c: &Call<'_>) -> NodeResult {
     let dtype = c.x(0)?.dtype();
     let bound = |i| c.float_at(i).map(Option::unwrap_or_default);
     let (start, end, step) = (bound(0)?, bound(1)?, bound(2)?);
@@ -53,7 +55,7 @@ pub(super) fn range(c: &Call<'_>) -> Made {
     .try_to_dtype(dtype)?)
 }
 
-pub(super) fn mat_mul(c: &Call<'_>) -> Made {
+pub(super) fn mat_mul(c: &Call<'_>) -> NodeResult {
     let (a, b) = (c.x(0)?, c.x(1)?);
     if a.dtype().is_float() {
         return one(a.try_matmul(b)?);
@@ -63,7 +65,7 @@ pub(super) fn mat_mul(c: &Call<'_>) -> Made {
     one(wide(a)?.try_matmul(&wide(b)?)?.try_to_dtype(a.dtype())?)
 }
 
-pub(super) fn gemm(c: &Call<'_>) -> Made {
+pub(super) fn gemm(c: &Call<'_>) -> NodeResult {
     let dtype = c.x(0)?.dtype();
     let operand = |i: usize, name: &str| {
         let t = c.x(i)?;
@@ -82,14 +84,14 @@ pub(super) fn gemm(c: &Call<'_>) -> Made {
     one(y.try_to_dtype(dtype)?)
 }
 
-pub(super) fn einsum(c: &Call<'_>) -> Made {
+pub(super) fn einsum(c: &Call<'_>) -> NodeResult {
     let all = c.all()?;
     let equation: String = c.text("equation", "").chars().filter(|c| *c != ' ').collect();
     one(Tensor::try_einsum(&equation, &all)?)
 }
 
 /// The determinant of matrices, by elimination, through which gradients flow.
-pub(super) fn det(c: &Call<'_>) -> Made {
+pub(super) fn det(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let [.., n, m] = dims(x)[..] else { return Err(wrong("its input is no matrix")) };
     if n != m {
@@ -127,7 +129,7 @@ pub(super) fn det(c: &Call<'_>) -> Made {
 }
 
 /// A window of a sum of cosines.
-fn window(c: &Call<'_>, factors: &[f64]) -> Made {
+fn window(c: &Call<'_>, factors: &[f64]) -> NodeResult {
     let size = c.int_at(0)?.unwrap_or(0).max(0);
     bounded(&[size as usize])?;
     let dtype = stored::dtype(c.int("output_datatype", 1))?;
@@ -140,15 +142,15 @@ fn window(c: &Call<'_>, factors: &[f64]) -> Made {
     one(Tensor::try_from_slice(&all, [all.len()])?.try_to_dtype(dtype)?)
 }
 
-pub(super) fn hann(c: &Call<'_>) -> Made {
+pub(super) fn hann(c: &Call<'_>) -> NodeResult {
     window(c, &[0.5, -0.5])
 }
 
-pub(super) fn hamming(c: &Call<'_>) -> Made {
+pub(super) fn hamming(c: &Call<'_>) -> NodeResult {
     window(c, &[25.0 / 46.0, -21.0 / 46.0])
 }
 
-pub(super) fn blackman(c: &Call<'_>) -> Made {
+pub(super) fn blackman(c: &Call<'_>) -> NodeResult {
     window(c, &[0.42, -0.5, 0.08])
 }
 
@@ -217,7 +219,7 @@ fn real_inverse(x: &Tensor, at: usize, len: usize) -> Result<Tensor> {
     y.try_unsqueeze(last)?.try_movedim(&[last - 1], &[at as i64])
 }
 
-pub(super) fn dft(c: &Call<'_>) -> Made {
+pub(super) fn dft(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = match c.int_at(2)? {
         Some(at) => at,
@@ -233,7 +235,7 @@ pub(super) fn dft(c: &Call<'_>) -> Made {
     one(fourier(x, at, len, inverse, onesided)?)
 }
 
-pub(super) fn stft(c: &Call<'_>) -> Made {
+pub(super) fn stft(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let step = c.int_at(1)?.unwrap_or(0).max(1) as usize;
     let len = match (c.int_at(3)?, c.opt(2)) {

@@ -32,7 +32,7 @@ use chainrule_core::error::{Error, Result};
 use chainrule_nn::nn::{Field, Module};
 use prost::Message as _;
 
-use self::plan::{Body, Planner, Scope};
+use self::plan::{Body, PlanScope, Planner};
 use self::stored::Files;
 use crate::proto::{DimProto, ModelProto, TensorProto, ValueInfoProto};
 
@@ -40,12 +40,12 @@ use crate::proto::{DimProto, ModelProto, TensorProto, ValueInfoProto};
 const MOST_BYTES: u64 = (1 << 31) - 1;
 
 /// An ONNX model that was read: a function over tensors, and a module, through which gradients flow
-/// to its parameters. Made by [`import`] and [`import_bytes`].
+/// to its parameters. NodeResult by [`import`] and [`import_bytes`].
 ///
 /// Its parameters are the float tensors of the file, by their names there: an optimizer changes
 /// them. Buffers are those that no gradient is meant to change: running statistics, factors of
-/// sizes, ends of ranges, and masks, which have infinite elements. Numbers that have no axis stay as
-/// they are.
+/// sizes, ends of ranges, and masks, which have infinite elements. Numbers that have no axis stay
+/// as they are.
 ///
 /// ```
 /// use chainrule::nn::Module;
@@ -181,8 +181,8 @@ impl ImportedModel {
         self.body.ops()
     }
 
-    /// The values of the tensors of the file with their names, and whether each is trained; the model
-    /// holds them no longer, and takes them as inputs.
+    /// The values of the tensors of the file with their names, and whether each is trained; the
+    /// model holds them no longer, and takes them as inputs.
     #[doc(hidden)]
     pub fn hand_over(&mut self) -> Vec<(String, Tensor, bool)> {
         let all = std::mem::take(&mut self.leaves).into_iter();
@@ -209,13 +209,13 @@ impl ImportedModel {
         self.run(&names.zip(inputs.iter().copied()).collect::<Vec<_>>())
     }
 
-    /// The results for these inputs by name. A tensor of the file may be given, too, and then stands
-    /// for the one there.
+    /// The results for these inputs by name. A tensor of the file may be given, too, and then
+    /// stands for the one there.
     ///
     /// Errors for an input that is missing or unknown, and for a node whose op cannot take what it
     /// gets: with the name of the node.
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
-        let mut scope = Scope::new(&self.stored);
+        let mut scope = PlanScope::new(&self.stored);
         for &(name, tensor) in inputs {
             let given = self.inputs.iter().find(|i| i.name == name);
             if given.is_none() && !self.stored.contains_key(name) {

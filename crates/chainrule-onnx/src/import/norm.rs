@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::PadMode;
 
-use super::call::{Call, Made, dims, one, scalar, signed};
+use super::call::{Call, NodeResult, dims, one, scalar, signed};
 use super::wrong;
 
 /// A number for each channel, at the channels' axis.
@@ -15,7 +15,7 @@ fn channels(t: &Tensor, rank: usize) -> Result<Tensor> {
     t.try_reshape(shape.as_slice())
 }
 
-pub(super) fn batch(c: &Call<'_>) -> Made {
+pub(super) fn batch(c: &Call<'_>) -> NodeResult {
     let (x, eps) = (c.x(0)?, c.float("epsilon", 1e-5));
     let (gain, bias, mean, var) = (c.x(1)?, c.x(2)?, c.x(3)?, c.x(4)?);
     let training = c.flag("training_mode") || c.opset() < 7 && c.opset() >= 6 && !c.flag("is_test");
@@ -49,7 +49,7 @@ fn stashed(c: &Call<'_>, x: &Tensor) -> Result<Tensor> {
     }
 }
 
-pub(super) fn layer(c: &Call<'_>) -> Made {
+pub(super) fn layer(c: &Call<'_>) -> NodeResult {
     let (x, eps) = (c.x(0)?, c.float("epsilon", 1e-5));
     let at = c.axis("axis", -1, x.rank())?;
     let axes: Vec<i64> = (at as i64..x.rank() as i64).collect();
@@ -74,7 +74,7 @@ pub(super) fn layer(c: &Call<'_>) -> Made {
     Ok(vec![y, mean, inverse])
 }
 
-pub(super) fn rms(c: &Call<'_>) -> Made {
+pub(super) fn rms(c: &Call<'_>) -> NodeResult {
     let (x, eps) = (c.x(0)?, c.float("epsilon", 1e-5));
     let at = c.axis("axis", -1, x.rank())?;
     let axes: Vec<i64> = (at as i64..x.rank() as i64).collect();
@@ -84,12 +84,12 @@ pub(super) fn rms(c: &Call<'_>) -> Made {
     one(y.try_to_dtype(x.dtype())?.try_mul(c.x(1)?)?)
 }
 
-pub(super) fn instance(c: &Call<'_>) -> Made {
+pub(super) fn instance(c: &Call<'_>) -> NodeResult {
     let (x, eps) = (c.x(0)?, c.float("epsilon", 1e-5));
     one(x.try_instance_norm(Some(c.x(1)?), Some(c.x(2)?), eps)?)
 }
 
-pub(super) fn group(c: &Call<'_>) -> Made {
+pub(super) fn group(c: &Call<'_>) -> NodeResult {
     let (x, eps) = (c.x(0)?, c.float("epsilon", 1e-5));
     let groups = usize::try_from(c.int("num_groups", 1)).ok().filter(|&g| g > 0);
     let groups = groups.ok_or_else(|| wrong("its number of groups is 0"))?;
@@ -103,7 +103,7 @@ pub(super) fn group(c: &Call<'_>) -> Made {
 }
 
 /// Each element divided by a power of the squares of the channels around it.
-pub(super) fn local_response(c: &Call<'_>) -> Made {
+pub(super) fn local_response(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let size = usize::try_from(c.int("size", 1)).ok().filter(|&s| s > 0);
     let size = size.ok_or_else(|| wrong("its size is 0"))?;
@@ -116,7 +116,7 @@ pub(super) fn local_response(c: &Call<'_>) -> Made {
     one(x.try_div(&base.try_pow(beta)?)?)
 }
 
-pub(super) fn lp(c: &Call<'_>) -> Made {
+pub(super) fn lp(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.axis("axis", -1, x.rank())? as i64;
     let norm = match c.int("p", 2) {
@@ -128,7 +128,7 @@ pub(super) fn lp(c: &Call<'_>) -> Made {
     one(x.try_div(&zero.try_where(&norm.ones_like(), &norm)?)?)
 }
 
-pub(super) fn mean_variance(c: &Call<'_>) -> Made {
+pub(super) fn mean_variance(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let axes = c.ints("axes").unwrap_or_else(|| vec![0, 2, 3]);
     let mean = x.try_mean(axes.as_slice(), true)?;
@@ -137,7 +137,7 @@ pub(super) fn mean_variance(c: &Call<'_>) -> Made {
 }
 
 /// A dropout outside training, which changes nothing.
-pub(super) fn dropout(c: &Call<'_>) -> Made {
+pub(super) fn dropout(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let ratio = c.float_at(1)?.unwrap_or_else(|| c.float("ratio", 0.5));
     let training = c.float_at(2)?.is_some_and(|on| on != 0.0);
@@ -153,7 +153,7 @@ pub(super) fn dropout(c: &Call<'_>) -> Made {
 }
 
 /// Pairs of numbers turned by an angle that grows with their position.
-pub(super) fn rotary(c: &Call<'_>) -> Made {
+pub(super) fn rotary(c: &Call<'_>) -> NodeResult {
     let (x, cos, sin) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let four = x.rank() == 4;
     let (heads, sizes) = (c.int("num_heads", 0), signed(x));
@@ -201,7 +201,7 @@ pub(super) fn rotary(c: &Call<'_>) -> Made {
 }
 
 /// The places of a grid under a linear map, for each batch.
-pub(super) fn affine_grid(c: &Call<'_>) -> Made {
+pub(super) fn affine_grid(c: &Call<'_>) -> NodeResult {
     let (theta, size) = (c.x(0)?, super::call::integers(c.x(1)?)?);
     let image = size.get(2..).ok_or_else(|| wrong("its size has no axes of an image"))?;
     let corners = c.flag("align_corners");
@@ -230,7 +230,7 @@ pub(super) fn affine_grid(c: &Call<'_>) -> Made {
 }
 
 /// A step of an optimizer: as ONNX's training ops define them.
-pub(super) fn momentum(c: &Call<'_>) -> Made {
+pub(super) fn momentum(c: &Call<'_>) -> NodeResult {
     let (alpha, beta) = (c.float("alpha", 0.0), c.float("beta", 0.0));
     let decay = c.float("norm_coefficient", 0.0);
     let (rate, step) = (c.x(0)?, c.float_at(1)?.unwrap_or(0.0));
@@ -251,7 +251,7 @@ pub(super) fn momentum(c: &Call<'_>) -> Made {
     Ok([weights, kept].concat())
 }
 
-pub(super) fn adagrad(c: &Call<'_>) -> Made {
+pub(super) fn adagrad(c: &Call<'_>) -> NodeResult {
     let (decay, eps) = (c.float("norm_coefficient", 0.0), c.float("epsilon", 1e-6));
     let (rate, step) = (c.float_at(0)?.unwrap_or(0.0), c.float_at(1)?.unwrap_or(0.0));
     let rate = rate / (1.0 + step * c.float("decay_factor", 0.0));
@@ -268,7 +268,7 @@ pub(super) fn adagrad(c: &Call<'_>) -> Made {
     Ok([weights, kept].concat())
 }
 
-pub(super) fn adam(c: &Call<'_>) -> Made {
+pub(super) fn adam(c: &Call<'_>) -> NodeResult {
     let (alpha, beta) = (c.float("alpha", 0.9), c.float("beta", 0.999));
     let (decay, after) = (c.float("norm_coefficient", 0.0), c.float("norm_coefficient_post", 0.0));
     let eps = c.float("epsilon", 0.0);

@@ -8,7 +8,7 @@ use chainrule_core::error::Result;
 
 use prost::Message as _;
 
-use super::call::{Attr, Call};
+use super::call::{Call, CallAttr};
 use super::stored::{self, Files};
 use super::table::{Rule, rule};
 use super::wrong;
@@ -20,7 +20,7 @@ const DEEPEST: usize = 32;
 /// The newest set of ops whose rules are known.
 const NEWEST: i64 = 28;
 
-/// What a step does.
+/// The work of a step.
 enum Work {
     Rule(Rule),
     /// An op that the file defines.
@@ -33,7 +33,7 @@ pub(super) struct Step {
     pub name: String,
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
-    pub attrs: HashMap<String, Attr>,
+    pub attrs: HashMap<String, CallAttr>,
     pub opset: i64,
     work: Work,
     /// Values that nobody needs behind it.
@@ -49,15 +49,15 @@ pub(super) struct Body {
 }
 
 /// Values by name, with those of the graph around.
-pub(super) struct Scope<'a> {
+pub(super) struct PlanScope<'a> {
     values: HashMap<String, Tensor>,
     stored: &'a HashMap<String, Tensor>,
-    outer: Option<&'a Scope<'a>>,
+    outer: Option<&'a PlanScope<'a>>,
 }
 
-impl<'a> Scope<'a> {
-    pub fn new(stored: &'a HashMap<String, Tensor>) -> Scope<'a> {
-        Scope { values: HashMap::new(), stored, outer: None }
+impl<'a> PlanScope<'a> {
+    pub fn new(stored: &'a HashMap<String, Tensor>) -> PlanScope<'a> {
+        PlanScope { values: HashMap::new(), stored, outer: None }
     }
 
     pub fn set(&mut self, name: &str, value: Tensor) {
@@ -72,7 +72,7 @@ impl<'a> Scope<'a> {
 
 impl Body {
     /// The results in a scope that has the inputs.
-    pub fn run(&self, mut scope: Scope<'_>) -> Result<Vec<Tensor>> {
+    pub fn run(&self, mut scope: PlanScope<'_>) -> Result<Vec<Tensor>> {
         for step in &self.steps {
             let made = step.run(&scope)?;
             if made.len() < step.outputs.len() {
@@ -96,16 +96,20 @@ impl Body {
     }
 
     /// The results of a graph inside another one.
-    pub fn call(&self, outer: &Scope<'_>, inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    pub fn call(&self, outer: &PlanScope<'_>, inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
         self.run(self.scope(Some(outer), inputs)?)
     }
 
-    fn scope<'a>(&'a self, outer: Option<&'a Scope<'a>>, given: Vec<Tensor>) -> Result<Scope<'a>> {
+    fn scope<'a>(
+        &'a self,
+        outer: Option<&'a PlanScope<'a>>,
+        given: Vec<Tensor>,
+    ) -> Result<PlanScope<'a>> {
         if given.len() > self.inputs.len() {
             let (has, takes) = (given.len(), self.inputs.len());
             return Err(wrong(format!("a graph of {takes} inputs gets {has}")));
         }
-        let mut scope = Scope { values: HashMap::new(), stored: &self.constants, outer };
+        let mut scope = PlanScope { values: HashMap::new(), stored: &self.constants, outer };
         for (name, value) in self.inputs.iter().zip(given) {
             scope.set(name, value);
         }
@@ -121,7 +125,7 @@ impl Body {
                 ops.extend(body.ops());
             }
             for attr in step.attrs.values() {
-                if let Attr::Graph(body) = attr {
+                if let CallAttr::Graph(body) = attr {
                     ops.extend(body.ops());
                 }
             }
@@ -149,7 +153,7 @@ impl Body {
 }
 
 impl Step {
-    fn run(&self, scope: &Scope<'_>) -> Result<Vec<Tensor>> {
+    fn run(&self, scope: &PlanScope<'_>) -> Result<Vec<Tensor>> {
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for name in &self.inputs {
             inputs.push(match name.is_empty() {
@@ -163,7 +167,7 @@ impl Step {
             Work::Rule(rule) => rule(&Call { step: self, inputs, scope }),
             Work::Function(body) => {
                 let mut inner =
-                    Scope { values: HashMap::new(), stored: &body.constants, outer: None };
+                    PlanScope { values: HashMap::new(), stored: &body.constants, outer: None };
                 for (name, value) in body.inputs.iter().zip(inputs) {
                     if let Some(value) = value {
                         inner.set(name, value);
@@ -348,7 +352,7 @@ impl Planner {
         &mut self,
         proto: AttributeProto,
         given: &HashMap<String, AttributeProto>,
-    ) -> Result<Attr> {
+    ) -> Result<CallAttr> {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         // Files before version 3 of the format have no kind.
         let guess = match () {
@@ -362,20 +366,20 @@ impl Planner {
             () => 7,
         };
         Ok(match proto.r#type.filter(|&kind| kind != 0).unwrap_or(guess) {
-            1 => Attr::Float(proto.f.unwrap_or_default().into()),
-            2 => Attr::Int(proto.i.unwrap_or_default()),
-            3 => Attr::Text(text(proto.s.unwrap_or_default())),
+            1 => CallAttr::Float(proto.f.unwrap_or_default().into()),
+            2 => CallAttr::Int(proto.i.unwrap_or_default()),
+            3 => CallAttr::Text(text(proto.s.unwrap_or_default())),
             4 => {
                 let tensor = proto.t.ok_or_else(|| wrong("its tensor is missing"))?;
-                Attr::Tensor(stored::tensor(*tensor, &self.files)?)
+                CallAttr::Tensor(stored::tensor(*tensor, &self.files)?)
             }
             5 => {
                 let graph = *proto.g.ok_or_else(|| wrong("its graph is missing"))?;
-                Attr::Graph(self.inner(graph, given)?)
+                CallAttr::Graph(self.inner(graph, given)?)
             }
-            6 => Attr::Floats(proto.floats.iter().map(|&x| x.into()).collect()),
-            7 => Attr::Ints(proto.ints),
-            8 => Attr::Texts(proto.strings.into_iter().map(text).collect()),
+            6 => CallAttr::Floats(proto.floats.iter().map(|&x| x.into()).collect()),
+            7 => CallAttr::Ints(proto.ints),
+            8 => CallAttr::Texts(proto.strings.into_iter().map(text).collect()),
             kind => return Err(wrong(format!("parameters of kind {kind} are not known"))),
         })
     }
@@ -405,7 +409,7 @@ impl Body {
     fn find_last(&mut self) {
         let mut seen: HashSet<&str> = self.outputs.iter().map(String::as_str).collect();
         let has_inner =
-            |step: &Step| step.attrs.values().any(|attr| matches!(attr, Attr::Graph(_)));
+            |step: &Step| step.attrs.values().any(|attr| matches!(attr, CallAttr::Graph(_)));
         let from = self.steps.iter().rposition(has_inner).map_or(0, |i| i + 1);
         let mut last: Vec<Vec<String>> = Vec::new();
         for step in self.steps[from..].iter().rev() {

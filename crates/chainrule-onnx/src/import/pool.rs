@@ -5,7 +5,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::MaxPool;
 
-use super::call::{Call, Made, bounded, dims, integers, one, row, signed, sizes};
+use super::call::{Call, NodeResult, bounded, dims, integers, one, row, signed, sizes};
 use super::conv::{Window, array};
 use super::wrong;
 
@@ -41,7 +41,7 @@ fn joined(views: &Tensor, n: usize) -> Result<Tensor> {
     views.try_flatten(2 + n as i64, -1)
 }
 
-pub(super) fn max(c: &Call<'_>) -> Made {
+pub(super) fn max(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (window, over) = window(c, x)?;
     let n = window.kernel.len();
@@ -100,7 +100,7 @@ fn places(c: &Call<'_>, x: &Tensor, window: &Window, at: &Tensor) -> Result<Tens
     row(&found)?.try_reshape(at.shape())
 }
 
-pub(super) fn average(c: &Call<'_>) -> Made {
+pub(super) fn average(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (window, over) = window(c, x)?;
     let n = window.kernel.len();
@@ -118,7 +118,7 @@ pub(super) fn average(c: &Call<'_>) -> Made {
     one(sum(&window.padded(x, 0.0, &over)?)?.try_div(&sum(&counts)?)?)
 }
 
-pub(super) fn lp(c: &Call<'_>) -> Made {
+pub(super) fn lp(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (window, over) = window(c, x)?;
     let p = c.float("p", 2.0);
@@ -127,27 +127,27 @@ pub(super) fn lp(c: &Call<'_>) -> Made {
     one(sum.try_pow(1.0 / p)?)
 }
 
-fn whole(c: &Call<'_>, f: impl Fn(&Tensor, &[i64]) -> Result<Tensor>) -> Made {
+fn whole(c: &Call<'_>, f: impl Fn(&Tensor, &[i64]) -> Result<Tensor>) -> NodeResult {
     let x = c.x(0)?;
     let axes: Vec<i64> = (2..x.rank() as i64).collect();
     one(f(x, &axes)?)
 }
 
-pub(super) fn global_average(c: &Call<'_>) -> Made {
+pub(super) fn global_average(c: &Call<'_>) -> NodeResult {
     whole(c, |x, axes| x.try_mean(axes, true))
 }
 
-pub(super) fn global_max(c: &Call<'_>) -> Made {
+pub(super) fn global_max(c: &Call<'_>) -> NodeResult {
     whole(c, |x, axes| x.try_amax(axes, true))
 }
 
-pub(super) fn global_lp(c: &Call<'_>) -> Made {
+pub(super) fn global_lp(c: &Call<'_>) -> NodeResult {
     let p = c.float("p", 2.0);
     whole(c, |x, axes| x.try_abs()?.try_pow(p)?.try_sum(axes, true)?.try_pow(1.0 / p))
 }
 
 /// The largest elements back at their places among zeros.
-pub(super) fn max_unpool(c: &Call<'_>) -> Made {
+pub(super) fn max_unpool(c: &Call<'_>) -> NodeResult {
     let (x, at) = (c.x(0)?, c.x(1)?);
     let n = x.rank().saturating_sub(2);
     let kernel = c.sizes("kernel_shape")?.ok_or_else(|| wrong("its kernel_shape is missing"))?;

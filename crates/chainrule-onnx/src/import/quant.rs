@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, one};
+use super::call::{Call, NodeResult, axis, one};
 use super::{conv, stored, wrong};
 
 /// Scales along an axis, or in blocks along it, so that they fit the input.
@@ -47,7 +47,7 @@ fn quantized(x: &Tensor, scale: &Tensor, zero: Option<&Tensor>, dtype: DType) ->
     y.try_clamp(least, most)?.try_to_dtype(dtype)
 }
 
-pub(super) fn quantize(c: &Call<'_>) -> Made {
+pub(super) fn quantize(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let float = if x.dtype().is_float() { x.clone() } else { x.try_to_dtype(DType::F32)? };
     let scale = placed(c, c.x(1)?, x)?;
@@ -61,7 +61,7 @@ pub(super) fn quantize(c: &Call<'_>) -> Made {
     one(quantized(&float, &scale, zero.as_ref(), dtype)?)
 }
 
-pub(super) fn dequantize(c: &Call<'_>) -> Made {
+pub(super) fn dequantize(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let scale = placed(c, c.x(1)?, x)?;
     let mut wide = x.try_to_dtype(DType::F32)?;
@@ -76,7 +76,7 @@ pub(super) fn dequantize(c: &Call<'_>) -> Made {
 }
 
 /// Scale and zero point from the range of the input, which has 0 in it.
-pub(super) fn dynamic(c: &Call<'_>) -> Made {
+pub(super) fn dynamic(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let low = x.try_min_all()?.try_minimum(0.0)?;
     let high = x.try_max_all()?.try_maximum(0.0)?;
@@ -103,12 +103,12 @@ fn shifted(x: &Tensor, zero: Option<&Tensor>, is_row: bool) -> Result<Tensor> {
     }
 }
 
-pub(super) fn mat_mul_integer(c: &Call<'_>) -> Made {
+pub(super) fn mat_mul_integer(c: &Call<'_>) -> NodeResult {
     let (a, b) = (shifted(c.x(0)?, c.opt(2), true)?, shifted(c.x(1)?, c.opt(3), false)?);
     one(a.try_matmul(&b)?.try_to_dtype(DType::I32)?)
 }
 
-pub(super) fn q_linear_mat_mul(c: &Call<'_>) -> Made {
+pub(super) fn q_linear_mat_mul(c: &Call<'_>) -> NodeResult {
     let (a, b) = (shifted(c.x(0)?, Some(c.x(2)?), true)?, shifted(c.x(3)?, Some(c.x(5)?), false)?);
     let wide = |t: &Tensor, is_row| beside(&t.try_to_dtype(DType::F64)?, is_row);
     let scale = wide(c.x(1)?, true)?.try_mul(&wide(c.x(4)?, false)?)?;
@@ -117,7 +117,7 @@ pub(super) fn q_linear_mat_mul(c: &Call<'_>) -> Made {
     one(quantized(&y, &wide(c.x(6)?, true)?, Some(&zero), zero.dtype())?)
 }
 
-pub(super) fn q_linear_conv(c: &Call<'_>) -> Made {
+pub(super) fn q_linear_conv(c: &Call<'_>) -> NodeResult {
     let wide = |t: &Tensor| t.try_to_dtype(DType::F64);
     let (x, w) = (wide(c.x(0)?)?, wide(c.x(3)?)?);
     // Kernels may have numbers of their own.

@@ -3,7 +3,7 @@
 use chainrule_core::Tensor;
 use chainrule_core::error::Result;
 
-use super::call::{Attr, Call, Made, integers, row};
+use super::call::{Call, CallAttr, NodeResult, integers, row};
 use super::wrong;
 
 /// A function of the gates.
@@ -34,27 +34,27 @@ impl Activation {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum CellKind {
     Plain,
     Gru,
     Lstm,
 }
 
-pub(super) fn rnn(c: &Call<'_>) -> Made {
-    layer(c, Kind::Plain)
+pub(super) fn rnn(c: &Call<'_>) -> NodeResult {
+    layer(c, CellKind::Plain)
 }
 
-pub(super) fn gru(c: &Call<'_>) -> Made {
-    layer(c, Kind::Gru)
+pub(super) fn gru(c: &Call<'_>) -> NodeResult {
+    layer(c, CellKind::Gru)
 }
 
-pub(super) fn lstm(c: &Call<'_>) -> Made {
-    layer(c, Kind::Lstm)
+pub(super) fn lstm(c: &Call<'_>) -> NodeResult {
+    layer(c, CellKind::Lstm)
 }
 
 /// The weights of one direction.
 struct Cell<'a> {
-    kind: Kind,
+    kind: CellKind,
     /// Transposed, as products take them.
     input: Tensor,
     hidden: Tensor,
@@ -89,8 +89,8 @@ impl Cell<'_> {
     fn step(&self, x: &Tensor, h: &Tensor, cell: &Tensor) -> Result<(Tensor, Tensor)> {
         let from_hidden = h.try_matmul(&self.hidden)?.try_add(&self.bias_of_hidden)?;
         match self.kind {
-            Kind::Plain => Ok((self.activated(0, x.try_add(&from_hidden)?)?, cell.clone())),
-            Kind::Gru => {
+            CellKind::Plain => Ok((self.activated(0, x.try_add(&from_hidden)?)?, cell.clone())),
+            CellKind::Gru => {
                 let sum = |i| self.gate(x, i)?.try_add(&self.gate(&from_hidden, i)?);
                 let (z, r) = (self.activated(0, sum(0)?)?, self.activated(0, sum(1)?)?);
                 let inner = match self.linear_before_reset {
@@ -106,7 +106,7 @@ impl Cell<'_> {
                 let h = new.try_add(&z.try_mul(&h.try_sub(&new)?)?)?;
                 Ok((h, cell.clone()))
             }
-            Kind::Lstm => {
+            CellKind::Lstm => {
                 let all = x.try_add(&from_hidden)?;
                 let peep = |i: usize, at: usize, cell: &Tensor| {
                     let gate = self.gate(&all, i)?;
@@ -129,11 +129,11 @@ impl Cell<'_> {
     }
 }
 
-fn layer(c: &Call<'_>, kind: Kind) -> Made {
+fn layer(c: &Call<'_>, kind: CellKind) -> NodeResult {
     let gates = match kind {
-        Kind::Plain => 1,
-        Kind::Gru => 3,
-        Kind::Lstm => 4,
+        CellKind::Plain => 1,
+        CellKind::Gru => 3,
+        CellKind::Lstm => 4,
     };
     let layout = c.flag("layout");
     let swap = |t: &Tensor| if layout { t.try_transpose(0, 1) } else { Ok(t.clone()) };
@@ -158,7 +158,7 @@ fn layer(c: &Call<'_>, kind: Kind) -> Made {
             Some(bias) => of(bias)?,
             None => Tensor::try_full(&[2 * gates * size][..], 0.0, x.dtype())?,
         };
-        let peepholes = c.opt(7).filter(|_| kind == Kind::Lstm).map(of).transpose()?;
+        let peepholes = c.opt(7).filter(|_| kind == CellKind::Lstm).map(of).transpose()?;
         let cell = Cell {
             kind,
             input: of(w)?.try_transpose(0, 1)?,
@@ -176,7 +176,7 @@ fn layer(c: &Call<'_>, kind: Kind) -> Made {
             Some(t) => of(&swap(t)?),
             None => Tensor::try_full(&[rows, size][..], 0.0, x.dtype()),
         };
-        let second = if kind == Kind::Lstm { first(6)? } else { first(usize::MAX)? };
+        let second = if kind == CellKind::Lstm { first(6)? } else { first(usize::MAX)? };
         let backwards = d == 1 || direction == "reverse";
         let (y, h, state) = walk(&cell, &x, (first(5)?, second), lens.as_deref(), backwards)?;
         debug_assert_eq!(y.shape()[0], steps);
@@ -195,14 +195,14 @@ fn layer(c: &Call<'_>, kind: Kind) -> Made {
     Ok(vec![y, h, state])
 }
 
-fn activations(c: &Call<'_>, kind: Kind, directions: usize) -> Result<Vec<Activation>> {
+fn activations(c: &Call<'_>, kind: CellKind, directions: usize) -> Result<Vec<Activation>> {
     let usual: &[&str] = match kind {
-        Kind::Plain => &["Tanh"],
-        Kind::Gru => &["Sigmoid", "Tanh"],
-        Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+        CellKind::Plain => &["Tanh"],
+        CellKind::Gru => &["Sigmoid", "Tanh"],
+        CellKind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
     };
     let names: Vec<String> = match c.attr("activations") {
-        Some(Attr::Texts(names)) => names.clone(),
+        Some(CallAttr::Texts(names)) => names.clone(),
         _ => usual.repeat(directions).iter().map(|name| (*name).to_owned()).collect(),
     };
     if names.len() != usual.len() * directions {

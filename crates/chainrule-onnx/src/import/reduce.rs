@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, dims, one};
+use super::call::{Call, NodeResult, axis, dims, one};
 use super::wrong;
 
 /// The axes of a reduction; none where nothing is reduced.
@@ -25,7 +25,7 @@ fn reduced(
     before: impl Fn(&Tensor) -> Result<Tensor>,
     f: impl Fn(&Tensor, &[i64], bool) -> Result<Tensor>,
     after: impl Fn(&Tensor) -> Result<Tensor>,
-) -> Made {
+) -> NodeResult {
     let x = c.x(0)?;
     let keep = c.int("keepdims", 1) != 0;
     let Some(axes) = axes(c, x.rank())? else {
@@ -45,7 +45,7 @@ fn summed(x: &Tensor, axes: &[i64], keep: bool) -> Result<Tensor> {
 }
 
 /// Largest or smallest elements; of none, the end of the dtype.
-fn extreme(c: &Call<'_>, largest: bool) -> Made {
+fn extreme(c: &Call<'_>, largest: bool) -> NodeResult {
     let of = |x: &Tensor, axes: &[i64], keep: bool| {
         let chosen = axes.iter().map(|&a| axis(a, x.rank())).collect::<Result<Vec<_>>>()?;
         if chosen.iter().all(|&a| x.shape()[a] > 0) {
@@ -72,19 +72,19 @@ fn extreme(c: &Call<'_>, largest: bool) -> Made {
     reduced(c, as_number, of, same)
 }
 
-pub(super) fn max(c: &Call<'_>) -> Made {
+pub(super) fn max(c: &Call<'_>) -> NodeResult {
     extreme(c, true)
 }
 
-pub(super) fn min(c: &Call<'_>) -> Made {
+pub(super) fn min(c: &Call<'_>) -> NodeResult {
     extreme(c, false)
 }
 
-pub(super) fn sum(c: &Call<'_>) -> Made {
+pub(super) fn sum(c: &Call<'_>) -> NodeResult {
     reduced(c, same, summed, same)
 }
 
-pub(super) fn mean(c: &Call<'_>) -> Made {
+pub(super) fn mean(c: &Call<'_>) -> NodeResult {
     let of = |x: &Tensor, axes: &[i64], keep: bool| match x.dtype().is_float() {
         true => x.try_mean(axes, keep),
         false => x.try_to_dtype(DType::F64)?.try_mean(axes, keep),
@@ -92,15 +92,15 @@ pub(super) fn mean(c: &Call<'_>) -> Made {
     reduced(c, same, of, same)
 }
 
-pub(super) fn prod(c: &Call<'_>) -> Made {
+pub(super) fn prod(c: &Call<'_>) -> NodeResult {
     reduced(c, same, |x, axes, keep| x.try_prod(axes, keep), same)
 }
 
-pub(super) fn l1(c: &Call<'_>) -> Made {
+pub(super) fn l1(c: &Call<'_>) -> NodeResult {
     reduced(c, |x| x.try_abs(), summed, same)
 }
 
-pub(super) fn l2(c: &Call<'_>) -> Made {
+pub(super) fn l2(c: &Call<'_>) -> NodeResult {
     let root = |x: &Tensor| match x.dtype().is_float() {
         true => x.try_sqrt(),
         false => x.try_to_dtype(DType::F64)?.try_sqrt(),
@@ -108,7 +108,7 @@ pub(super) fn l2(c: &Call<'_>) -> Made {
     reduced(c, |x| x.try_mul(x), summed, root)
 }
 
-pub(super) fn sum_square(c: &Call<'_>) -> Made {
+pub(super) fn sum_square(c: &Call<'_>) -> NodeResult {
     reduced(c, |x| x.try_mul(x), summed, same)
 }
 
@@ -116,11 +116,11 @@ fn float(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_float() { Ok(x.clone()) } else { x.try_to_dtype(DType::F64) }
 }
 
-pub(super) fn log_sum(c: &Call<'_>) -> Made {
+pub(super) fn log_sum(c: &Call<'_>) -> NodeResult {
     reduced(c, float, summed, |x| x.try_log())
 }
 
-pub(super) fn log_sum_exp(c: &Call<'_>) -> Made {
+pub(super) fn log_sum_exp(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     // Each element by itself is the logarithm of its own exponential.
     match axes(c, x.rank())? {
@@ -129,7 +129,7 @@ pub(super) fn log_sum_exp(c: &Call<'_>) -> Made {
     }
 }
 
-fn arg(c: &Call<'_>, largest: bool) -> Made {
+fn arg(c: &Call<'_>, largest: bool) -> NodeResult {
     let x = c.x(0)?;
     let at = c.axis("axis", 0, x.rank())? as i64;
     let keep = c.int("keepdims", 1) != 0;
@@ -142,16 +142,16 @@ fn arg(c: &Call<'_>, largest: bool) -> Made {
     })
 }
 
-pub(super) fn arg_max(c: &Call<'_>) -> Made {
+pub(super) fn arg_max(c: &Call<'_>) -> NodeResult {
     arg(c, true)
 }
 
-pub(super) fn arg_min(c: &Call<'_>) -> Made {
+pub(super) fn arg_min(c: &Call<'_>) -> NodeResult {
     arg(c, false)
 }
 
 /// A running sum or product.
-fn running(c: &Call<'_>, neutral: f64, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> Made {
+fn running(c: &Call<'_>, neutral: f64, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.int_at(1)?.ok_or_else(|| wrong("its axis is missing"))?;
     let at = axis(at, x.rank())? as i64;
@@ -168,15 +168,15 @@ fn running(c: &Call<'_>, neutral: f64, f: impl Fn(&Tensor, i64) -> Result<Tensor
     one(if backwards { y.try_flip(&[at][..])? } else { y }.try_to_dtype(x.dtype())?)
 }
 
-pub(super) fn cum_sum(c: &Call<'_>) -> Made {
+pub(super) fn cum_sum(c: &Call<'_>) -> NodeResult {
     running(c, 0.0, |x, at| x.try_cumsum(at))
 }
 
-pub(super) fn cum_prod(c: &Call<'_>) -> Made {
+pub(super) fn cum_prod(c: &Call<'_>) -> NodeResult {
     running(c, 1.0, |x, at| x.try_cumprod(at))
 }
 
-pub(super) fn top_k(c: &Call<'_>) -> Made {
+pub(super) fn top_k(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let k = match c.int_at(1)? {
         Some(k) => k,
@@ -190,7 +190,7 @@ pub(super) fn top_k(c: &Call<'_>) -> Made {
 }
 
 /// A function along one axis; before opset 13 along all from the axis on.
-fn along(c: &Call<'_>, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> Made {
+fn along(c: &Call<'_>, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> NodeResult {
     let x = c.x(0)?;
     if c.opset() >= 13 {
         let at = c.axis("axis", -1, x.rank())?;
@@ -202,16 +202,16 @@ fn along(c: &Call<'_>, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> Made {
     one(f(&flat, 1)?.try_reshape(x.shape())?)
 }
 
-pub(super) fn softmax(c: &Call<'_>) -> Made {
+pub(super) fn softmax(c: &Call<'_>) -> NodeResult {
     along(c, |x, at| x.try_softmax(at))
 }
 
-pub(super) fn log_softmax(c: &Call<'_>) -> Made {
+pub(super) fn log_softmax(c: &Call<'_>) -> NodeResult {
     along(c, |x, at| x.try_log_softmax(at))
 }
 
 /// 1 at the first largest element, 0 elsewhere.
-pub(super) fn hardmax(c: &Call<'_>) -> Made {
+pub(super) fn hardmax(c: &Call<'_>) -> NodeResult {
     along(c, |x, at| {
         let places = x.try_argmax(at, true)?;
         let zero = x.zeros_like();

@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, axis, bounded, dims, integers, numbers, one, row, sizes};
+use super::call::{Call, NodeResult, axis, bounded, dims, integers, numbers, one, row, sizes};
 use super::wrong;
 
 /// The sizes of one axis, before and after.
@@ -104,7 +104,7 @@ impl Line<'_> {
     }
 }
 
-pub(super) fn resize(c: &Call<'_>) -> Made {
+pub(super) fn resize(c: &Call<'_>) -> NodeResult {
     // Before opset 11 there was no part to cut out.
     let (scales_at, sizes_at, part_at) = if c.opset() < 11 { (1, 9, 9) } else { (2, 3, 1) };
     let x = c.x(0)?;
@@ -189,7 +189,7 @@ pub(super) fn resize(c: &Call<'_>) -> Made {
 }
 
 /// Elements of images at the places of a grid, from -1 to 1 along each axis.
-pub(super) fn grid_sample(c: &Call<'_>) -> Made {
+pub(super) fn grid_sample(c: &Call<'_>) -> NodeResult {
     let (x, grid) = (c.x(0)?, c.x(1)?);
     let n = x.rank().saturating_sub(2);
     if n == 0 || grid.rank() != n + 2 || grid.size(-1) != n {
@@ -305,7 +305,7 @@ fn cubic(x: &Tensor) -> Result<Tensor> {
 }
 
 /// The largest or the mean element of parts of images.
-pub(super) fn roi_align(c: &Call<'_>) -> Made {
+pub(super) fn roi_align(c: &Call<'_>) -> NodeResult {
     let (x, boxes, rows) = (c.x(0)?, numbers(c.x(1)?)?, integers(c.x(2)?)?);
     let [_, channels, h, w] = dims(x)[..] else { return Err(wrong("its input has not 4 axes")) };
     let out = sizes(&[c.int("output_height", 1), c.int("output_width", 1)])?;

@@ -4,7 +4,7 @@ use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 
-use super::call::{Call, Made, bounded, dims, one, signed};
+use super::call::{Call, NodeResult, bounded, dims, one, signed};
 use super::conv::of_window;
 use super::{stored, wrong};
 
@@ -18,7 +18,7 @@ fn repeated(t: &Tensor, own: usize) -> Result<Tensor> {
 }
 
 /// Attention whose scores and weights go through graphs of the file.
-pub(super) fn flex(c: &Call<'_>) -> Made {
+pub(super) fn flex(c: &Call<'_>) -> NodeResult {
     let (q, k, v) = (c.x(0)?, c.x(1)?, c.x(2)?);
     if [q, k, v].iter().any(|t| t.rank() != 4) {
         return Err(wrong("its inputs have not 4 axes each"));
@@ -42,7 +42,7 @@ pub(super) fn flex(c: &Call<'_>) -> Made {
 }
 
 /// A state of keys by values that each step changes, and that each query reads.
-pub(super) fn linear(c: &Call<'_>) -> Made {
+pub(super) fn linear(c: &Call<'_>) -> NodeResult {
     let rule = c.text("update_rule", "gated_delta");
     let (gated, delta) = match rule {
         "linear" => (false, false),
@@ -113,7 +113,7 @@ pub(super) fn linear(c: &Call<'_>) -> Made {
 }
 
 /// A convolution of each channel by itself over the elements before each place.
-pub(super) fn causal_conv(c: &Call<'_>) -> Made {
+pub(super) fn causal_conv(c: &Call<'_>) -> NodeResult {
     let (x, weight) = (c.x(0)?, c.x(1)?);
     let ([batch, channels, steps], [_, _, size]) = (&dims(x)[..], &dims(weight)[..]) else {
         return Err(wrong("its input and kernels have not 3 axes each"));
@@ -137,7 +137,7 @@ pub(super) fn causal_conv(c: &Call<'_>) -> Made {
 }
 
 /// The matrix from frequencies to bands whose pitch is heard as evenly spaced.
-pub(super) fn mel(c: &Call<'_>) -> Made {
+pub(super) fn mel(c: &Call<'_>) -> NodeResult {
     let (bands, len) = (c.int_at(0)?.unwrap_or(0), c.int_at(1)?.unwrap_or(0));
     let rate = c.int_at(2)?.unwrap_or(0).max(1) as f64;
     let (low, high) = (c.float_at(3)?.unwrap_or(0.0), c.float_at(4)?.unwrap_or(0.0));

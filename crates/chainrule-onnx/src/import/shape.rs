@@ -5,10 +5,12 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_core::ops::{PadMode, Slice};
 
-use super::call::{Call, Made, axis, bounded, dims, integers, one, row, scalar, signed, sizes};
+use super::call::{
+    Call, NodeResult, axis, bounded, dims, integers, one, row, scalar, signed, sizes,
+};
 use super::wrong;
 
-pub(super) fn reshape(c: &Call<'_>) -> Made {
+pub(super) fn reshape(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let wanted = c.ints_at(1, "shape")?.ok_or_else(|| wrong("its shape is missing"))?;
     let zero_stays = c.flag("allowzero");
@@ -19,7 +21,7 @@ pub(super) fn reshape(c: &Call<'_>) -> Made {
         d => Ok(d),
     };
     let mut new = wanted.iter().enumerate().map(size).collect::<Result<Vec<_>>>()?;
-    // What is left is found here where another size is 0.
+    // The open size is found here where another size is 0.
     if let Some(open) = new.iter().position(|&d| d == -1) {
         let rest: i64 = new.iter().filter(|&&d| d != -1).product();
         if rest > 0 {
@@ -29,13 +31,13 @@ pub(super) fn reshape(c: &Call<'_>) -> Made {
     one(x.try_reshape(new.as_slice())?)
 }
 
-pub(super) fn transpose(c: &Call<'_>) -> Made {
+pub(super) fn transpose(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let order = c.ints("perm").unwrap_or_else(|| (0..x.rank() as i64).rev().collect());
     one(x.try_permute(&order)?)
 }
 
-pub(super) fn squeeze(c: &Call<'_>) -> Made {
+pub(super) fn squeeze(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     match c.ints_at(1, "axes")? {
         None => one(x.try_squeeze_all()?),
@@ -51,7 +53,7 @@ pub(super) fn squeeze(c: &Call<'_>) -> Made {
     }
 }
 
-pub(super) fn unsqueeze(c: &Call<'_>) -> Made {
+pub(super) fn unsqueeze(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let axes = c.ints_at(1, "axes")?.ok_or_else(|| wrong("its axes are missing"))?;
     let rank = x.rank() + axes.len();
@@ -65,12 +67,12 @@ pub(super) fn unsqueeze(c: &Call<'_>) -> Made {
     one(x.try_reshape(sizes.as_slice())?)
 }
 
-pub(super) fn concat(c: &Call<'_>) -> Made {
+pub(super) fn concat(c: &Call<'_>) -> NodeResult {
     let all = c.all()?;
     one(Tensor::try_cat(&all, c.int("axis", 1))?)
 }
 
-pub(super) fn split(c: &Call<'_>) -> Made {
+pub(super) fn split(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.axis("axis", 0, x.rank())?;
     let size = x.shape()[at];
@@ -85,7 +87,7 @@ pub(super) fn split(c: &Call<'_>) -> Made {
     x.try_split_with_sizes(&parts, at as i64)
 }
 
-pub(super) fn slice(c: &Call<'_>) -> Made {
+pub(super) fn slice(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let needed = |list: Option<Vec<i64>>| list.ok_or_else(|| wrong("its bounds are missing"));
     let (starts, ends) = (needed(c.ints_at(1, "starts")?)?, needed(c.ints_at(2, "ends")?)?);
@@ -120,7 +122,7 @@ pub(super) fn slice(c: &Call<'_>) -> Made {
     one(x.try_slice(&all)?)
 }
 
-pub(super) fn flatten(c: &Call<'_>) -> Made {
+pub(super) fn flatten(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let at = match c.int("axis", 1) {
         a if a == x.rank() as i64 => x.rank(),
@@ -131,7 +133,7 @@ pub(super) fn flatten(c: &Call<'_>) -> Made {
     one(x.try_reshape(&[rows as i64, columns as i64][..])?)
 }
 
-pub(super) fn expand(c: &Call<'_>) -> Made {
+pub(super) fn expand(c: &Call<'_>) -> NodeResult {
     let (x, wanted) = (c.x(0)?, sizes(&integers(c.x(1)?)?)?);
     let rank = wanted.len().max(x.rank());
     let mut shape = vec![1; rank];
@@ -145,7 +147,7 @@ pub(super) fn expand(c: &Call<'_>) -> Made {
     one(x.try_expand(shape.as_slice())?)
 }
 
-pub(super) fn tile(c: &Call<'_>) -> Made {
+pub(super) fn tile(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     // The first set of ops had a count and an axis.
     let times = match c.opt(2) {
@@ -160,7 +162,7 @@ pub(super) fn tile(c: &Call<'_>) -> Made {
     one(x.try_tile(sizes(&times)?.as_slice())?)
 }
 
-pub(super) fn shape(c: &Call<'_>) -> Made {
+pub(super) fn shape(c: &Call<'_>) -> NodeResult {
     let all = signed(c.x(0)?);
     let rank = all.len() as i64;
     let bound = |at: i64| if at < 0 { (at + rank).max(0) } else { at.min(rank) } as usize;
@@ -168,11 +170,11 @@ pub(super) fn shape(c: &Call<'_>) -> Made {
     one(row(all.get(start..end).unwrap_or_default())?)
 }
 
-pub(super) fn size(c: &Call<'_>) -> Made {
+pub(super) fn size(c: &Call<'_>) -> NodeResult {
     one(Tensor::scalar(c.x(0)?.numel() as i64))
 }
 
-pub(super) fn pad(c: &Call<'_>) -> Made {
+pub(super) fn pad(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let amounts = match c.ints_at(1, "pads")? {
         Some(amounts) => amounts,
@@ -211,7 +213,7 @@ pub(super) fn pad(c: &Call<'_>) -> Made {
 }
 
 /// Channels to places, or back.
-pub(super) fn depth_to_space(c: &Call<'_>) -> Made {
+pub(super) fn depth_to_space(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let b = c.int("blocksize", 0);
     let [n, depth, h, w] = signed(x)[..] else { return Err(wrong("its input has not 4 axes")) };
@@ -226,7 +228,7 @@ pub(super) fn depth_to_space(c: &Call<'_>) -> Made {
     one(y.try_reshape(&[n, rest, h * b, w * b][..])?)
 }
 
-pub(super) fn space_to_depth(c: &Call<'_>) -> Made {
+pub(super) fn space_to_depth(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let b = c.int("blocksize", 0);
     let [n, depth, h, w] = signed(x)[..] else { return Err(wrong("its input has not 4 axes")) };
@@ -241,14 +243,14 @@ pub(super) fn space_to_depth(c: &Call<'_>) -> Made {
     one(y.try_reshape(&[n, depth * b * b, h / b, w / b][..])?)
 }
 
-pub(super) fn trilu(c: &Call<'_>) -> Made {
+pub(super) fn trilu(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let k = c.int_at(1)?.unwrap_or(0);
     one(if c.int("upper", 1) != 0 { x.try_triu(k)? } else { x.try_tril(k)? })
 }
 
 /// Sizes that are cut or filled up on both sides.
-pub(super) fn center_crop_pad(c: &Call<'_>) -> Made {
+pub(super) fn center_crop_pad(c: &Call<'_>) -> NodeResult {
     let (mut x, wanted) = (c.x(0)?.clone(), sizes(&integers(c.x(1)?)?)?);
     let axes = c.ints("axes").unwrap_or_else(|| (0..x.rank() as i64).collect());
     for (&a, &to) in axes.iter().zip(&wanted) {
@@ -267,7 +269,7 @@ pub(super) fn center_crop_pad(c: &Call<'_>) -> Made {
 }
 
 /// The first elements of each sequence backwards, the rest as they are.
-pub(super) fn reverse_sequence(c: &Call<'_>) -> Made {
+pub(super) fn reverse_sequence(c: &Call<'_>) -> NodeResult {
     let (x, lens) = (c.x(0)?, integers(c.x(1)?)?);
     let (time, batch) = (c.axis("time_axis", 0, x.rank())?, c.axis("batch_axis", 1, x.rank())?);
     let (steps, rows) = (x.shape()[time] as i64, x.shape()[batch]);
@@ -285,7 +287,7 @@ pub(super) fn reverse_sequence(c: &Call<'_>) -> Made {
 }
 
 /// Sliding blocks, as rows, back to the images that they were taken from, where they are summed.
-pub(super) fn col2im(c: &Call<'_>) -> Made {
+pub(super) fn col2im(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (image, block) = (sizes(&integers(c.x(1)?)?)?, sizes(&integers(c.x(2)?)?)?);
     let n = image.len();
@@ -336,7 +338,7 @@ pub(super) fn col2im(c: &Call<'_>) -> Made {
 }
 
 /// Zeros with ones on a diagonal.
-pub(super) fn eye_like(c: &Call<'_>) -> Made {
+pub(super) fn eye_like(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let [rows, columns] = dims(x)[..] else { return Err(wrong("its input has not 2 axes")) };
     let dtype = match c.int_or_none("dtype") {

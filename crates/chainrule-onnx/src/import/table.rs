@@ -1,13 +1,13 @@
 //! The ops that are known, with their rules.
 
-use super::call::{Call, Made};
+use super::call::{Call, NodeResult};
 use super::{
     attention, control, conv, deform, elementwise as each, index, loss, make, norm, pool, quant,
     recurrent, reduce, resize, sequence, shape,
 };
 
 /// Results of a node.
-pub(super) type Rule = fn(&Call<'_>) -> Made;
+pub(super) type Rule = fn(&Call<'_>) -> NodeResult;
 
 /// ONNX's own ops.
 const RULES: &[(&str, Rule)] = &[

@@ -32,8 +32,8 @@ static FUNCTION: Kind =
 static MODEL: Kind =
     Kind { size: 256, inside: &[(7, &GRAPH), (8, &LEAF), (14, &LEAF), (25, &FUNCTION)] };
 
-/// An error if the messages of a file would take far more memory than it is long. What is wrong
-/// with the messages themselves is for the reader to say.
+/// An error if the messages of a file would take far more memory than it is long. Faults
+/// of the messages themselves are for the reader to say.
 pub(super) fn check(bytes: &[u8]) -> Result<()> {
     let mut left = bytes.len().saturating_mul(TIMES).saturating_add(FREE);
     match weigh(bytes, &MODEL, &mut left, 0) {

@@ -155,9 +155,11 @@ def load(source: str | os.PathLike[str] | bytes) -> Imported:
     is wrong: a file that is cut off, an op or a dtype that is not known.
 
     ```
+    import os, tempfile
     x = cr.tensor([[1.0, 2.0]])
-    cr.onnx.export(cr.nn.Linear(2, 3), (x,), "linear.onnx")
-    model = cr.onnx.load("linear.onnx")
+    file = os.path.join(tempfile.mkdtemp(), "linear.onnx")
+    cr.onnx.export(cr.nn.Linear(2, 3), (x,), file)
+    model = cr.onnx.load(file)
     model(x).sum().backward()
     assert [p.grad.shape for p in model.parameters()] == [(3, 2), (3,)]
     ```

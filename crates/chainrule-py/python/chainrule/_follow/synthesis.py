@@ -273,7 +273,7 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
 
 
 def _views(solved: Due) -> Iterator[Due]:
-    """The value due in all runs, and that in the first one alone. Where several values would do,
+    """The value due in all runs, and that in the first one alone. If several values would do,
     what a run leaves undetermined is read by later ones: the first reads what is right.
     """
     yield solved

@@ -88,7 +88,8 @@ fn rates_are_wild_and_values_overflow() {
                 let loss = model.forward(&x).cross_entropy(&y);
                 step(&mut watch, &[&x], &[&y], &loss, &mut sgd).unwrap();
             }
-            assert!(watch.report().is_clean(), "{lr} {}", watch.report());
+            // The code is right; that the rate is not may be told.
+            assert!(watch.report().findings.is_empty(), "{lr} {}", watch.report());
         }
     }
 }
