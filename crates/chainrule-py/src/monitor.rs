@@ -131,8 +131,7 @@ impl PyMonitor {
     }
 
     /// The norm of these tensors as one.
-    #[staticmethod]
-    fn norm(tensors: Vec<Bound<'_, PyTensor>>) -> f64 {
+    fn norm(&self, tensors: Vec<Bound<'_, PyTensor>>) -> f64 {
         let tensors: Vec<_> = tensors.iter().map(|t| t.get().tensor()).collect();
         monitor::Monitor::norm(&tensors)
     }

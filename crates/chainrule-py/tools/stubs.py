@@ -58,7 +58,7 @@ RESULTS = {
     "_names_mapped": "list[tuple[str, bool] | None]",
     "_exchange_join": "Exchange", "_exchange_over": "Exchange", "Exchange.rank": "int", "Exchange.size": "int", "Exchange.all_gather": "list[bytes]", "Exchange.barrier": "None",
     "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
-    "Monitor.findings": "list[Any]", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
+    "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None", "_studio_tensor": "Studio", "_studio_run": "Studio",
     "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "wait": "None", "end": "None",
 }
