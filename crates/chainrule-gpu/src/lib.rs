@@ -32,7 +32,7 @@ mod serial;
 mod wgsl;
 
 pub use dialect::Dialect;
-pub use module::{Buffer, Launch, Module, Source};
+pub use module::{Buffer, KernelLaunch, KernelModule, Source};
 
 use chainrule_core::error::Result;
 use chainrule_program::Program;
@@ -58,11 +58,11 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn to_cuda(program: &Program) -> Result<String> {
-    Ok(Module::new(program, Dialect::Cuda)?.text())
+    Ok(KernelModule::new(program, Dialect::Cuda)?.text())
 }
 
 /// The step in WGSL, the language of WebGPU: see [`to_cuda`]. Integers are of 32 bits there, and
 /// arguments, state and results of f64 are an error.
 pub fn to_wgsl(program: &Program) -> Result<String> {
-    Ok(Module::new(program, Dialect::Wgsl)?.text())
+    Ok(KernelModule::new(program, Dialect::Wgsl)?.text())
 }

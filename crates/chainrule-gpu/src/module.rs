@@ -42,7 +42,7 @@ pub struct Buffer {
 
 /// A kernel with its arguments, to be launched in order.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct KernelLaunch {
     /// The name of the kernel.
     pub name: String,
     /// The text: in CUDA C a function, in WGSL a module of its own.
@@ -53,7 +53,7 @@ pub struct Launch {
     pub threads: usize,
     /// Whether threads of a block wait for one another.
     pub waits: bool,
-    /// The buffers, by their places in [`Module::buffers`].
+    /// The buffers, by their places in [`KernelModule::buffers`].
     pub arguments: Vec<usize>,
     /// The number of arguments, at the end, that are written; the others are read.
     pub written: usize,
@@ -61,32 +61,32 @@ pub struct Launch {
 
 /// A step for a device: what to allocate, what to launch, and what to read.
 #[derive(Clone, Debug)]
-pub struct Module {
+pub struct KernelModule {
     /// The language of the kernels.
     pub dialect: Dialect,
     /// All buffers.
     pub buffers: Vec<Buffer>,
     /// The kernels in order.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<KernelLaunch>,
     /// The buffers of the results, in order.
     pub results: Vec<usize>,
     /// For each cell of the program its buffer and the one of its new value, if it changes.
     pub states: Vec<(usize, Option<usize>)>,
 }
 
-impl Module {
+impl KernelModule {
     /// The kernels of a program. Errors for an op or a dtype that has no kernel, which it names.
-    pub fn new(program: &Program, dialect: Dialect) -> Result<Module> {
+    pub fn new(program: &Program, dialect: Dialect) -> Result<KernelModule> {
         let graph = read::read(program)?;
         if dialect == Dialect::Wgsl {
             crate::wgsl::admitted(&graph)?;
         }
         let stored = plan::stored(&graph);
         let grouped = group(&graph, &stored, dialect);
-        Ok(Module::of(&graph, &grouped, dialect))
+        Ok(KernelModule::of(&graph, &grouped, dialect))
     }
 
-    fn of(graph: &Graph, grouped: &Grouped, dialect: Dialect) -> Module {
+    fn of(graph: &Graph, grouped: &Grouped, dialect: Dialect) -> KernelModule {
         let mut places = vec![None; graph.values.len()];
         let mut buffers = Vec::new();
         for (v, value) in graph.values.iter().enumerate() {
@@ -125,10 +125,10 @@ impl Module {
             let text = text(dialect, &name, &note, &buffers, &arguments, written.len(), emitted);
             let Emitted { blocks, threads, waits, .. } = *emitted;
             let written = written.len();
-            launches.push(Launch { name, text, blocks, threads, waits, arguments, written });
+            launches.push(KernelLaunch { name, text, blocks, threads, waits, arguments, written });
         }
         let states = graph.states.iter().map(|&(r, w)| (place(r), w.map(place)));
-        Module {
+        KernelModule {
             dialect,
             results: graph.results.iter().map(|&v| place(v)).collect(),
             states: states.collect(),

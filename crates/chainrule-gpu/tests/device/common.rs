@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
 use chainrule::{DType, Tensor};
-use chainrule_gpu::{Module, Source};
+use chainrule_gpu::{KernelModule, Source};
 
 /// A program with its inputs, and what it should give.
 pub struct Case {
     pub name: String,
-    pub module: Module,
+    pub module: KernelModule,
     /// Bytes of what is given, in the order of the buffers.
     pub given: Vec<Vec<u8>>,
     /// Results and new states as numbers, with how far the device may be from them.
@@ -44,7 +44,7 @@ impl IntoTensor for std::sync::Arc<chainrule_core::tensor::value::Value> {
 }
 
 /// Bytes of all buffers that are given.
-pub fn given(module: &Module, inputs: &[Tensor], states: &[Tensor]) -> Vec<Vec<u8>> {
+pub fn given(module: &KernelModule, inputs: &[Tensor], states: &[Tensor]) -> Vec<Vec<u8>> {
     let of = |source: &Source| match source {
         Source::Argument(i) => bytes(&inputs[*i]),
         Source::State(i) => bytes(&states[*i]),
@@ -79,7 +79,7 @@ fn ctype(dtype: DType) -> &'static str {
 }
 
 /// Buffers that are read at the end.
-pub fn outputs(module: &Module) -> Vec<usize> {
+pub fn outputs(module: &KernelModule) -> Vec<usize> {
     let new = module.states.iter().filter_map(|(_, w)| *w);
     module.results.iter().copied().chain(new).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chainrule::program::Program;
 use chainrule::{DType, Generator, Result, Tensor};
 use chainrule_core::ops::table;
-use chainrule_gpu::{Dialect, Module};
+use chainrule_gpu::{Dialect, KernelModule};
 
 use crate::common::{Case, apart, bytes, check, given};
 
@@ -47,7 +47,8 @@ fn worst(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The distance that each result may have from the processor's: a few roundings of the largest
-/// element, what a rounding of the inputs changes, and what roundings inside add up to on the processor.
+/// element, what a rounding of the inputs changes, and what roundings inside add up to on the
+/// processor.
 fn tolerances(
     run: &dyn Fn(&[Tensor]) -> Option<Vec<Tensor>>,
     inputs: &[Tensor],
@@ -139,7 +140,7 @@ pub fn case(
     if program.list().iter().any(|i| i.op.generator().is_some()) {
         return Ok(None);
     }
-    let module = Module::new(&program, dialect)?;
+    let module = KernelModule::new(&program, dialect)?;
     let want = numbers(&program.run(&inputs.iter().collect::<Vec<_>>()).unwrap());
     let run = |x: &[Tensor]| f(x).ok();
     let within = tolerances(&run, inputs, dtype, &want);

@@ -1,6 +1,6 @@
 //! Whole training steps as kernels, compiled as C++, beside the same steps on the processor.
 
-use chainrule_gpu::{Dialect, Module};
+use chainrule_gpu::{Dialect, KernelModule};
 
 use crate::common::{Case, cells, check, given};
 use chainrule::program::{Program, Simplify};
@@ -23,7 +23,7 @@ fn arguments(program: &Program) -> Vec<Tensor> {
 pub fn case(name: &str, dialect: Dialect) -> Case {
     let traced = formula(name).unwrap().trace().unwrap();
     let program = traced.explain_with(name, &Simplify::new()).unwrap().simplified.program;
-    let module = Module::new(&program, dialect).unwrap();
+    let module = KernelModule::new(&program, dialect).unwrap();
     let inputs = arguments(&program);
     let given = given(&module, &inputs, &cells(&program));
     let results = program.run(&inputs.iter().collect::<Vec<_>>()).unwrap();

@@ -56,7 +56,7 @@ fn line(case: &Case) -> String {
             }
         });
     }
-    let launch = |l: &chainrule_gpu::Launch| {
+    let launch = |l: &chainrule_gpu::KernelLaunch| {
         let (text, name, blocks) = (quoted(&l.text), quoted(&l.name), l.blocks);
         format!(
             "{{\"text\": {text}, \"name\": {name}, \"blocks\": {blocks}, \"arguments\": {:?}}}",
