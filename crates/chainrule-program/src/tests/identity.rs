@@ -91,7 +91,7 @@ const NAMING: [(&str, &str); 2] = [
     ),
     (
         "chainrule-train/src/trainer/watch.rs",
-        "units of tanh and sigmoid are watched for saturation; other bounded ops saturate on purpose",
+        "units of tanh and sigmoid are watched for saturation: an op does not tell its bounds yet",
     ),
 ];
 

@@ -5,6 +5,7 @@ use crate::autograd::{GradOptions, checkpoint, grad_with};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Relu, Sequential};
 use crate::optim::{Adam, AdamW, Sgd, clip_grad_norm, clip_grad_value};
 use chainrule_core::no_grad;
+use chainrule_monitor::SymptomKind;
 
 fn mlp(g: &mut Generator, d: usize, h: usize, c: usize) -> Sequential {
     Sequential::new().with(Linear::new(d, h, g)).with(Relu).with(Linear::new(h, c, g))
@@ -88,8 +89,12 @@ fn rates_are_wild_and_values_overflow() {
                 let loss = model.forward(&x).cross_entropy(&y);
                 step(&mut watch, &[&x], &[&y], &loss, &mut sgd).unwrap();
             }
-            // The code is right; that the rate is not may be told.
-            assert!(watch.report().findings.is_empty(), "{lr} {}", watch.report());
+            // The code is right, and the rate is not, which alone may be told.
+            let report = watch.report();
+            let is_of_rate =
+                |kind| matches!(kind, SymptomKind::RateTooHigh | SymptomKind::NotFinite);
+            assert!(report.findings.is_empty(), "{lr} {report}");
+            assert!(report.symptoms.iter().all(|seen| is_of_rate(seen.kind)), "{lr} {report}");
         }
     }
 }
