@@ -44,6 +44,9 @@ impl Default for MpiOptions {
     }
 }
 
+/// The parts of an exchange, or the peer that did not answer and why.
+pub(crate) type Parts = Result<Vec<Vec<u8>>, (usize, String)>;
+
 /// Work for the thread that uses MPI.
 pub(crate) enum Job {
     Exchange(Vec<Vec<u8>>),
@@ -58,7 +61,7 @@ pub struct Mpi {
     rank: usize,
     size: usize,
     to: Option<Sender<Job>>,
-    from: Receiver<Result<Vec<Vec<u8>>, (usize, String)>>,
+    from: Receiver<Parts>,
     thread: Option<JoinHandle<()>>,
 }
 

@@ -10,7 +10,7 @@ use mpi::request::Request;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use crate::{Job, MpiOptions};
+use crate::{Job, MpiOptions, Parts};
 
 const PART: u8 = 0;
 const ABORT: u8 = 1;
@@ -25,14 +25,12 @@ const REASON: usize = 1000;
 /// Time for the peers to be told of an end.
 const LAST: Duration = Duration::from_secs(2);
 
-type Failure = (usize, String);
-
 /// Starts MPI, tells rank and size, and exchanges until there are no more jobs.
 pub(crate) fn serve(
     options: MpiOptions,
     tell: &Sender<Result<(usize, usize), String>>,
     jobs: &Receiver<Job>,
-    results: &Sender<Result<Vec<Vec<u8>>, Failure>>,
+    results: &Sender<Parts>,
 ) {
     let Some((universe, _)) = mpi::initialize_with_threading(Threading::Funneled) else {
         let _ = tell.send(Err("MPI runs in this process already; join once".into()));
@@ -80,7 +78,7 @@ fn exchange(
     call: u64,
     mut parts: Vec<Vec<u8>>,
     timeout: Duration,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Parts {
     let size = parts.len();
     if let Some(peer) = parts.iter().position(|part| part.len() > MOST) {
         return Err((peer, format!("would get more than {MOST} bytes at once, the most of MPI")));
