@@ -141,3 +141,51 @@ def test_mpi4py_under_mpirun():
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == alone.split() * 3
+
+
+def test_sync_batch_norm_is_that_of_the_whole_batch():
+    """Three ranks with batches of different sizes beside one process with all, in f64."""
+    x = cr.tensor(np.random.default_rng(0).normal(size=(9, 3, 4)), dtype=cr.float64)
+    w = cr.tensor(np.random.default_rng(1).normal(size=(9, 3, 4)), dtype=cr.float64)
+    rows = [(0, 4), (4, 6), (6, 9)]
+
+    def passed(net, first, end):
+        part = x[first:end].detach().clone().requires_grad_()
+        y = net(part)
+        (y * w[first:end]).square().sum().backward()
+        return y.detach().numpy(), part.grad.numpy(), [p.grad.numpy() for p in net.parameters()], [b.numpy() for b in net.buffers()]
+
+    def net():
+        net = cr.nn.Sequential(cr.nn.Tanh(), cr.nn.BatchNorm1d(3, momentum=None, dtype=cr.float64))
+        net[1].weight.data = cr.tensor([0.5, 2.0, -1.0], dtype=cr.float64)
+        return net
+
+    whole = passed(net(), 0, 9)
+    table, barrier, got = {}, threading.Barrier(3), {}
+
+    def work(rank):
+        ranks = cr.distributed.init(Communicator(rank, 3, table, barrier))
+        made = cr.nn.SyncBatchNorm.convert_sync_batchnorm(net(), ranks)
+        got[rank] = passed(made, *rows[rank])
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(got) == 3
+    for i in (0, 1):
+        np.testing.assert_allclose(np.concatenate([got[r][i] for r in range(3)]), whole[i], rtol=1e-12, atol=1e-13)
+    for k, want in enumerate(whole[2]):
+        np.testing.assert_allclose(sum(got[r][2][k] for r in range(3)), want, rtol=1e-12, atol=1e-13)
+    for r in range(3):
+        for have, want in zip(got[r][3], whole[3]):
+            np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-13)
+
+
+def test_sync_batch_norm_alone_is_batch_norm():
+    cr.distributed.init()
+    x = cr.randn(6, 3, 2, 2)
+    plain, sync = cr.nn.BatchNorm2d(3), cr.nn.SyncBatchNorm(3)
+    assert (plain(x) == sync(x)).all() and (plain.running_var == sync.running_var).all()
+    assert list(plain.state_dict()) == list(sync.state_dict())
+    with pytest.raises(ValueError, match=r"\[n, 3\]"):
+        sync(cr.randn(6, 4))

@@ -8,7 +8,9 @@ from typing import Any
 from . import _chainrule as _c
 from ._chainrule import Tensor
 
-__all__ = ["Ranks", "init"]
+__all__ = ["Ranks", "current", "init"]
+
+_current: Ranks | None = None
 
 
 class Ranks:
@@ -89,6 +91,15 @@ class Ranks:
             p.grad = total / self._parts
         self._own = []
 
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all ranks of a tensor that each of them has, added up in a fixed order.
+
+        ```
+        assert cr.distributed.init().sum(cr.ones(2)).tolist() == [1.0, 1.0]
+        ```
+        """
+        return self._exchange.sum(self.size, [[tensor.detach()]])[0]
+
     def agree(self, facts: Mapping[str, Any]) -> None:
         """An error on all ranks unless all have these values alike: settings, sums of data."""
         self._exchange.agree([(str(name), str(value)) for name, value in facts.items()])
@@ -120,6 +131,17 @@ def init(communicator: Any = None, timeout: float = 30.0) -> Ranks:
     assert cr.distributed.init().size == 1
     ```
     """
-    if communicator is not None:
-        return Ranks(_c._exchange_over(communicator))
-    return Ranks(_c._exchange_join(timeout))
+    global _current
+    _current = Ranks(_c._exchange_join(timeout) if communicator is None else _c._exchange_over(communicator))
+    return _current
+
+
+def current() -> Ranks | None:
+    """The ranks of the last `init`; None before it.
+
+    ```
+    ranks = cr.distributed.init()
+    assert cr.distributed.current() is ranks
+    ```
+    """
+    return _current

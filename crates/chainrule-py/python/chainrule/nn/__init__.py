@@ -20,12 +20,14 @@ from .pooling_layers import *  # noqa: F403
 from .pooling_layers import __all__ as _pools
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _recurrent
+from .sync_layers import *  # noqa: F403
+from .sync_layers import __all__ as _sync
 from .transformer import *  # noqa: F403
 from .transformer import __all__ as _transformers
 from .volume_layers import *  # noqa: F403
 from .volume_layers import __all__ as _volume
 
 __all__ = [
-    *_activations, *_attention, *_containers, *_layers, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_transformers, *_volume,
+    *_activations, *_attention, *_containers, *_layers, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
     "Module", "Parameter", "functional", "init", "parameter", "utils",
 ]
