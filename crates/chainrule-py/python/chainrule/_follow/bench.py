@@ -102,15 +102,16 @@ def targets_of(node: Any) -> list[str]:
     return [] if target is None else [target]
 
 
-WAIT = 30
-"""The longest that a search lasts, in times of its own: on a busy machine it must find what it
-finds on an idle one.
-"""
-RUNS = 600
-"""The runs that are granted for a second, should they take up to `SLOW` times as long: on a busy
-machine even the time of the thread alone grows.
+RUNS = 1500
+"""The runs of a backward pass that are granted for each second of the budget. They are what ends
+a search, so that it finds the same on a slow or busy machine.
 """
 SLOW = 3.0
+"""The longest that the thread may take for its runs, in times of the budget: a backward pass that
+costs over 2 ms is searched for as long as this lets it.
+"""
+WAIT = 30
+"""The longest that a search lasts by the clock, in times of the budget."""
 
 
 class Bench:
@@ -119,25 +120,22 @@ class Bench:
     def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
         self.case, self.point, self.units, self.hook = case, point, units, hook
         self.runs = self.granted = 0
-        self.until = self.slowest = self.latest = 0.0
+        self.until = self.latest = 0.0
         self.extend(seconds)
 
     def left(self) -> float:
-        """The seconds left, of this thread's own time: what else the machine does is not counted,
-        within limits.
+        """The seconds left of the budget: none once the granted runs are done, or the thread's own
+        time, or that of the clock.
         """
-        now = time.thread_time()
-        own = self.until - now
-        if own <= 0 and self.runs < self.granted:
-            own = self.slowest - now
-        return min(own, self.latest - time.monotonic())
+        if self.runs >= self.granted:
+            return 0.0
+        own = (self.until - time.thread_time()) / SLOW
+        return min((self.granted - self.runs) / RUNS, own, self.latest - time.monotonic())
 
     def extend(self, seconds: float) -> None:
         """Sees to it that so many seconds are left."""
-        now = time.thread_time()
-        self.until = max(self.until, now + seconds)
-        self.slowest = max(self.slowest, now + SLOW * seconds)
         self.granted = max(self.granted, self.runs + int(RUNS * seconds))
+        self.until = max(self.until, time.thread_time() + SLOW * seconds)
         self.latest = max(self.latest, time.monotonic() + WAIT * seconds)
 
     def run(self, point: Point | None = None) -> list[Array] | None:

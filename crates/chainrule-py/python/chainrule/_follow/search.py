@@ -80,7 +80,7 @@ class Search(Scopes):
         for chunk in _chunks(edits, 150):
             with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
                 for k, i in enumerate(valid, 1):
-                    if self.bench.left() < 0:
+                    if self.bench.left() <= 0:
                         break
                     self.hook.k, self.hook.takes = k, []
                     found = self.bench.run()
@@ -172,7 +172,7 @@ class Search(Scopes):
 
     def _tier(self, tier: Any, least: float, step: Step, hits: list[Hit]) -> None:
         """One kind of edits of one statement."""
-        if self.bench.left() < 0 or hits and step.rank + least >= min(h.bar for h in hits):
+        if self.bench.left() <= 0 or hits and step.rank + least >= min(h.bar for h in hits):
             return
         if hits and tier not in (self._small, self._factors) and step.rank > min(h.step.rank for h in hits) + 0.1:
             # A larger edit in a less likely place.

@@ -176,7 +176,7 @@ class _Place:
             moved = value.copy()
             moved.reshape(-1)[k] += step
             found = self._with(moved)
-            if found is None or self.search.bench.left() < 0:
+            if found is None or self.search.bench.left() <= 0:
                 return None
             columns.append((found - at) / step)
         slopes = np.stack(columns, 1)

@@ -301,7 +301,7 @@ def deeper_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """As `proposals`, for the operands in the statement."""
     out: list[Edit] = []
     for node in operands(search, step):
-        if search.bench.left() < 0:
+        if search.bench.left() <= 0:
             break
         solved = due(search, step, node)
         if isinstance(solved, Due):
