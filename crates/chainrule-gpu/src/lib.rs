@@ -19,6 +19,9 @@
 #![deny(missing_docs)]
 
 mod coords;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod device;
 mod dialect;
 mod forms;
 mod graph;
@@ -29,10 +32,16 @@ mod plan;
 mod pull;
 mod read;
 mod serial;
+mod session;
+#[cfg(feature = "wgpu")]
+mod webgpu;
 mod wgsl;
+mod words;
 
+pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceWork};
 pub use dialect::Dialect;
 pub use module::{Buffer, KernelLaunch, KernelModule, Source};
+pub use session::DeviceSession;
 
 use chainrule_core::error::Result;
 use chainrule_program::Program;

@@ -3,6 +3,8 @@
 
 mod common;
 mod random;
+#[cfg(feature = "wgpu")]
+mod running;
 mod samples;
 mod steps;
 mod texts;

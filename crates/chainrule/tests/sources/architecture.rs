@@ -9,11 +9,12 @@ const LINES: usize = 100;
 const COLUMNS: usize = 100;
 
 /// Folders with unsafe code, and single files.
-const UNSAFE: [&str; 4] = [
+const UNSAFE: [&str; 5] = [
     "crates/chainrule-kernels/src",
     "crates/chainrule-py/src",
     "crates/chainrule-core/src/tensor",
     "crates/chainrule-program/src/run",
+    "crates/chainrule-gpu/src/cuda",
 ];
 
 fn page() -> String {

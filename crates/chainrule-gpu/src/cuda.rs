@@ -1,0 +1,258 @@
+//! A GPU by NVIDIA: the driver, NVRTC and graphs of launches. The libraries are loaded when a device
+//! is opened, so that none is needed to build.
+
+use std::sync::Arc;
+
+use chainrule_core::error::{Error, Result};
+use cudarc::driver::sys::CUresult as Code;
+use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream};
+use cudarc::driver::{DevicePtr, DriverError, LaunchConfig, PushKernelArg, sys};
+use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
+
+use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
+use crate::dialect::Dialect;
+use crate::module::KernelModule;
+
+/// The oldest version of the driver that has all that is used here.
+const OLDEST: i32 = 12_000;
+
+/// A GPU by NVIDIA.
+pub(crate) struct Cuda {
+    name: String,
+    /// The kind of its processors: `compute_90`.
+    architecture: String,
+    stream: Arc<CudaStream>,
+    /// By the numbers of their memory; none where it was given back.
+    buffers: Vec<Option<CudaSlice<u8>>>,
+    modules: Vec<Vec<Kernel>>,
+    graphs: Vec<Captured>,
+}
+
+struct Kernel {
+    function: CudaFunction,
+    blocks: u32,
+    threads: u32,
+}
+
+/// A list of work as one graph; none where there is nothing to do.
+struct Captured(Option<CudaGraph>);
+
+// SAFETY: a graph may be used by any thread, by one at a time. It is reached through `&mut Cuda`
+// alone, and each of its functions binds the context to the thread that calls it.
+unsafe impl Send for Captured {}
+
+impl Cuda {
+    /// The device of this number.
+    pub fn open(number: usize) -> Result<Cuda> {
+        // SAFETY: looks whether libraries of these names can be loaded, whose start-up code is the
+        // vendor's.
+        let [driver, compiler] = unsafe {
+            [cudarc::driver::sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present()]
+        };
+        if !driver {
+            let why = "there is no driver by NVIDIA (libcuda); install it, or use another device";
+            return Err(fault(why.into()));
+        }
+        let of = |e: DriverError| fault(format!("cuda:{number}: {}", explained(e)));
+        let version = version().map_err(of)?;
+        if version < OLDEST {
+            let (major, minor) = (version / 1000, version % 1000 / 10);
+            return Err(fault(format!(
+                "the driver by NVIDIA is for CUDA {major}.{minor}, which is too old; 12.0 or newer \
+                 is needed"
+            )));
+        }
+        if !compiler {
+            let why = "there is no NVRTC (libnvrtc), which compiles the kernels; install CUDA's, or \
+                       put the folder of the wheel nvidia-cuda-nvrtc into LD_LIBRARY_PATH";
+            return Err(fault(why.into()));
+        }
+        let context = CudaContext::new(number).map_err(of)?;
+        // SAFETY: all memory is allocated, used and freed on the one stream below, in its order.
+        unsafe { context.disable_event_tracking() };
+        let (major, minor) = context.compute_capability().map_err(of)?;
+        let name = format!("cuda:{number} ({})", context.name().map_err(of)?);
+        let stream = context.new_stream().map_err(of)?;
+        let architecture = format!("compute_{major}{minor}");
+        let (buffers, modules, graphs) = Default::default();
+        Ok(Cuda { name, architecture, stream, buffers, modules, graphs })
+    }
+
+    fn error(&self, e: DriverError) -> Error {
+        fault(format!("{}: {}", self.name, explained(e)))
+    }
+
+    fn buffer(&self, memory: DeviceMemory) -> Result<&CudaSlice<u8>> {
+        let found = self.buffers.get(memory.0).and_then(Option::as_ref);
+        found.ok_or_else(|| fault("memory that was given back is used".into()))
+    }
+
+    /// The address of memory.
+    fn address(&self, memory: DeviceMemory) -> Result<sys::CUdeviceptr> {
+        Ok(self.buffer(memory)?.device_ptr(&self.stream).0)
+    }
+
+    fn begin(&self, work: &DeviceWork) -> Result<()> {
+        match work {
+            DeviceWork::Launch { code, place, arguments } => {
+                let kernel = &self.modules[code.0][*place];
+                let addresses =
+                    arguments.iter().map(|&m| self.address(m)).collect::<Result<Vec<_>>>()?;
+                let mut launch = self.stream.launch_builder(&kernel.function);
+                addresses.iter().for_each(|address| {
+                    launch.arg(address);
+                });
+                let shape = LaunchConfig {
+                    grid_dim: (kernel.blocks, 1, 1),
+                    block_dim: (kernel.threads, 1, 1),
+                    shared_mem_bytes: 0,
+                };
+                // SAFETY: the kernel was printed for these buffers: as many, of these dtypes and
+                // sizes, and it reads and writes nothing else.
+                unsafe { launch.launch(shape) }.map_err(|e| self.error(e))?;
+            }
+            DeviceWork::Copy { from, to, bytes } => {
+                let [from, to] = [self.address(*from)?, self.address(*to)?];
+                let stream = self.stream.cu_stream();
+                // SAFETY: both have that many bytes, as whoever asks for the copy allocated them.
+                let copied =
+                    unsafe { cudarc::driver::result::memcpy_dtod_async(to, from, *bytes, stream) };
+                copied.map_err(|e| self.error(e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The version of the driver: 12040 for 12.4.
+fn version() -> std::result::Result<i32, DriverError> {
+    let mut version = 0;
+    // SAFETY: the function writes one number to the place that it is given.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    Ok(version)
+}
+
+/// An error of the driver in words.
+fn explained(e: DriverError) -> String {
+    let code = e.0;
+    match code {
+        Code::CUDA_ERROR_OUT_OF_MEMORY => "its memory is full".into(),
+        Code::CUDA_ERROR_NO_DEVICE => "there is no GPU that the driver can use".into(),
+        Code::CUDA_ERROR_INVALID_DEVICE => "there is no GPU of this number".into(),
+        Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
+            "the driver is older than NVRTC; install a newer driver, or an older NVRTC".into()
+        }
+        Code::CUDA_ERROR_ILLEGAL_ADDRESS
+        | Code::CUDA_ERROR_LAUNCH_FAILED
+        | Code::CUDA_ERROR_ECC_UNCORRECTABLE
+        | Code::CUDA_ERROR_HARDWARE_STACK_ERROR => {
+            format!("the device was lost ({code:?}); what was on it is gone")
+        }
+        _ => format!("the driver reports {code:?}"),
+    }
+}
+
+/// The kernels of a text for an architecture such as `compute_90`.
+pub(crate) fn compiled(text: &str, architecture: &str) -> Result<Ptx> {
+    let options = CompileOptions {
+        options: vec![format!("--gpu-architecture={architecture}")],
+        ..Default::default()
+    };
+    compile_ptx_with_opts(text, options).map_err(|e| {
+        let why = match e {
+            CompileError::CompileError { log, .. } => {
+                let log = log.to_string_lossy().into_owned();
+                let mut lines = log.lines().filter(|l| l.contains("error"));
+                lines.next().or(log.lines().next()).unwrap_or("no reason is given").to_string()
+            }
+            other => format!("{other:?}"),
+        };
+        fault(format!("NVRTC does not compile the kernels for {architecture}: {why}"))
+    })
+}
+
+impl Device for Cuda {
+    fn describe(&self) -> &str {
+        &self.name
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Cuda
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory> {
+        // SAFETY: the contents are not read before a copy or a kernel wrote them.
+        let slice = unsafe { self.stream.alloc::<u8>(bytes.max(4)) };
+        self.buffers.push(Some(slice.map_err(|e| self.error(e))?));
+        Ok(DeviceMemory(self.buffers.len() - 1))
+    }
+
+    fn free(&mut self, memory: DeviceMemory) {
+        if let Some(slot) = self.buffers.get_mut(memory.0) {
+            *slot = None;
+        }
+    }
+
+    fn write(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.buffer(to)?.len() < bytes.len() {
+            return Err(fault("more bytes are written than there is room for".into()));
+        }
+        let stream = self.stream.clone();
+        let slot = self.buffers[to.0].as_mut();
+        let copied = slot.map_or(Ok(()), |slice| stream.memcpy_htod(bytes, slice));
+        copied.map_err(|e| self.error(e))
+    }
+
+    fn read(&mut self, from: DeviceMemory, bytes: &mut [u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let slice = self.buffer(from)?;
+        let view = slice.try_slice(0..bytes.len());
+        let view = view.ok_or_else(|| fault("more bytes are read than there are".into()))?;
+        self.stream.memcpy_dtoh(&view, bytes).map_err(|e| self.error(e))?;
+        self.stream.synchronize().map_err(|e| self.error(e))
+    }
+
+    fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {
+        let code = compiled(&module.text(), &self.architecture)?;
+        let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
+        let kernel = |l: &crate::module::KernelLaunch| {
+            let function = loaded.load_function(&l.name).map_err(|e| self.error(e))?;
+            Ok(Kernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
+        };
+        let kernels = module.launches.iter().map(kernel).collect::<Result<Vec<_>>>()?;
+        self.modules.push(kernels);
+        Ok(DeviceCode(self.modules.len() - 1))
+    }
+
+    fn forget(&mut self, code: DeviceCode, graph: DeviceGraph) {
+        self.modules[code.0].clear();
+        self.graphs[graph.0] = Captured(None);
+    }
+
+    fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        self.wait()?;
+        self.stream.begin_capture(mode).map_err(|e| self.error(e))?;
+        let begun = work.iter().try_for_each(|piece| self.begin(piece));
+        // The capture ends in any case, so that the stream can be used again.
+        let flags = sys::CUgraphInstantiate_flags(0);
+        let captured = self.stream.end_capture(flags).map_err(|e| self.error(e));
+        begun?;
+        self.graphs.push(Captured(captured?));
+        Ok(DeviceGraph(self.graphs.len() - 1))
+    }
+
+    fn launch(&mut self, graph: DeviceGraph) -> Result<()> {
+        let Captured(graph) = &self.graphs[graph.0];
+        graph.as_ref().map_or(Ok(()), CudaGraph::launch).map_err(|e| self.error(e))
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.stream.synchronize().map_err(|e| self.error(e))
+    }
+}

@@ -1,0 +1,153 @@
+//! Devices that run kernels: memory, compiled kernels, and lists of work.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chainrule_core::error::{Error, Result};
+
+use crate::dialect::Dialect;
+use crate::module::KernelModule;
+
+/// Memory of a device, by its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceMemory(pub usize);
+
+/// Compiled kernels of a module, by their number on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCode(pub usize);
+
+/// Work that was recorded, by its number on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceGraph(pub usize);
+
+/// A piece of work of a run.
+#[derive(Clone, Debug)]
+pub enum DeviceWork {
+    /// A kernel of a module, by its place in [`KernelModule::launches`], with its arguments.
+    Launch {
+        /// The module.
+        code: DeviceCode,
+        /// The place of the kernel.
+        place: usize,
+        /// The buffers in the order of the kernel's arguments.
+        arguments: Vec<DeviceMemory>,
+    },
+    /// Bytes are copied from one memory to another.
+    Copy {
+        /// The memory that is read.
+        from: DeviceMemory,
+        /// The memory that is written.
+        to: DeviceMemory,
+        /// The number of bytes.
+        bytes: usize,
+    },
+}
+
+/// A device that runs kernels; its work is done in the order in which it is asked for.
+///
+/// Errors are one line each: memory that is full, a driver that is missing, a device that was lost.
+/// After such an error the contents of the memory are not known.
+pub trait Device: Send {
+    /// Kind, number and name: `wgpu:0 (llvmpipe, Vulkan)`.
+    fn describe(&self) -> &str;
+
+    /// The language of the kernels.
+    fn dialect(&self) -> Dialect;
+
+    /// Memory of this many bytes; its contents are not known.
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory>;
+
+    /// Gives memory back.
+    fn free(&mut self, memory: DeviceMemory);
+
+    /// Copies bytes to the device.
+    fn write(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()>;
+
+    /// Copies bytes from the device, after all work before.
+    fn read(&mut self, from: DeviceMemory, bytes: &mut [u8]) -> Result<()>;
+
+    /// Compiles the kernels of a module.
+    fn module(&mut self, module: &KernelModule) -> Result<DeviceCode>;
+
+    /// Gives a graph back, and the kernels of a module that nothing else uses.
+    fn forget(&mut self, code: DeviceCode, graph: DeviceGraph);
+
+    /// Records a list of work, to be launched many times.
+    fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph>;
+
+    /// Begins the work of a graph and does not wait for its end.
+    fn launch(&mut self, graph: DeviceGraph) -> Result<()>;
+
+    /// Waits for the end of all work.
+    fn wait(&mut self) -> Result<()>;
+}
+
+/// The kind of a device and its number among those of its kind.
+///
+/// ```
+/// use chainrule_gpu::DeviceName;
+/// assert_eq!("wgpu:1".parse::<DeviceName>()?, DeviceName::Wgpu(1));
+/// assert!("tpu".parse::<DeviceName>().unwrap_err().to_string().contains("cpu, cuda[:N] or wgpu[:N]"));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceName {
+    /// The processor, which needs no kernels.
+    Cpu,
+    /// A GPU by NVIDIA.
+    Cuda(usize),
+    /// A GPU by the system's graphics library.
+    Wgpu(usize),
+}
+
+impl FromStr for DeviceName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<DeviceName> {
+        let (kind, number) = text.split_once(':').unwrap_or((text, "0"));
+        match (kind, number.parse()) {
+            ("cpu", _) if text == "cpu" => Ok(DeviceName::Cpu),
+            ("cuda", Ok(n)) => Ok(DeviceName::Cuda(n)),
+            ("wgpu", Ok(n)) => Ok(DeviceName::Wgpu(n)),
+            _ => {
+                let why = format!("there is no `{text}`; a device is cpu, cuda[:N] or wgpu[:N]");
+                Err(Error::argument("device", why))
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceName::Cpu => f.write_str("cpu"),
+            DeviceName::Cuda(n) => write!(f, "cuda:{n}"),
+            DeviceName::Wgpu(n) => write!(f, "wgpu:{n}"),
+        }
+    }
+}
+
+impl DeviceName {
+    /// The device. Errors where this build has no support for it, and where there is none.
+    pub fn open(self) -> Result<Box<dyn Device>> {
+        match self {
+            DeviceName::Cpu => Err(fault("the processor runs programs without kernels".into())),
+            #[cfg(feature = "wgpu")]
+            DeviceName::Wgpu(n) => Ok(Box::new(crate::webgpu::WebGpu::open(n)?)),
+            #[cfg(feature = "cuda")]
+            DeviceName::Cuda(n) => Ok(Box::new(crate::cuda::Cuda::open(n)?)),
+            #[cfg(not(all(feature = "wgpu", feature = "cuda")))]
+            other => {
+                let kind = if matches!(other, DeviceName::Cuda(_)) { "cuda" } else { "wgpu" };
+                Err(fault(format!(
+                    "this build cannot run on `{other}`; build it with the feature `{kind}`"
+                )))
+            }
+        }
+    }
+}
+
+/// An error of a device.
+pub(crate) fn fault(why: String) -> Error {
+    Error::argument("device", why)
+}

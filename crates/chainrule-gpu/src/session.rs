@@ -1,0 +1,387 @@
+//! Programs on a device: what lasts stays in its memory from run to run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use chainrule_core::error::Result;
+use chainrule_core::tensor::Tensor;
+use chainrule_core::tensor::node::{Leaf, Source as Origin, lock};
+use chainrule_core::tensor::value::{Meta, Value};
+use chainrule_program::Program;
+
+use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
+use crate::module::{KernelModule, Source};
+use crate::words::{to_device, to_value, width};
+
+/// Programs on a device. Parameters, the optimizer's state and arguments live there; what a program
+/// changes is fetched by [`DeviceSession::fetch`], and what was changed outside since the last run
+/// is seen by the next one.
+///
+/// ```no_run
+/// use chainrule::{Tensor, program::Program};
+/// use chainrule_gpu::{DeviceName, DeviceSession};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp()]))?;
+/// let mut session = DeviceSession::new(DeviceName::Wgpu(0).open()?);
+/// let at = session.load(&program)?;
+/// let y = session.run(at, &[&x])?;
+/// assert!((y[0].to_vec::<f32>()[0] - 1f32.exp()).abs() < 1e-5);
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub struct DeviceSession {
+    device: Box<dyn Device>,
+    /// By their numbers; none where they were unloaded.
+    programs: Vec<Option<Loaded>>,
+    /// Leaves by their numbers, shared by all programs.
+    residents: HashMap<u64, Resident>,
+    seed: u64,
+    runs: u64,
+}
+
+/// A program on the device.
+struct Loaded {
+    arguments: Vec<Argument>,
+    /// The leaf of each cell, whether it was trained, and whether a run changes it.
+    cells: Vec<(u64, bool, bool)>,
+    results: Vec<(DeviceMemory, Meta)>,
+    draws: Option<DeviceMemory>,
+    /// All memory but that of leaves.
+    own: Vec<DeviceMemory>,
+    code: DeviceCode,
+    graph: DeviceGraph,
+}
+
+struct Argument {
+    name: String,
+    meta: Meta,
+    /// None where no kernel reads it.
+    memory: Option<DeviceMemory>,
+    /// The value that the memory holds.
+    held: Option<Arc<Value>>,
+}
+
+/// A leaf whose value is on the device.
+struct Resident {
+    leaf: Arc<Leaf>,
+    memory: DeviceMemory,
+    /// The value of the leaf when both were last the same.
+    seen: Option<Arc<Value>>,
+    /// Whether the device has a newer value.
+    ahead: bool,
+    /// Loaded programs that have it.
+    users: usize,
+}
+
+impl Resident {
+    /// Gives the leaf its value on the device, unless it was set from outside.
+    fn fetch(&mut self, device: &mut dyn Device) -> Result<()> {
+        let value = get(device, self.memory, self.leaf.meta)?;
+        let mut leaf = lock(&self.leaf.value);
+        self.ahead = false;
+        if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &leaf)) {
+            *leaf = value.clone();
+            self.seen = Some(value);
+        }
+        Ok(())
+    }
+}
+
+impl DeviceSession {
+    /// A session on a device, with nothing on it.
+    pub fn new(device: Box<dyn Device>) -> DeviceSession {
+        let (programs, residents) = (Vec::new(), HashMap::new());
+        DeviceSession { device, programs, residents, seed: 0, runs: 0 }
+    }
+
+    /// The seed of random numbers, which are functions of it, the number of the run and their
+    /// place; 0 if nothing is said.
+    pub fn with_seed(mut self, seed: u64) -> DeviceSession {
+        self.seed = seed;
+        self
+    }
+
+    /// The device.
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Compiles a program for the device, and makes room for it: its number. Errors for what has no
+    /// kernel, which it names, and where the memory of the device is full.
+    pub fn load(&mut self, program: &Program) -> Result<usize> {
+        let module = KernelModule::new(program, self.device.dialect())?;
+        let code = self.device.module(&module)?;
+        let mut own = Vec::new();
+        let loaded = self.fill(program, &module, code, &mut own);
+        if loaded.is_err() {
+            own.into_iter().for_each(|memory| self.device.free(memory));
+            self.tidy();
+        }
+        let loaded = loaded?;
+        for (number, ..) in &loaded.cells {
+            self.residents.entry(*number).and_modify(|r| r.users += 1);
+        }
+        self.programs.push(Some(loaded));
+        Ok(self.programs.len() - 1)
+    }
+
+    /// Gives back what a program has on the device; leaves that no other program has are fetched.
+    /// Its number is not used again.
+    pub fn unload(&mut self, program: usize) -> Result<()> {
+        let Some(loaded) = self.programs.get_mut(program).and_then(Option::take) else {
+            return Ok(());
+        };
+        let fetched = self.fetch();
+        loaded.own.into_iter().for_each(|memory| self.device.free(memory));
+        self.device.forget(loaded.code, loaded.graph);
+        for (number, ..) in &loaded.cells {
+            self.residents.entry(*number).and_modify(|r| r.users -= 1);
+        }
+        self.tidy();
+        fetched
+    }
+
+    /// Gives back the memory of leaves that no program has.
+    fn tidy(&mut self) {
+        let DeviceSession { device, residents, .. } = self;
+        residents.retain(|_, resident| {
+            if resident.users == 0 {
+                device.free(resident.memory);
+            }
+            resident.users > 0
+        });
+    }
+
+    fn loaded(&self, program: usize) -> Result<&Loaded> {
+        let found = self.programs.get(program).and_then(Option::as_ref);
+        found.ok_or_else(|| fault(format!("there is no program {program} on the device")))
+    }
+
+    /// Makes room for a program and records its work. Memory that is not a leaf's goes into `own`.
+    fn fill(
+        &mut self,
+        program: &Program,
+        module: &KernelModule,
+        code: DeviceCode,
+        own: &mut Vec<DeviceMemory>,
+    ) -> Result<Loaded> {
+        let mut memory = Vec::with_capacity(module.buffers.len());
+        let mut draws = None;
+        for b in &module.buffers {
+            let each = width(module.dialect, b.dtype);
+            let bytes = each * b.dims.iter().product::<usize>();
+            let of = |e| named(e, &b.name, bytes);
+            let at = match &b.source {
+                Source::State(cell) => {
+                    let leaf = program.leaf(*cell);
+                    match self.residents.get(&leaf.number) {
+                        Some(resident) => resident.memory,
+                        None => {
+                            let memory = self.device.allocate(bytes).map_err(of)?;
+                            let leaf = leaf.clone();
+                            let (seen, ahead, users) = (None, false, 0);
+                            let resident = Resident { leaf, memory, seen, ahead, users };
+                            self.residents.insert(resident.leaf.number, resident);
+                            memory
+                        }
+                    }
+                }
+                _ => {
+                    let memory = self.device.allocate(bytes).map_err(of)?;
+                    own.push(memory);
+                    memory
+                }
+            };
+            match &b.source {
+                Source::Constant(given) => {
+                    self.device.write(at, &to_device(module.dialect, b.dtype, given)?)?;
+                }
+                Source::Draws => draws = Some(at),
+                _ => {}
+            }
+            memory.push(at);
+        }
+        let place = |i: usize| memory[i];
+        let launches = module.launches.iter().enumerate();
+        let mut work: Vec<DeviceWork> = launches
+            .map(|(place_of, l)| DeviceWork::Launch {
+                code,
+                place: place_of,
+                arguments: l.arguments.iter().map(|&b| place(b)).collect(),
+            })
+            .collect();
+        work.extend(self.updates(module, &memory, own)?);
+        let graph = self.device.graph(work)?;
+        let infos = program.infos();
+        let argument = |i: usize, id: &chainrule_program::Id| {
+            let at = module.buffers.iter().position(|b| b.source == Source::Argument(i));
+            let info = &infos[id.index()];
+            let (name, meta) = (info.name.clone(), info.meta);
+            Argument { name, meta, memory: at.map(place), held: None }
+        };
+        let arguments = program.arguments().iter().enumerate().map(|(i, id)| argument(i, id));
+        let states = program.states().enumerate();
+        let cell = |(i, (_, write, trained)): (usize, (_, Option<_>, bool))| {
+            (program.leaf(i).number, trained, write.is_some())
+        };
+        let metas = program.results().map(|id| infos[id.index()].meta);
+        Ok(Loaded {
+            arguments: arguments.collect(),
+            cells: states.map(cell).collect(),
+            results: module.results.iter().map(|&b| place(b)).zip(metas).collect(),
+            draws,
+            own: std::mem::take(own),
+            code,
+            graph,
+        })
+    }
+
+    /// The copies after a run that make new values those of the cells. A value that is another
+    /// cell's old one is put aside first.
+    fn updates(
+        &mut self,
+        module: &KernelModule,
+        memory: &[DeviceMemory],
+        own: &mut Vec<DeviceMemory>,
+    ) -> Result<Vec<DeviceWork>> {
+        let (mut aside, mut copies) = (Vec::new(), Vec::new());
+        let changed: Vec<(usize, usize)> =
+            module.states.iter().filter_map(|&(r, w)| Some((r, w?))).collect();
+        for &(read, write) in &changed {
+            let b = &module.buffers[read];
+            let bytes = width(module.dialect, b.dtype) * b.dims.iter().product::<usize>();
+            let mut from = memory[write];
+            if changed.iter().any(|&(other, _)| memory[other] == from) {
+                let room = self.device.allocate(bytes)?;
+                own.push(room);
+                aside.push(DeviceWork::Copy { from, to: room, bytes });
+                from = room;
+            }
+            copies.push(DeviceWork::Copy { from, to: memory[read], bytes });
+        }
+        aside.extend(copies);
+        Ok(aside)
+    }
+
+    /// Why a loaded program is not for these arguments, if it is not.
+    pub fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String> {
+        let loaded = match self.loaded(program) {
+            Ok(loaded) => loaded,
+            Err(e) => return Some(e.to_string()),
+        };
+        if loaded.arguments.len() != arguments.len() {
+            let (n, m) = (loaded.arguments.len(), arguments.len());
+            return Some(format!("the program takes {n} arguments, {m} were given"));
+        }
+        let switched = |(leaf, trained, _): &&(u64, bool, bool)| {
+            let now = |r: &Resident| r.leaf.requires_grad.load(Ordering::Relaxed);
+            self.residents.get(leaf).is_some_and(|r| now(r) != *trained)
+        };
+        if loaded.cells.iter().any(|c| switched(&c)) {
+            return Some("a parameter was frozen or unfrozen since the trace".to_string());
+        }
+        let mut pairs = loaded.arguments.iter().zip(arguments);
+        pairs.find(|(a, t)| a.meta != Meta::new(*t.value().shape(), t.dtype())).map(|(a, t)| {
+            let (name, old) = (&a.name, a.meta);
+            format!(
+                "`{name}` has {} {} where the trace had {} {}",
+                t.dtype(),
+                t.value().shape(),
+                old.dtype,
+                old.shape
+            )
+        })
+    }
+
+    /// A run of a loaded program: its results, in order, which are fetched. New values of cells
+    /// stay on the device until [`DeviceSession::fetch`].
+    pub fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
+        self.start(program, arguments)?;
+        (0..self.loaded(program)?.results.len()).map(|i| self.result(program, i)).collect()
+    }
+
+    /// As [`DeviceSession::run`], which neither waits nor fetches.
+    pub fn start(&mut self, program: usize, arguments: &[&Tensor]) -> Result<()> {
+        if let Some(why) = self.mismatch(program, arguments) {
+            return Err(fault(why));
+        }
+        let Some(loaded) = &mut self.programs[program] else { return Ok(()) };
+        for (argument, tensor) in loaded.arguments.iter_mut().zip(arguments) {
+            let (value, Some(memory)) = (tensor.value(), argument.memory) else { continue };
+            if argument.held.as_ref().is_some_and(|held| Arc::ptr_eq(held, &value)) {
+                continue;
+            }
+            put(&mut *self.device, memory, &value)?;
+            argument.held = Some(value);
+        }
+        for (number, ..) in &loaded.cells {
+            let Some(resident) = self.residents.get_mut(number) else { continue };
+            let value = lock(&resident.leaf.value).clone();
+            if !resident.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &value)) {
+                put(&mut *self.device, resident.memory, &value)?;
+                (resident.seen, resident.ahead) = (Some(value), false);
+            }
+        }
+        if let Some(draws) = loaded.draws {
+            let words = [self.seed, self.runs].map(u64::to_le_bytes);
+            self.device.write(draws, words.as_flattened())?;
+        }
+        self.runs += 1;
+        self.device.launch(loaded.graph)?;
+        for (number, _, _) in loaded.cells.iter().filter(|c| c.2) {
+            self.residents.entry(*number).and_modify(|r| r.ahead = true);
+        }
+        Ok(())
+    }
+
+    /// A result of the last run of a program, fetched.
+    pub fn result(&mut self, program: usize, i: usize) -> Result<Tensor> {
+        let found = self.loaded(program)?.results.get(i).copied();
+        let (memory, meta) = found.ok_or_else(|| fault(format!("there is no result {i}")))?;
+        let value = get(&mut *self.device, memory, meta)?;
+        Ok(Tensor::from_parts(value, Origin::None))
+    }
+
+    /// Gives parameters and other cells the values that they have on the device. One that was set
+    /// from outside since the last run keeps what it was set to.
+    pub fn fetch(&mut self) -> Result<()> {
+        let ahead = self.residents.values_mut().filter(|r| r.ahead);
+        ahead.into_iter().try_for_each(|resident| resident.fetch(&mut *self.device))
+    }
+
+    /// As [`DeviceSession::fetch`], for one leaf.
+    pub fn fetch_one(&mut self, leaf: &Tensor) -> Result<()> {
+        let Origin::Leaf(leaf) = leaf.source() else { return Ok(()) };
+        match self.residents.get_mut(&leaf.number).filter(|r| r.ahead) {
+            Some(resident) => resident.fetch(&mut *self.device),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for the end of all runs.
+    pub fn wait(&mut self) -> Result<()> {
+        self.device.wait()
+    }
+}
+
+fn put(device: &mut dyn Device, memory: DeviceMemory, value: &Value) -> Result<()> {
+    let rows = value.row_major()?;
+    device.write(memory, &to_device(device.dialect(), value.dtype(), rows.bytes())?)
+}
+
+fn get(device: &mut dyn Device, memory: DeviceMemory, meta: Meta) -> Result<Arc<Value>> {
+    let dialect = device.dialect();
+    let mut bytes = vec![0; width(dialect, meta.dtype) * meta.shape.numel()];
+    device.read(memory, &mut bytes)?;
+    to_value(dialect, meta, &bytes)
+}
+
+/// The error of an allocation, with the value that it was for.
+fn named(
+    e: chainrule_core::error::Error,
+    name: &str,
+    bytes: usize,
+) -> chainrule_core::error::Error {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    fault(format!("no room for `{name}` of {mib:.1} MiB: {e}"))
+}
