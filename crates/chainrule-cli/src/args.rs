@@ -7,6 +7,7 @@ mod check;
 pub mod data;
 mod explain;
 pub mod export;
+mod limits;
 pub mod names;
 mod onnx;
 mod studio;

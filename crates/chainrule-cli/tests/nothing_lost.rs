@@ -322,7 +322,7 @@ fn devices_and_pipes_are_refused() {
             let error = place.refused(&format!("{words} --data {file}"), 1);
             assert!(error.contains("a pipe or a device"), "{words} {file}: {error}");
         }
-        for words in ["diagnose", "studio --no-open"] {
+        for words in ["weights", "diagnose", "studio --no-open"] {
             let error = place.refused(&format!("{words} {file}"), 1);
             assert!(error.contains("a pipe or a device"), "{words} {file}: {error}");
         }
@@ -360,12 +360,22 @@ fn control_characters_in_data_are_written_out() {
     let place = Place::new();
     // JSON writes them as escapes, and its reader makes characters of them.
     let red = "\\u001b[31m\\u009b2J\\u0007";
+    let header = format!(
+        r#"{{"__metadata__":{{"{red}":"{red}\nsecond"}},"{red}\nw":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}"#
+    );
+    let mut weights = (header.len() as u64).to_le_bytes().to_vec();
+    weights.extend(header.as_bytes());
+    weights.extend([0; 4]);
+    fs::write(place.path("w.safetensors"), &weights).unwrap();
+    fs::write(place.path("cut.safetensors"), &weights[..weights.len() - 2]).unwrap();
     let unknown = DESCRIPTION.replace("ACTIVATION", red).replace("ID", red);
     fs::write(place.path("p.json"), unknown.replace("DATA", "{}")).unwrap();
     let lost = DESCRIPTION.replace("ACTIVATION", "sigmoid").replace("ID", red);
     fs::write(place.path("q.json"), lost.replace("DATA", &format!(r#"{{"file": "{red}"}}"#)))
         .unwrap();
     fs::write(place.path("r.json"), "{\"id\": \"\u{9b}2J").unwrap();
+    let listing = text(&place.run("weights w.safetensors").stdout);
+    assert_eq!(listing.lines().count(), 4, "{}", listing.escape_debug());
     fs::write(place.path("table.csv"), "a\x1b[31m,b\u{9b}2J\n1,2\n2,4\n3,6\n").unwrap();
     fs::write(place.path("text.txt"), "\x1b[2J\x07ab".repeat(60)).unwrap();
     let gpt = "train text --data text.txt --layers 1 --heads 1 --width 8 --context 8 --steps 4 --eval-every 2 --schedule constant";
@@ -377,6 +387,10 @@ fn control_characters_in_data_are_written_out() {
         "sample text --length 40",
         "eval text",
         "train regression --data \x1b[31mred.csv",
+        "weights w.safetensors",
+        "weights w.safetensors --json",
+        "weights cut.safetensors",
+        "weights \x1b[31mred.safetensors",
         "diagnose p.json",
         "diagnose q.json",
         "diagnose q.json --python",

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_NUMBERS, MAX_STEPS, learning_rate, seed, size, threads, whole};
+use super::limits::{
+    above_zero, accumulate, batch, context, decay, digits, epochs, examples, last_rate, layers,
+    points, recompute, share, warm_up, width,
+};
+use super::{MAX_NUMBERS, learning_rate, seed, threads};
 
 /// The most hidden layers of a model of digits.
 const MAX_LAYERS: usize = 256;
@@ -540,72 +544,4 @@ pub fn check_text(sizes: &TextSizes, batch_size: usize) -> Result<(), String> {
     let places = batch * seen;
     let widest = places.saturating_mul((4 * w).max(heads * seen).max(symbols));
     fits(weights, widest, "--width, --layers, --context or --batch")
-}
-
-/// The last rate of a schedule, which may be 0.
-fn last_rate(text: &str) -> Result<f64, String> {
-    number(text, "a number from 0 to 1e30", |x| (0.0..=1e30).contains(&x))
-}
-
-fn number(text: &str, what: &str, good: impl Fn(f64) -> bool) -> Result<f64, String> {
-    match text.parse() {
-        Ok(x) if good(x) => Ok(x),
-        _ => Err(format!("must be {what}")),
-    }
-}
-
-fn above_zero(text: &str) -> Result<f64, String> {
-    number(text, "a number above 0, such as 1.0", |x| x > 0.0 && x <= 1e30)
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    number(text, "a number from 0 up and below 1, such as 0.9", |x| (0.0..1.0).contains(&x))
-}
-
-fn decay(text: &str) -> Result<f64, String> {
-    number(text, "a number from 0 to 1000, such as 0.1", |x| (0.0..=1e3).contains(&x))
-}
-
-fn epochs(text: &str) -> Result<u64, String> {
-    whole(text, "this", 1, 1_000_000)
-}
-
-fn warm_up(text: &str) -> Result<u64, String> {
-    whole(text, "the warm-up", 0, MAX_STEPS)
-}
-
-fn batch(text: &str) -> Result<usize, String> {
-    size(text, "the batch", 1, 1_000_000)
-}
-
-fn accumulate(text: &str) -> Result<usize, String> {
-    size(text, "the number of batches", 1, 100_000)
-}
-
-fn width(text: &str) -> Result<usize, String> {
-    size(text, "the width", 1, 16_384)
-}
-
-fn layers(text: &str) -> Result<usize, String> {
-    size(text, "this", 1, 256)
-}
-
-fn recompute(text: &str) -> Result<usize, String> {
-    size(text, "the number of blocks", 0, 256)
-}
-
-fn context(text: &str) -> Result<usize, String> {
-    size(text, "the context", 1, 8_192)
-}
-
-fn digits(text: &str) -> Result<u32, String> {
-    whole(text, "the number of digits", 1, 6).map(|n| n as u32)
-}
-
-fn points(text: &str) -> Result<usize, String> {
-    size(text, "the number of points", 10, 1_000_000)
-}
-
-fn examples(text: &str) -> Result<usize, String> {
-    size(text, "the number of examples", 100, 1_000_000)
 }

@@ -161,21 +161,27 @@ fn row<'a>(renamed: &'a Renamed<'_>) -> WeightRow<'a> {
     }
 }
 
+/// A text of the file in which line breaks and tabs are written out: it is to stay in its row.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
+}
+
 fn print(
     weights: &formats::Weights,
     entries: &[Renamed<'_>],
     fit: Option<&FitReport>,
 ) -> Result<()> {
-    let wide = entries.iter().map(|e| e.name.chars().count()).max().unwrap_or(0).clamp(4, 60);
+    let names: Vec<String> = entries.iter().map(|e| one_line(&e.name)).collect();
+    let wide = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(4, 60);
     output::line(&format!("{:wide$}  {:5}  {:>12}  shape", "name", "dtype", "bytes"))?;
-    for Renamed { entry, name, shape } in entries {
+    for (name, Renamed { entry, shape, .. }) in names.iter().zip(entries) {
         let (dtype, bytes) = (entry.stored(), entry.bytes());
         output::line(&format!("{name:wide$}  {dtype:5}  {bytes:>12}  {shape:?}"))?;
     }
     for (key, value) in weights.metadata() {
         let short: String = value.chars().take(LONGEST).collect();
         let more = if short.len() < value.len() { "..." } else { "" };
-        output::line(&format!("{key}: {short}{more}"))?;
+        output::line(&format!("{}: {}{more}", one_line(key), one_line(&short)))?;
     }
     let bytes: u64 = entries.iter().map(|e| e.entry.bytes()).sum();
     let format = weights.format().name();
@@ -184,10 +190,10 @@ fn print(
         None => Ok(()),
         Some(fit) => {
             for name in &fit.missing {
-                output::line(&format!("missing: {name}"))?;
+                output::line(&format!("missing: {}", one_line(name)))?;
             }
             for name in &fit.left_over {
-                output::line(&format!("left over: {name}"))?;
+                output::line(&format!("left over: {}", one_line(name)))?;
             }
             for (name, wanted, found) in &fit.other_shape {
                 output::line(&format!("of another shape: {name} is {wanted}, not {found}"))?;
