@@ -1,5 +1,8 @@
 //! Gradients as functions, custom ops, and what shows the backward pass.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use chainrule::Tensor;
 use chainrule::autograd::{self, CustomContext, CustomOp};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -247,4 +250,67 @@ pub fn _safetensors_save(
 ) -> PyResult<()> {
     let all = tensors.iter().map(|(name, t)| (name.clone(), t.get().tensor().detach())).collect();
     run(|| chainrule::io::save(&path, &all, &metadata))
+}
+
+/// `backward(inputs=...)`: adds to the gradients of these only.
+pub(crate) fn backward_to(
+    py: Python<'_>,
+    t: &Tensor,
+    upstream: Option<Tensor>,
+    inputs: &[Py<PyTensor>],
+    create_graph: bool,
+    retain_graph: Option<bool>,
+) -> PyResult<()> {
+    let _ = retain_graph;
+    let inputs: Vec<Tensor> = inputs.iter().map(|p| p.bind(py).get().tensor()).collect();
+    run(|| {
+        let refs: Vec<&Tensor> = inputs.iter().collect();
+        let gradient = Some(upstream.unwrap_or_else(|| t.ones_like()));
+        let options = autograd::GradOptions { gradient, create_graph };
+        let grads = autograd::grad_with(t, &refs, &options)?;
+        for (x, g) in inputs.iter().zip(grads) {
+            if let Some(g) = g {
+                x.set_grad(Some(match x.grad() {
+                    Some(before) => before.try_add(&g)?,
+                    None => g,
+                }))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Removes a hook.
+#[pyclass(module = "chainrule", frozen)]
+pub struct Handle {
+    pub(crate) hook: Mutex<Option<chainrule::HookHandle>>,
+    pub(crate) counter: Option<Arc<AtomicU64>>,
+}
+
+#[pymethods]
+impl Handle {
+    fn remove(&self) {
+        if let Some(hook) = self.hook.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            hook.remove();
+            if let Some(counter) = &self.counter {
+                counter.fetch_add(crate::session::REPLACED, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[pyfunction]
+pub fn _set_grad_enabled(on: bool) -> bool {
+    chainrule::set_grad_enabled(on)
+}
+
+/// Whether ops are recorded for a backward pass.
+#[pyfunction]
+pub fn is_grad_enabled() -> bool {
+    chainrule::is_grad_enabled()
+}
+
+#[pyfunction]
+pub fn _set_record_all(on: bool) -> bool {
+    chainrule::set_record_all(on)
 }

@@ -65,7 +65,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("GradientError", py.get_type::<error::GradientError>())?;
     m.add("InternalError", py.get_type::<error::InternalError>())?;
     m.add_class::<tensor::PyTensor>()?;
-    m.add_class::<tensor::Handle>()?;
+    m.add_class::<derive::Handle>()?;
     m.add_class::<args::PyDType>()?;
     m.add_class::<create::PyGenerator>()?;
     m.add_class::<optimizer::PyOptimizer>()?;
@@ -86,7 +86,6 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         error: _panic;
         args: _dtype _promoted get_default_dtype set_default_dtype;
         session: _session_begin _session_end _session_on _session_stepped _session_walked _uses_begin _uses_end;
-        tensor: _set_grad_enabled is_grad_enabled _set_record_all;
         create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
@@ -96,7 +95,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _attention _addmm _lstm_step;
         ops: _function_of _bindings _by_hand;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
-            _safetensors_load _safetensors_save;
+            _safetensors_load _safetensors_save _set_grad_enabled is_grad_enabled _set_record_all;
         weights: _weights_load;
         models: _names_mapped;
         onnx: _onnx_load;

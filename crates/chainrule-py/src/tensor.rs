@@ -2,9 +2,9 @@
 //! a new value; values themselves never change.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use chainrule::{DType, Tensor, autograd};
+use chainrule::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 
 use crate::alias::{Alias, Past, Views};
 use crate::args::{DTypeArg, Operand, PyDType};
+use crate::derive::{Handle, backward_to};
 use crate::error::{GradientError, check, has_room, keep, run, through};
 use crate::{places, session};
 
@@ -558,69 +559,6 @@ pub fn copied(t: &Tensor) -> chainrule::Result<Tensor> {
         _ if session::is_any() => chainrule::no_grad(|| t.detach().try_mul(1.0)),
         _ => t.try_copied(),
     }
-}
-
-/// `backward(inputs=...)`: adds to the gradients of these only.
-fn backward_to(
-    py: Python<'_>,
-    t: &Tensor,
-    upstream: Option<Tensor>,
-    inputs: &[Py<PyTensor>],
-    create_graph: bool,
-    retain_graph: Option<bool>,
-) -> PyResult<()> {
-    let _ = retain_graph;
-    let inputs: Vec<Tensor> = inputs.iter().map(|p| p.bind(py).get().tensor()).collect();
-    run(|| {
-        let refs: Vec<&Tensor> = inputs.iter().collect();
-        let gradient = Some(upstream.unwrap_or_else(|| t.ones_like()));
-        let options = autograd::GradOptions { gradient, create_graph };
-        let grads = autograd::grad_with(t, &refs, &options)?;
-        for (x, g) in inputs.iter().zip(grads) {
-            if let Some(g) = g {
-                x.set_grad(Some(match x.grad() {
-                    Some(before) => before.try_add(&g)?,
-                    None => g,
-                }))?;
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Removes a hook.
-#[pyclass(module = "chainrule", frozen)]
-pub struct Handle {
-    hook: Mutex<Option<chainrule::HookHandle>>,
-    counter: Option<Arc<AtomicU64>>,
-}
-
-#[pymethods]
-impl Handle {
-    fn remove(&self) {
-        if let Some(hook) = self.hook.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            hook.remove();
-            if let Some(counter) = &self.counter {
-                counter.fetch_add(session::REPLACED, std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-#[pyfunction]
-pub fn _set_grad_enabled(on: bool) -> bool {
-    chainrule::set_grad_enabled(on)
-}
-
-/// Whether ops are recorded for a backward pass.
-#[pyfunction]
-pub fn is_grad_enabled() -> bool {
-    chainrule::is_grad_enabled()
-}
-
-#[pyfunction]
-pub fn _set_record_all(on: bool) -> bool {
-    chainrule::set_record_all(on)
 }
 
 /// Tensors that a Python function gave to the library.
