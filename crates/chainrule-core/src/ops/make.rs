@@ -31,6 +31,7 @@ plain! {
     sigmoid: unary::sigmoid::Sigmoid;
     softmax: fused::row_function::RowWise(fused::softmax::Softmax);
     softmax_grad: fused::row_function::RowWiseGrad(fused::softmax::Softmax);
+    log_softmax_grad: fused::row_function::RowWiseGrad(fused::log_softmax::LogSoftmax);
 }
 
 fn set(axes: &[usize]) -> Axes {

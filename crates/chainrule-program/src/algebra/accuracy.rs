@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::numbers::{mixed, uniform};
 use super::ops;
-use super::plan::{NodeId, Operation, Plan};
+use super::plan::{NodeId, Operation, Plan, RowSlope};
 use super::samples::{POINTS, ROUNDING, Sample, Space};
 use super::stage::Stage;
 use super::term::{Base, BaseId, Dims, Facts, Fun, TermId, Var, Vars, rising, union_of};
@@ -318,9 +318,13 @@ impl Stage {
                 let Base::Hot { var, .. } = *self.terms.get(b) else { unreachable!("one-hot") };
                 space.pick(of(a), &hot, var)
             }
-            Operation::SoftmaxSlope(p, g, var) => {
+            Operation::RowSlope(RowSlope::Softmax, p, g, var) => {
                 let total = space.sum(&space.mul(of(p), of(g)), &[*var]);
                 space.mul(of(p), &space.sub(of(g), &total))
+            }
+            Operation::RowSlope(RowSlope::LogSoftmax, l, g, var) => {
+                let p = space.apply(Fun::Exp, of(l));
+                space.sub(of(g), &space.mul(&p, &space.sum(of(g), &[*var])))
             }
             Operation::Have(..) | Operation::Hot(_) => unreachable!("returned above"),
         })
@@ -429,6 +433,10 @@ impl Stage {
         let given = x.first()?;
         let g = x.last()?;
         let times = |slope: Sample| space.mul(g, &slope);
+        if let Some((sign, axes)) = ops::extreme(instruction) {
+            let most = space.largest(&space.scale(given, sign), &self.axes_of(instruction, &axes));
+            return Some(space.scale(&most, sign));
+        }
         Some(match reading {
             Reading::Add => space.add(given, g),
             Reading::Sub => space.sub(given, g),

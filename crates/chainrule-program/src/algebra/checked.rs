@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::numbers::{self, Array, LARGEST, Numbers};
-use super::plan::{NodeId, Operation, Plan};
+use super::plan::{NodeId, Operation, Plan, RowSlope};
 use super::rules::{RuleId, rules};
 use super::stage::Stage;
-use super::term::{Base, Dims, TermId, Vars};
+use super::term::{Base, Dims, Fun, TermId, Vars};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ir::Instruction;
@@ -186,7 +186,12 @@ impl Stage {
             }
             Operation::Apply(f, a) => numbers::apply(*f, of(a), &self.terms),
             Operation::Sum(a, vars) => of(a).sum(vars, &self.terms),
-            Operation::SoftmaxSlope(p, g, var) => {
+            Operation::RowSlope(RowSlope::LogSoftmax, l, g, var) => {
+                let (p, g) = (numbers::apply(Fun::Exp, of(l), &self.terms), of(g));
+                let part = self.combined(&p, &g.sum(&[*var], &self.terms), |a, b| a * b);
+                self.combined(&g, &part, |a, b| a - b)
+            }
+            Operation::RowSlope(RowSlope::Softmax, p, g, var) => {
                 let (p, g) = (of(p), of(g));
                 let total = self.combined(&p, &g, |a, b| a * b).sum(&[*var], &self.terms);
                 self.combined(&p, &self.combined(&g, &total, |a, b| a - b), |a, b| a * b)

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Stage;
-use super::plan::{NodeId, Operation, Plan};
+use super::plan::{NodeId, Operation, Plan, RowSlope};
 use super::term::{Base, Dims, Fun, Var};
 use crate::dtype::DType;
 use crate::ir::{Id, Info, Instruction, Maker, Origin};
@@ -244,7 +244,7 @@ impl Writer<'_> {
             Operation::Apply(f, a) => self.apply(*f, *a),
             Operation::Sum(a, vars) => self.reduced(make::sum, *a, vars),
             Operation::Pick(a, _) => self.pick(n, *a),
-            Operation::SoftmaxSlope(p, g, var) => self.softmax_slope(*p, *g, *var),
+            Operation::RowSlope(of, y, g, var) => self.row_slope(*of, [*y, *g], *var),
         };
         self.done.insert(n, made.clone());
         made
@@ -312,10 +312,14 @@ impl Writer<'_> {
         (self.push(op, &[id], shape), dims)
     }
 
-    fn softmax_slope(&mut self, p: NodeId, g: NodeId, var: Var) -> (Id, Dims) {
-        let ((p, dims), (g, own)) = (self.write(p), self.write(g));
+    fn row_slope(&mut self, of: RowSlope, [y, g]: [NodeId; 2], var: Var) -> (Id, Dims) {
+        let op = match of {
+            RowSlope::Softmax => make::softmax_grad(),
+            RowSlope::LogSoftmax => make::log_softmax_grad(),
+        };
+        let ((y, dims), (g, own)) = (self.write(y), self.write(g));
         let g = self.laid_out(g, &own, &dims);
-        self.along_rows(make::softmax_grad(), &[p, g], dims, var)
+        self.along_rows(op, &[y, g], dims, var)
     }
 
     /// An op that goes along the last axis.

@@ -30,6 +30,12 @@ pub(super) fn reduced(instruction: &Instruction) -> Option<(Vec<usize>, bool)> {
     Some((axes, all.field("keepdim")?.is_true()))
 }
 
+/// 1 for an op that takes the largest elements along axes, -1 for the least; and the axes.
+pub(super) fn extreme(instruction: &Instruction) -> Option<(f64, Vec<usize>)> {
+    let least = instruction.op.parameters().field("least")?.is_true();
+    Some((if least { -1.0 } else { 1.0 }, reduced(instruction)?.0))
+}
+
 /// The axis along which a gather or its gradient goes, and the operand or result that has all of
 /// it.
 pub(super) fn gather(instruction: &Instruction) -> Option<(usize, Id)> {

@@ -37,8 +37,17 @@ pub(super) enum Operation {
     Sum(NodeId, Vars),
     /// The element of each row that the one-hot rows name.
     Pick(NodeId, BaseId),
-    /// `p (g - sum(p g))` along the axis, which is one op of the table.
-    SoftmaxSlope(NodeId, NodeId, Var),
+    /// The slope of a function of rows at its result, times a gradient: one op of the table.
+    RowSlope(RowSlope, NodeId, NodeId, Var),
+}
+
+/// A function of rows whose slope is an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RowSlope {
+    /// `p (g - sum(p g))`, of the probabilities.
+    Softmax,
+    /// `g - exp(l) sum(g)`, of the logarithms of probabilities.
+    LogSoftmax,
 }
 
 pub(super) struct Node {
@@ -138,6 +147,8 @@ pub(super) struct Known {
     pub products: FxHashMap<BaseId, Vec<(Id, ProductId, f64)>>,
     /// Sums, by each summand.
     pub sums: FxHashMap<ProductId, Vec<Id>>,
+    /// Logarithms of probabilities: by each factor of their exponentials, those products.
+    pub logs: FxHashMap<BaseId, Vec<(Id, ProductId)>>,
 }
 
 /// The number of candidates tried for one part of a term.
@@ -153,10 +164,16 @@ pub(super) fn weight(step: &Operation) -> f64 {
             -1.0 | 0.5 | -0.5 => 2.0,
             _ => 8.0,
         },
-        Operation::Apply(..) => 8.0,
-        Operation::SoftmaxSlope(..) => 3.0,
+        Operation::Apply(..) | Operation::RowSlope(RowSlope::LogSoftmax, ..) => 8.0,
+        Operation::RowSlope(RowSlope::Softmax, ..) => 3.0,
         _ => 1.0,
     }
+}
+
+/// The cost of the slope of a log-softmax for each element: about an exponential, of which f32 makes
+/// as many at once as of other numbers.
+pub(super) fn log_slope_weight(dtype: DType) -> f64 {
+    if dtype == DType::F32 { 3.0 } else { 8.0 }
 }
 
 impl Stage {
@@ -175,6 +192,7 @@ impl Stage {
         if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
             return;
         }
+        self.define_log(id, t);
         let (lead, c) = self.lead_of(t);
         self.known.whole.entry(lead).or_default().push((id, c));
         match self.terms.summands(t).clone()[..] {
@@ -288,7 +306,7 @@ impl Stage {
             | Operation::Sub(a, b)
             | Operation::Mul(a, b)
             | Operation::Div(a, b)
-            | Operation::SoftmaxSlope(a, b, _) => union_of(&of(a), &of(b)),
+            | Operation::RowSlope(_, a, b, _) => union_of(&of(a), &of(b)),
             Operation::Scale(a, _) | Operation::Pow(a, _) => of(a),
             Operation::Apply(Fun::LogSumExp(v), a) => {
                 of(a).into_iter().filter(|w| w != v).collect()
@@ -311,6 +329,9 @@ impl Stage {
             Operation::Scale(a, _) if self.is_free(plan, *a) => 0.0,
             // A mean is one op.
             Operation::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
+            Operation::RowSlope(RowSlope::LogSoftmax, ..) => {
+                log_slope_weight(self.dtype) * numel + self.overhead
+            }
             other => weight(other) * numel + self.overhead,
         };
         plan.total += cost;
@@ -569,7 +590,7 @@ impl Operation {
             | Operation::Sub(a, b)
             | Operation::Mul(a, b)
             | Operation::Div(a, b)
-            | Operation::SoftmaxSlope(a, b, _) => [*a, *b].into_iter().collect(),
+            | Operation::RowSlope(_, a, b, _) => [*a, *b].into_iter().collect(),
             Operation::Scale(a, _)
             | Operation::Pow(a, _)
             | Operation::Apply(_, a)

@@ -40,7 +40,7 @@ rules! {
     ConstantFactor "constant factor": "sum(c x) = c sum(x), where c is constant along the axis, and so for other linear ops",
         "the bound of sum(c x) is that of sum(x), times c, and one product rounds instead of one an element";
     SumOfConstant "sum of a constant": "sum(c) = n c, where c is constant along an axis of n elements",
-        "n - 1 additions of one sign become one product";
+        "c is one number, whose error counts n times in both; n - 1 additions of one sign round where one product does";
     SumOfSum "sum of a sum": "sum(a + b) = sum(a) + sum(b), where that is shorter",
         "a and b may cancel element by element, and their sums later with less left: taken where the error analysis finds no larger error";
     OneHotSum "one-hot sum": "sum(onehot) = 1 along its axis",

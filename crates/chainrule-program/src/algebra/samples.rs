@@ -256,17 +256,25 @@ impl Space<'_> {
         }
     }
 
-    /// Both ops subtract the maximum first.
-    fn shifted(self, a: &Sample, var: Var) -> (Sample, Sample) {
-        let rest: Vars = a.vars.iter().filter(|v| **v != var).copied().collect();
+    /// The largest elements along these axes, which round no more than they are.
+    pub fn largest(self, a: &Sample, gone: &[Var]) -> Sample {
+        let rest: Vars = a.vars.iter().filter(|v| !gone.contains(v)).copied().collect();
         let n = self.numel(&rest) * POINTS;
         let mut most = self.exact(rest, vec![f64::NEG_INFINITY; n]);
         for (i, at) in self.places(&most.vars, &a.vars).into_iter().enumerate() {
             for (i, at) in (i * POINTS..(i + 1) * POINTS).zip(at * POINTS..) {
-                most.value[at] = most.value[at].max(a.value[i]);
+                if a.value[i] > most.value[at] {
+                    (most.value[at], most.error[at]) = (a.value[i], a.error[i]);
+                }
                 most.noisy[at] = most.noisy[at].max(a.noisy[i]);
             }
         }
+        most
+    }
+
+    /// Both ops subtract the maximum first.
+    fn shifted(self, a: &Sample, var: Var) -> (Sample, Sample) {
+        let most = self.largest(a, &[var]);
         let mut shifted = self.sub(a, &most);
         // The difference is exact about the maximum, and what is far below does not count.
         shifted.error.iter_mut().zip(&a.error).for_each(|(e, own)| *e = *own);

@@ -1,31 +1,54 @@
-//! Writing the slope of a softmax: `p (g - sum(p g))`, for any `p`, is one op of the table.
+//! Writing the slopes of a softmax and of its logarithm: `p (g - sum(p g))`, for any `p`, is one op
+//! of the table, and `g - exp(l) sum(g)`, for any `l`, is another.
 
-use super::plan::{CANDIDATES, NodeId, Operation, Plan};
+use super::plan::{CANDIDATES, NodeId, Operation, Plan, RowSlope};
 use super::products::divides;
 use super::rules::RuleId;
 use super::stage::Stage;
-use super::term::{Base, ProductId, Summands, TermId, UNIT, Var, ZERO};
+use super::term::{Base, Factors, Fun, ProductId, Summands, TermId, UNIT, Var, ZERO};
 use crate::ir::Id;
 
 /// Deeper in a plan no such slope is looked for.
 const DEEPEST: usize = 3;
 
-/// A term that is `p (g - sum(p g)) / coefficient` along an axis.
+/// A term that is the slope of a function of rows, by the coefficient, along an axis.
 struct Slope {
-    p: Id,
+    of: RowSlope,
+    /// The result of the function.
+    y: Id,
     coefficient: f64,
     g: TermId,
     var: Var,
 }
 
 impl Stage {
-    /// The steps of a term by that op, where this is cheaper.
+    /// A value that has a logarithm among its summands may be that of probabilities.
+    pub(super) fn define_log(&mut self, id: Id, t: TermId) {
+        let log = |m: ProductId| match self.terms.factors(m)[..] {
+            [(b, 1.0)] => matches!(self.terms.get(b), Base::Fn(Fun::Log | Fun::LogSumExp(_), _)),
+            _ => false,
+        };
+        let summands = self.terms.summands(t);
+        if !self.is_forward || !summands.iter().any(|(m, _)| log(*m)) {
+            return;
+        }
+        let since = self.terms.events.len();
+        let e = self.terms.apply(Fun::Exp, t);
+        self.terms.events.truncate(since);
+        if let [(m, 1.0)] = self.terms.summands(e)[..] {
+            for (b, _) in self.terms.factors(m).clone() {
+                self.known.logs.entry(b).or_default().push((id, m));
+            }
+        }
+    }
+
+    /// The steps of a term by such an op, where this is cheaper.
     pub(super) fn plan_slope(&mut self, plan: &mut Plan, t: TermId) -> Option<(f64, NodeId)> {
         if plan.depth > DEEPEST || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         let since = self.terms.events.len();
-        let found = self.slope_of(plan, t);
+        let found = self.slope_of(plan, t).or_else(|| self.log_slope_of(plan, t));
         self.terms.events.truncate(since);
         let found = found?;
         let mark = plan.mark();
@@ -33,10 +56,14 @@ impl Stage {
         let plain = self.plan_plain(plan, t);
         let plain_cost = plan.cost() - before;
         let kept = plan.take(mark);
-        let p = self.have(plan, found.p);
-        let (c, g) = self.plan_term(plan, found.g);
-        if plan.nodes[p].vars == plan.nodes[g].vars {
-            let n = self.operation(plan, Operation::SoftmaxSlope(p, g, found.var));
+        let y = self.have(plan, found.y);
+        let (mut c, mut g) = self.plan_term(plan, found.g);
+        // The op is linear in `g`, so that a number there is one before the whole.
+        if self.is_free(plan, g) {
+            (c, g) = (1.0, self.scale(plan, c, g));
+        }
+        if plan.nodes[y].vars == plan.nodes[g].vars {
+            let n = self.operation(plan, Operation::RowSlope(found.of, y, g, found.var));
             if plan.cost() - before < plain_cost {
                 return Some((c / found.coefficient, n));
             }
@@ -63,11 +90,61 @@ impl Stage {
                     continue;
                 }
                 if let Some(g) = self.slope_by(&summands, m, coefficient, var) {
-                    return Some(Slope { p, coefficient, g, var });
+                    return Some(Slope { of: RowSlope::Softmax, y: p, coefficient, g, var });
                 }
             }
         }
         None
+    }
+
+    /// The value `l` is one that is there, whose exponential divides some of the summands.
+    fn log_slope_of(&mut self, plan: &Plan, t: TermId) -> Option<Slope> {
+        let summands = self.terms.summands(t).clone();
+        if summands.len() < 2 || self.known.logs.is_empty() || self.terms.is_large(t) {
+            return None;
+        }
+        let mut tried: Vec<Id> = Vec::new();
+        let factors = summands.iter().flat_map(|(m, _)| self.terms.factors(*m).clone());
+        for (b, _) in factors.collect::<Factors>() {
+            let Some(candidates) = self.known.logs.get(&b).cloned() else { continue };
+            for (l, m) in candidates.into_iter().rev().take(CANDIDATES) {
+                let last = self.dims[l.index()].last().copied().flatten();
+                let whole = self.terms.product_vars(m) == self.terms.vars(t);
+                let Some(var) = last.filter(|_| whole && !tried.contains(&l)) else { continue };
+                tried.push(l);
+                if !self.may_use(plan, l) {
+                    continue;
+                }
+                if let Some(g) = self.log_slope_by(&summands, m, var) {
+                    let of = RowSlope::LogSoftmax;
+                    return Some(Slope { of, y: l, coefficient: 1.0, g, var });
+                }
+            }
+        }
+        None
+    }
+
+    /// The `g` of which these summands are `g - m sum(g)`.
+    fn log_slope_by(&mut self, summands: &Summands, m: ProductId, var: Var) -> Option<TermId> {
+        let part = self.terms.factors(m).clone();
+        let (mut inside, mut beyond) = (Vec::new(), Vec::new());
+        for &(n, a) in summands {
+            if divides(&part, self.terms.factors(n), 1.0) {
+                let left = self.terms.divided(n, &part);
+                if !self.terms.product_vars(left).contains(&var) {
+                    beyond.push((self.terms.scaled_product(1.0, left), a));
+                    continue;
+                }
+            }
+            inside.push((self.terms.scaled_product(1.0, n), a));
+        }
+        if inside.is_empty() || beyond.is_empty() {
+            return None;
+        }
+        let g = self.terms.add(&inside);
+        let total = self.terms.reduce_apart(&[var], g);
+        beyond.push((total, 1.0));
+        (self.terms.add(&beyond) == ZERO).then_some(g)
     }
 
     /// The summands of a sum, or of a product with its sum multiplied out.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::accuracy::Accuracy;
 use super::axes::AxisMap;
 use super::emit::Written;
-use super::plan::{Known, NodeId, Plan};
+use super::plan::{Known, NodeId, Plan, log_slope_weight};
 use super::rules::RuleId;
 use super::steps::Noted;
 use super::term::{Base, Dims, TermId, Terms, ZERO};
@@ -368,7 +368,8 @@ fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
     let each = match instruction.op.reading() {
         Reading::Exp | Reading::Log | Reading::Tanh | Reading::Sigmoid | Reading::Pow => 8.0,
-        Reading::Slope(SlopeReading::Pow) | Reading::LogSoftmaxGrad => 8.0,
+        Reading::Slope(SlopeReading::Pow) => 8.0,
+        Reading::LogSoftmaxGrad => log_slope_weight(program.info(instruction.result()).meta.dtype),
         Reading::Div | Reading::VarGrad { .. } => 1.5,
         Reading::Power(2.0) => 1.0,
         Reading::Power(_) | Reading::Slope(SlopeReading::Tanh | SlopeReading::Sigmoid) => 2.0,

@@ -1,7 +1,7 @@
 //! The uses of rules, as text.
 
 use super::Applied;
-use super::plan::{NodeId, Operation, Plan};
+use super::plan::{NodeId, Operation, Plan, RowSlope};
 use super::rules::{RuleId, rules};
 use super::stage::Stage;
 use super::term::{Before, TermId};
@@ -118,9 +118,13 @@ impl Stage {
             }
             Operation::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
             Operation::Sum(a, _) => format!("sum({})", inner(a, false)),
-            Operation::SoftmaxSlope(p, g, _) => {
+            Operation::RowSlope(RowSlope::Softmax, p, g, _) => {
                 let (p, g) = (inner(p, true), inner(g, true));
                 format!("{p} * ({g} - sum({p} * {g}))")
+            }
+            Operation::RowSlope(RowSlope::LogSoftmax, l, g, _) => {
+                let (l, g) = (inner(l, false), inner(g, false));
+                bracketed(format!("{g} - exp({l}) * sum({g})"))
             }
             Operation::Pick(a, b) => {
                 format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0))

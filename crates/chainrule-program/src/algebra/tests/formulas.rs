@@ -68,10 +68,12 @@ fn the_names_model() {
 #[test]
 fn without_a_rule_it_does_not_come_out() {
     let (raw, ..) = names_program();
-    let all = raw.simplified().unwrap().program.len();
+    // The slope of a logarithm of softmax, which is reused, sums up one-hot rows by itself.
+    let all = raw.simplify_with(&Simplify::new().without("reuse")).unwrap().program.len();
     for rule in ["one-hot sum", "merge powers", "distribute"] {
-        let less = raw.simplify_with(&Simplify::new().without(rule)).unwrap();
-        assert!(less.program.len() > all, "{rule}");
+        let how = Simplify::new().without("reuse").without(rule);
+        let less = raw.simplify_with(&how).unwrap();
+        assert!(less.program.len() > all, "{rule}: {} for {all}", less.program.len());
         assert!(less.steps.iter().all(|s| s.rule != rule));
     }
     let none = raw.simplify_with(&Simplify::new().only([])).unwrap();

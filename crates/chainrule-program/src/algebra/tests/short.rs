@@ -42,7 +42,7 @@ const ROW: &[usize] = &[5];
 const FORMULAS: [Formula; 17] = [
     Formula {
         what: "unit vectors and their dot products",
-        most: 10,
+        most: 9,
         far: 30.0,
         inputs: &[ROWS, ROWS],
         loss: |x| (unit(&x[0]) * unit(&x[1])).sum(1, false).mean_all(),
@@ -130,7 +130,7 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "cross-entropy at a temperature, by logarithms",
-        most: 7,
+        most: 5,
         far: 0.0,
         inputs: &[&[8, 7], &[]],
         loss: |x| cross_entropy(&log_softmax(&(&x[0] / &x[1]))),
@@ -167,14 +167,14 @@ const FORMULAS: [Formula; 17] = [
     },
     Formula {
         what: "InfoNCE",
-        most: 16,
+        most: 14,
         far: 0.0,
         inputs: &[&[6, 5], &[6, 5]],
         loss: |x| cross_entropy(&log_softmax(&(unit(&x[0]).matmul(&unit(&x[1]).t()) / 0.1))),
     },
     Formula {
         what: "mixture of Gaussians",
-        most: 11,
+        most: 10,
         far: 0.0,
         inputs: &[&[4], &[4], &[4]],
         loss: |x| {

@@ -21,6 +21,11 @@ fn softmax(x: &Tensor) -> Tensor {
     &e / e.sum(1, true)
 }
 
+fn log_softmax(x: &Tensor) -> Tensor {
+    let z = x - x.amax(1, true);
+    &z - z.exp().sum(1, true).log()
+}
+
 fn standardised(x: &Tensor) -> Tensor {
     let d = x - x.mean(0, true);
     &d * (d.square().mean(0, true) + 1e-5).pow(-0.5)
@@ -28,6 +33,12 @@ fn standardised(x: &Tensor) -> Tensor {
 
 fn picked(logs: &Tensor) -> Tensor {
     -logs.gather(1, &classes(logs)).mean_all()
+}
+
+/// Cross-entropy of two classes.
+fn binary(p: &Tensor, y: &Tensor) -> Tensor {
+    let y = y.detach().sigmoid();
+    -(&y * p.log() + (1.0 - &y) * (1.0 - p).log()).mean_all()
 }
 
 /// Losses of a matrix and two rows, whose gradients are simplified by these rules.
@@ -41,6 +52,12 @@ const LOSSES: &[(&str, RuleLoss)] = &[
     ("log of a product", |x| {
         let product = positive(&x[0]) * positive(&x[1]).sqrt();
         (product.log() * &x[2].tanh()).exp().mean_all()
+    }),
+    // The gradient of an exponent has the logarithm of the base, whose parts are there.
+    ("log of a product", |x| {
+        let (u, v) = (positive(&x[0].tanh()), positive(&x[1].tanh()));
+        let logs = (u.log() * 0.3 + v.log() * 0.7).sum_all();
+        logs + (&u * &v).pow(x[2].tanh()).sum_all()
     }),
     ("constant factor", |x| (standardised(&x[0]) * &x[1]).tanh().sum_all()),
     ("sum of a constant", |x| ((&x[0] - x[0].mean(0, true)).square() * &x[1] + &x[2]).mean_all()),
@@ -59,6 +76,11 @@ const LOSSES: &[(&str, RuleLoss)] = &[
         let y = x[2].sigmoid();
         -(&y * p.log() + (1.0 - &y) * (1.0 - &p).log()).mean_all()
     }),
+    ("partial fractions", |x| {
+        let e = x[0].exp();
+        binary(&(&e / (&e + 1.0)), &x[1])
+    }),
+    ("partial fractions", |x| binary(&((&x[0] * 0.5).tanh() * 0.5 + 0.5), &x[1])),
     ("common denominator", |x| {
         let e = positive(&x[0].tanh());
         ((&e / (&e + 1.0)).log() * &x[1]).mean_all()
@@ -75,6 +97,14 @@ const LOSSES: &[(&str, RuleLoss)] = &[
     ("common factor", |x| (&x[0] * &x[1] + &x[0] * &x[2]).tanh().square().sum_all()),
     ("common factor", |x| (standardised(&x[0]) * &x[1] + &x[2]).square().mean_all()),
     ("reuse", |x| (standardised(&x[0]) * &x[1] + &x[2]).tanh().sum_all()),
+    // The slope of a logarithm of softmax, from logarithms that are there.
+    ("reuse", |x| picked(&log_softmax(&x[0]))),
+    ("reuse", |x| picked(&log_softmax(&(&x[0] * x[1].tanh()))) + x[2].square().mean_all()),
+    ("reuse", |x| {
+        let weights = log_softmax(&x[1].unsqueeze(0)).squeeze(0);
+        let logs = weights - (&x[0].tanh() - &x[2].tanh()).square();
+        -logs.logsumexp(1, false).mean_all()
+    }),
 ];
 
 /// Distances from zero and sizes of data, and whether each column has a size of its own.
@@ -100,20 +130,20 @@ fn data((far, scale, is_uneven): (f64, f64, bool), seed: u64) -> [Tensor; 3] {
     })
 }
 
-/// The largest error of each gradient in roundings of its largest element.
-fn errors(got: &[Tensor], truth: &[Tensor]) -> Vec<f64> {
-    let error = |(got, want): (&Tensor, &Tensor)| {
-        let (got, want) = (got.to_f64_vec(), want.to_f64_vec());
-        let size = want.iter().map(|x| x.abs()).fold(1e-30, f64::max);
-        let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        apart / size / f64::from(f32::EPSILON)
+/// The largest error of each gradient in roundings of its largest element. Where the plain program
+/// overflows there is nothing to be as accurate as; elsewhere a result that is no number is wrong.
+fn errors(got: &[Tensor], plain: &[Tensor], truth: &[Tensor]) -> Vec<f64> {
+    let error = |((got, plain), want): ((&Tensor, &Tensor), &Tensor)| {
+        let [got, plain, want] = [got, plain, want].map(Tensor::to_f64_vec);
+        let sound: Vec<usize> = (0..want.len()).filter(|i| plain[*i].is_finite()).collect();
+        let size = sound.iter().map(|i| want[*i].abs()).fold(1e-30, f64::max);
+        let apart = |i: &usize| {
+            if got[*i].is_finite() { (got[*i] - want[*i]).abs() } else { f64::INFINITY }
+        };
+        sound.iter().map(apart).fold(0.0, f64::max) / size / f64::from(f32::EPSILON)
     };
-    got.iter().zip(truth).map(error).collect()
+    got.iter().zip(plain).zip(truth).map(error).collect()
 }
-
-/// Rules by which no gradient here is simplified: they act on the logarithms and quotients of the
-/// forward pass, as it is read.
-const READING: [&str; 2] = ["log of a product", "partial fractions"];
 
 /// Whether the simplified program is one by this rule.
 fn is_applied(case: &Case, rule: &'static str) -> bool {
@@ -144,7 +174,7 @@ fn each_rule_is_as_accurate_as_what_it_replaces() {
             if runs.warnings().is_empty() && is_applied(&case, rule.name) {
                 kept += 1;
             }
-            let errors = [plain, simple].map(|out| errors(&out[1..], &truth));
+            let errors = [&plain, &simple].map(|out| errors(&out[1..], &plain[1..], &truth));
             for (k, (plain, simple)) in errors[0].iter().zip(&errors[1]).enumerate() {
                 if *simple > 8.0 * plain.max(3.0) {
                     failures.push(format!(
@@ -154,7 +184,7 @@ fn each_rule_is_as_accurate_as_what_it_replaces() {
                 }
             }
         }
-        if kept < 3 && !READING.contains(&rule.name) {
+        if kept < 3 {
             failures.push(format!("`{}` is in {kept} programs here", rule.name));
         }
     }
