@@ -20,7 +20,6 @@ from ._chainrule import (
     get_num_threads,
     is_grad_enabled,
     op_table,
-    set_default_dtype,
     set_num_threads,
 )
 from ._methods import attach as _attach
@@ -30,6 +29,7 @@ from ._random import attach as _attach_to_generators
 from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
 from ._repr import set_printoptions
 from ._size import Size
+from ._wide import set_default_dtype
 
 _attach()
 _attach_filling()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._devices import device as _device
+from ._wide import set_default_dtype
 
 
 def use_deterministic_algorithms(mode: bool = True, *, warn_only: bool = False) -> None:
@@ -39,7 +40,7 @@ def set_default_tensor_type(t: Any) -> None:
     """The dtype of floats, by the name or the class of PyTorch's typed constructor."""
     from ._legacy import dtype_of_name
 
-    _c.set_default_dtype(dtype_of_name(t))
+    set_default_dtype(dtype_of_name(t))
 
 
 def set_num_interop_threads(n: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._making import full_like, ones_like, zeros_like
 from ..autograd import no_grad
@@ -17,6 +18,11 @@ def _checked(name: str, **numbers: float) -> None:
     for what, x in numbers.items():
         if not x >= 0.0:
             raise ValueError(f"{name}: {what} must be 0 or more, it is {x}")
+
+
+def _rounded(x: float) -> float:
+    """A number as PyTorch keeps it among an optimizer's state: of the default dtype."""
+    return x if _c.get_default_dtype().name == "float64" else np.float32(x).item()
 
 
 class _Formula(Optimizer):
@@ -118,8 +124,7 @@ class NAdam(_Formula):
     def update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         (b1, b2), t, decay = group["betas"], state["step"], group["momentum_decay"]
         mu, ahead = (b1 * (1 - 0.5 * 0.96 ** (k * decay)) for k in (t, t + 1))
-        # A float32, as in PyTorch.
-        product = float(np.float32(float(state.get("mu_product", 1.0))) * np.float32(mu))
+        product = _rounded(_rounded(float(state.get("mu_product", 1.0))) * _rounded(mu))
         state["mu_product"] = product
         m, v = _moments(g, state, group["betas"])
         root = (v / (1 - b2**t)).sqrt() + group["eps"]
@@ -184,7 +189,7 @@ class ASGD(_Formula):
     def update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, lambd, t = group["lr"], group["lambd"], state["step"]
         if "ax" not in state:
-            state.update(eta=np.float32(lr).item(), mu=1.0, ax=zeros_like(p))
+            state.update(eta=_rounded(lr), mu=1.0, ax=zeros_like(p))
         eta = float(state["eta"])
         p.mul_(1 - lambd * eta)
         p.sub_(eta * g)
@@ -192,9 +197,8 @@ class ASGD(_Formula):
             state["ax"].copy_(p)
         else:
             state["ax"].add_((p - state["ax"]) * float(state["mu"]))
-        # Both are float32, as in PyTorch.
-        state["eta"] = np.float32(lr / (1 + lambd * lr * t) ** group["alpha"]).item()
-        state["mu"] = np.float32(1 / max(1, t - group["t0"])).item()
+        state["eta"] = _rounded(lr / (1 + lambd * lr * t) ** group["alpha"])
+        state["mu"] = _rounded(1 / max(1, t - group["t0"]))
 
 
 class Rprop(_Formula):
