@@ -19,7 +19,9 @@ class Context:
     """
 
     def __init__(self) -> None:
-        self.saved_tensors: tuple[Any, ...] = ()
+        self._saved: tuple[Any, ...] = ()
+        # Tensors that `forward` saw, with what `backward` gets in their place.
+        self._known: list[tuple[Any, Any]] = []
         self.needs_input_grad: tuple[bool, ...] = ()
         self._apart: list[Tensor] = []
         self._dirty: list[Tensor] = []
@@ -27,7 +29,14 @@ class Context:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for `backward`, which finds them in `saved_tensors`."""
-        self.saved_tensors = tensors
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors that `forward` kept: arguments and results with their place on the tape, so
+        that `backward` can be differentiated again by them. A leaf is the caller's tensor itself.
+        """
+        return tuple(next((y for x, y in self._known if x is t), t) for t in self._saved)
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Says that these outputs have no gradient."""
@@ -98,6 +107,7 @@ class Function:
         parts = _Parts(cls.__name__, ctx)
         written: list[tuple[int, Tensor]] = []
         returned: list[int] = []
+        seen: list[tuple[int, Tensor, int]] = []
 
         def run(*inputs: Tensor) -> Tensor:
             all_args = list(args)
@@ -110,12 +120,20 @@ class Function:
                 else:
                     out = cls.forward(*all_args)
                     cls.setup_context(ctx, tuple(all_args), out)
+            seen[:] = [(k, t, args[places[k]]._writes) for k, (t, n) in enumerate(zip(inputs, before)) if t._writes == n]
             written[:] = [(i, t.detach().clone()) for i, t, n in zip(places, inputs, before) if t._writes != n]
             returned[:] = [i for i, t in zip(places, inputs) if t is out and any(t is d for d in ctx._dirty)]
             return parts.joined(out)
 
-        def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
-            grads = cls.backward(ctx, *parts.cotangents(cotangent))
+        def reverse(cotangent: Tensor, *values: Tensor) -> list[Any]:
+            ctx._known = parts.outputs(values[-1])
+            for k, t, n in seen:
+                x = args[places[k]]
+                ctx._known.append((t, x if x.is_leaf and x.requires_grad and x._writes == n else values[k]))
+            try:
+                grads = cls.backward(ctx, *parts.cotangents(cotangent))
+            finally:
+                ctx._known = []
             grads = grads if isinstance(grads, (tuple, list)) else (grads,)
             if len(grads) != len(args):
                 raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
@@ -168,6 +186,11 @@ class _Parts:
             out[i] = cotangent[at : at + n].reshape(self._outs[i].shape)
             at += n
         return out
+
+    def outputs(self, row: Tensor) -> list[tuple[Any, Any]]:
+        """The outputs that have gradients, each with its part of the recorded result."""
+        made = self.taken(row)
+        return [(self._outs[i], made if self._alone else made[i]) for i in self._places]
 
     def taken(self, row: Tensor) -> Any:
         """The outputs as `forward` gave them."""
