@@ -2,13 +2,13 @@
 different lengths.
 """
 
-from . import rnn
+from . import parametrizations, parametrize, rnn
 from .gradients import clip_grad_norm_, clip_grad_value_, get_total_norm, parameters_to_vector, vector_to_parameters
 from .norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
 clip_grad_norm = clip_grad_norm_
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "remove_spectral_norm",
-    "remove_weight_norm", "rnn", "spectral_norm", "vector_to_parameters", "weight_norm",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "parametrizations",
+    "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm", "vector_to_parameters", "weight_norm",
 ]

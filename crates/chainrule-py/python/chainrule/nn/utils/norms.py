@@ -15,6 +15,14 @@ from ..module import Module, Parameter
 M = TypeVar("M", bound=Module)
 
 
+def length_along(v: Tensor, dim: int | None) -> Tensor:
+    """The length of `v` for each index along an axis, or of all its elements."""
+    if dim is None:
+        return v.norm()
+    axis = dim % v.ndim
+    return v.norm(2.0, [i for i in range(v.ndim) if i != axis], True) if v.ndim > 1 else v.abs()
+
+
 class _Weight:
     """A weight that is computed before each call of its module."""
 
@@ -61,10 +69,7 @@ class _Length(_Weight):
         self.dim = dim
 
     def length(self, v: Tensor) -> Tensor:
-        if self.dim is None:
-            return v.norm()
-        axis = self.dim % v.ndim
-        return v.norm(2.0, [i for i in range(v.ndim) if i != axis], True) if v.ndim > 1 else v.abs()
+        return length_along(v, self.dim)
 
     def compute(self, module: Module) -> Tensor:
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
