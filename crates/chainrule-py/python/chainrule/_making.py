@@ -11,7 +11,12 @@ from ._complex._tensor import ComplexTensor
 from ._types import INT64, Number, Shape, as_tensor as _t
 
 
-def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+def _sizes(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """Sizes that are given one by one, as one, or by name."""
+    if size is not None:
+        if sizes:
+            raise TypeError("the sizes are given twice, by place and as size=")
+        sizes = (size,)
     if len(sizes) == 1 and not isinstance(sizes[0], int):
         return tuple(int(n) for n in sizes[0])
     return tuple(int(n) for n in sizes)
@@ -26,28 +31,28 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     _on(device)
     try:
-        return _leaf(_c._full(_sizes(size), 0.0, dtype), requires_grad)
+        return _leaf(_c._full(_sizes(sizes, size), 0.0, dtype), requires_grad)
     except TypeError:
-        return _z.filled(_sizes(size), 0.0, dtype, requires_grad)  # type: ignore[no-any-return]
+        return _z.filled(_sizes(sizes, size), 0.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor of ones."""
     _on(device)
     try:
-        return _leaf(_c._full(_sizes(size), 1.0, dtype), requires_grad)
+        return _leaf(_c._full(_sizes(sizes, size), 1.0, dtype), requires_grad)
     except TypeError:
-        return _z.filled(_sizes(size), 1.0, dtype, requires_grad)  # type: ignore[no-any-return]
+        return _z.filled(_sizes(sizes, size), 1.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor whose elements do not matter; here they are 0."""
     _on(device)
-    return zeros(*size, dtype=dtype, requires_grad=requires_grad)
+    return zeros(*sizes, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
 def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -141,22 +146,22 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
         return _leaf(out.to(dtype=dtype), requires_grad)
 
 
-def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
     """Uniform numbers from 0 up to 1, those of PyTorch for the same seed."""
     _on(device)
     try:
-        return _leaf(_c._rand(_sizes(size), dtype, generator), requires_grad)
+        return _leaf(_c._rand(_sizes(sizes, size), dtype, generator), requires_grad)
     except TypeError:
-        return _z.drawn(_z.rand, _sizes(size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
+        return _z.drawn(_z.rand, _sizes(sizes, size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
-def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
     """Normal numbers, those of PyTorch for the same seed."""
     _on(device)
     try:
-        return _leaf(_c._randn(_sizes(size), dtype, generator), requires_grad)
+        return _leaf(_c._randn(_sizes(sizes, size), dtype, generator), requires_grad)
     except TypeError:
-        return _z.drawn(_z.randn, _sizes(size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
+        return _z.drawn(_z.randn, _sizes(sizes, size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:

@@ -397,16 +397,31 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
 
 
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """The elements of the memory at these steps, as a copy: memory may be read twice, and the
-    gradients add up.
+    """A view of the elements of the memory at these steps. Memory may be read twice, and the
+    gradients add up; a write needs places that differ.
     """
     flat, offset = _in_memory(input)
-    at = np.full((), offset if storage_offset is None else storage_offset, dtype=np.int64)
-    for n, step in zip(size, stride):
-        at = at[..., None] + np.arange(n) * step
-    if at.size and (at.min() < 0 or at.max() >= flat.numel()):
+    offset = offset if storage_offset is None else storage_offset
+    if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
+        raise ValueError(f"as_strided: size {tuple(size)}, stride {tuple(stride)}, storage_offset {offset}: a step of 0 or more for each size is needed")
+    reach = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1
+    if 0 in size:
+        return flat[:0].reshape(tuple(size))
+    if reach > flat.numel():
         raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} reach beyond {flat.numel()} elements")
-    return flat.index_select(0, _c.tensor(at.reshape(-1))).reshape(tuple(size))
+    # Axes from the longest step to the shortest, so that each is a row of windows in those before.
+    order = sorted(range(len(size)), key=lambda i: -stride[i])
+    x, moving = flat.narrow(0, offset, reach - offset), [i for i in order if stride[i] > 0 and size[i] > 1]
+    rest = [i for i in order if i not in moving]
+    for k, i in enumerate(moving):
+        inside = sum((size[j] - 1) * stride[j] for j in moving[k + 1 :]) + 1
+        x = x.unfold(-1, inside, stride[i])
+    x = x.squeeze(-1)
+    for _ in rest:
+        x = x.unsqueeze(-1)
+    made = [*moving, *rest]
+    x = x.expand([size[i] for i in made]) if any(size[i] > 1 for i in rest) else x
+    return x.permute([made.index(i) for i in range(len(size))]) if made != sorted(made) else x
 
 
 def _in_memory(x: Tensor) -> tuple[Tensor, int]:

@@ -13,37 +13,61 @@ from ._chainrule import Tensor
 from ._complex._base import refused
 from ._complex._tensor import ComplexTensor
 from ._functions import stack
+from ._nest import put_back, taken
 
 
-def _leaves(args: tuple[Any, ...], at: Sequence[int]) -> list[Any]:
-    """The arguments with linked copies at these places: gradients of outer levels still flow
-    through them.
+def _linked(x: Any) -> tuple[Any, list[Any], Callable[[Any], Any]]:
+    """An argument, a tensor or a nest of them, with linked copies: gradients of outer levels still
+    flow through them. With it the copies, and what puts a list of tensors into such a nest.
     """
-    out = list(args)
+    if isinstance(x, (Tensor, ComplexTensor)):
+        made = x * 1.0 if x.requires_grad else x._apart()
+        return made, [made], lambda found: found[0]
+    tensors: list[Any] = []
+    nest = taken(x, tensors)
+    if not tensors:
+        raise TypeError(f"a derivative is taken by a tensor or a nest of tensors, not by {type(x).__name__}")
+    copies = [t * 1.0 if t.requires_grad else t._apart() for t in tensors]
+    return put_back(nest, copies), copies, lambda found: put_back(nest, list(found))
+
+
+def _leaves(args: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], list[Any], Callable[[Any], list[Any]]]:
+    """The arguments with linked copies at these places, all copies in a row, and what puts as many
+    tensors into the nests of these places.
+    """
+    out, copies, homes = list(args), list[Any](), []
     for i in at:
-        x = out[i]
-        out[i] = x * 1.0 if x.requires_grad else x._apart()
-    return out
+        out[i], made, home = _linked(out[i])
+        homes.append((len(copies), len(copies) + len(made), home))
+        copies += made
+    return out, copies, lambda found: [home(found[a:b]) for a, b, home in homes]
+
+
+def _is_linked(args: Any) -> bool:
+    tensors: list[Any] = []
+    taken(list(args), tensors)
+    return any(t.requires_grad for t in tensors)
 
 
 def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the gradient of `func` and its value, which must be a single element.
+    An argument may be a nest of tensors, as a dictionary of parameters; so is its gradient then.
     """
     at = [argnums] if isinstance(argnums, int) else list(argnums)
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         with autograd.enable_grad():
-            outer = any(isinstance(a, (Tensor, ComplexTensor)) and a.requires_grad for a in args)
-            inner = _leaves(args, at)
-            out = func(*inner)
+            inner, copies, nests = _leaves(args, at)
+            out = func(*inner, **kwargs)
             y, aux = out if has_aux else (out, None)
             if y.numel() != 1:
                 raise ValueError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
-            grads = autograd.grad(y, [inner[i] for i in at], create_graph=True, materialize_grads=True)
-        if not outer:
+            grads = autograd.grad(y, copies, create_graph=True, materialize_grads=True)
+        if not _is_linked((*args, *kwargs.values())):
             grads, y = tuple(g.detach() for g in grads), y.detach()
-        found = grads[0] if isinstance(argnums, int) else grads
-        return (found, (y, aux)) if has_aux else (found, y)
+        found = nests(grads)
+        given = found[0] if isinstance(argnums, int) else tuple(found)
+        return (given, (y, aux)) if has_aux else (given, y)
 
     return run
 
@@ -52,28 +76,45 @@ def grad(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
     """A function that gives the gradient of `func`."""
     both = grad_and_value(func, argnums, has_aux)
 
-    def run(*args: Any) -> Any:
-        found, rest = both(*args)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found, rest = both(*args, **kwargs)
         return (found, rest[1]) if has_aux else found
 
     return run
 
 
-def vjp(func: Callable[..., Any], *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Any, ...]]]:
-    """The value of `func`, and a function from a cotangent to the gradients of all arguments."""
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `func`, and a function from a cotangent to the gradients of all arguments; both
+    may be nests of tensors.
+    """
     with autograd.enable_grad():
-        inner = _leaves(primals, range(len(primals)))
-        y = func(*inner)
+        inner, copies, nests = _leaves(primals, range(len(primals)))
+        y, aux = func(*inner) if has_aux else (func(*inner), None)
+        ys: list[Any] = []
+        nest = taken(y, ys)
 
-    def back(cotangent: Tensor) -> tuple[Any, ...]:
-        return autograd.grad(y, inner, cotangent, materialize_grads=True)
+    def back(cotangent: Any) -> tuple[Any, ...]:
+        ups: list[Any] = []
+        taken(cotangent, ups)
+        if len(ups) != len(ys):
+            raise ValueError(f"vjp: {len(ys)} results need as many cotangents, not {len(ups)}")
+        links = _c.is_grad_enabled() and _is_linked((primals, cotangent))
+        return tuple(nests(autograd.grad(ys, copies, ups, retain_graph=True, create_graph=links, materialize_grads=True)))
 
-    return y if any(x.requires_grad for x in primals) else y.detach(), back
+    given = y if _is_linked(primals) else put_back(nest, [t.detach() for t in ys])
+    return (given, back, aux) if has_aux else (given, back)
 
 
-def jvp(func: Callable[..., Any], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """The value of `func` and its change along the tangents, in forward mode."""
-    return _c._jvp(func, list(primals), list(tangents))
+def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """The value of `func` and its change along the tangents, in forward mode. Arguments may be
+    nests of tensors.
+    """
+    xs, us = list[Any](), list[Any]()
+    nest = taken(tuple(primals), xs)
+    taken(tuple(tangents), us)
+    if len(xs) != len(us):
+        raise ValueError(f"jvp: {len(xs)} tensors and {len(us)} tangents; each needs its own")
+    return _c._jvp(lambda *flat: func(*put_back(nest, list(flat))), xs, us)
 
 
 def _unit_rows(shape: Any, dtype: Any) -> Any:
@@ -84,28 +125,27 @@ def _unit_rows(shape: Any, dtype: Any) -> Any:
     return (rows[i].reshape(shape) for i in range(n))
 
 
-def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
+def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that gives the Jacobian, by rows: one backward pass for each element of the
-    result.
+    result. By a nest of tensors it is a nest of Jacobians.
     """
 
-    def run(*args: Any) -> Tensor:
-        found = jacobian(*args)
-        return found if _c.is_grad_enabled() and any(isinstance(a, (Tensor, ComplexTensor)) and a.requires_grad for a in args) else found.detach()
+    def run(*args: Any) -> Any:
+        found, nests = jacobians(*args)
+        linked = _c.is_grad_enabled() and _is_linked(args)
+        return nests([j if linked else j.detach() for j in found])[0]
 
-    def jacobian(*args: Any) -> Tensor:
+    def jacobians(*args: Any) -> Any:
         with autograd.enable_grad():
-            inner = _leaves(args, [argnums])
+            inner, copies, nests = _leaves(args, [argnums])
             y = func(*inner)
-            x = inner[argnums]
-            for z in (x, y):
+            for z in (*copies, y):
                 if isinstance(z, ComplexTensor):
                     raise refused("jacrev", z.dtype)
             if y.numel() == 0:
-                empty: Tensor = (y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape))
-                return empty
-            rows = [autograd.grad(y, x, u, create_graph=True, materialize_grads=True)[0] for u in _unit_rows(y.shape, y.dtype)]
-            return stack(rows).reshape((*y.shape, *x.shape))
+                return [(y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape)) for x in copies], nests
+            rows = [autograd.grad(y, copies, u, create_graph=True, materialize_grads=True) for u in _unit_rows(y.shape, y.dtype)]
+            return [stack(list(column)).reshape((*y.shape, *x.shape)) for column, x in zip(zip(*rows), copies)], nests
 
     return run
 
@@ -154,8 +194,6 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     assert dots(cr.ones(3, 2), cr.ones(3, 2)).tolist() == [2, 2, 2]
     ```
     """
-    from ._nest import put_back, taken
-
     def run(*args: Any) -> Any:
         dims = (in_dims,) * len(args) if not isinstance(in_dims, (tuple, list)) else tuple(in_dims)
         if len(dims) != len(args):
@@ -180,6 +218,31 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         return put_back(nest, [stack(column, dim) for column, dim in zip(zip(*rows), ways)])
 
     return run
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of modules of one kind by name, each stacked along a first
+    axis: for `vmap` over `functional_call`. The parameters are leaves of their own.
+
+    ```
+    params, _ = cr.func.stack_module_state([cr.nn.Linear(2, 1) for _ in range(3)])
+    assert params["weight"].shape == (3, 1, 2) and params["weight"].requires_grad
+    ```
+    """
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: there are no modules")
+    if any(type(m) is not type(models[0]) or m.training != models[0].training for m in models):
+        raise RuntimeError("stack_module_state: the modules are of one class, and all in training or all in evaluation")
+
+    def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        out = {}
+        for name, first in states[0].items():
+            row = stack([state[name].detach() for state in states])
+            out[name] = row.requires_grad_(first.requires_grad) if first.requires_grad else row
+        return out
+
+    return stacked([dict(m.named_parameters()) for m in models]), stacked([dict(m.named_buffers()) for m in models])
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True, strict: bool = False) -> Any:

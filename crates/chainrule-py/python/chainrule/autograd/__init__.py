@@ -8,9 +8,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from . import _chainrule as _c
-from ._chainrule import Tensor
-from ._complex._tensor import ComplexTensor, gradients as _of_complex
+from .. import _chainrule as _c
+from .._chainrule import Tensor
+from .._complex._tensor import ComplexTensor, gradients as _of_complex
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,7 +139,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
     parameters. Random numbers are drawn a second time as at the first. The function gives a tensor,
     or several of one dtype in a tuple or a list.
     """
-    from ._functions import cat
+    from .._functions import cat
 
     if _c._session_on() or not _c.is_grad_enabled():
         return function(*args, **kwargs)
@@ -188,10 +188,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
     return type(out)(parts)
 
 
-from ._legacy import Variable as Variable  # noqa: E402
-from ._custom import Context as Context  # noqa: E402
-from ._custom import Function as Function  # noqa: E402
-from ._custom import once_differentiable as once_differentiable  # noqa: E402
+from .._legacy import Variable as Variable  # noqa: E402
+from .._custom import Context as Context  # noqa: E402
+from .._custom import Function as Function  # noqa: E402
+from .._custom import once_differentiable as once_differentiable  # noqa: E402
 
 
 class GradcheckError(RuntimeError):
@@ -219,7 +219,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: boo
 
 
 def _checked(name: str, func: Callable[..., Any], inputs: Any, order: int, raises: bool) -> bool:
-    from . import check
+    from .. import check
 
     given = _many(inputs)
     at = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
@@ -250,3 +250,5 @@ def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
 
 
 set_detect_anomaly = detect_anomaly
+
+from . import functional as functional  # noqa: E402

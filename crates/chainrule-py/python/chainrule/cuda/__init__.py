@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import amp as amp
-from ._legacy import typed as _typed
+from .._legacy import typed as _typed
 
 if TYPE_CHECKING:
-    from ._legacy import BFloat16Tensor as BFloat16Tensor
-    from ._legacy import BoolTensor as BoolTensor
-    from ._legacy import ByteTensor as ByteTensor
-    from ._legacy import CharTensor as CharTensor
-    from ._legacy import DoubleTensor as DoubleTensor
-    from ._legacy import FloatTensor as FloatTensor
-    from ._legacy import HalfTensor as HalfTensor
-    from ._legacy import IntTensor as IntTensor
-    from ._legacy import LongTensor as LongTensor
-    from ._legacy import ShortTensor as ShortTensor
+    from .._legacy import BFloat16Tensor as BFloat16Tensor
+    from .._legacy import BoolTensor as BoolTensor
+    from .._legacy import ByteTensor as ByteTensor
+    from .._legacy import CharTensor as CharTensor
+    from .._legacy import DoubleTensor as DoubleTensor
+    from .._legacy import FloatTensor as FloatTensor
+    from .._legacy import HalfTensor as HalfTensor
+    from .._legacy import IntTensor as IntTensor
+    from .._legacy import LongTensor as LongTensor
+    from .._legacy import ShortTensor as ShortTensor
 else:
     globals().update(_typed(True))
 

@@ -146,6 +146,21 @@ def multilabel_margin_loss(
     return _reduced("multilabel_margin_loss", loss if input.ndim == 2 else loss.squeeze(0), reduction)
 
 
+def shorten_rows(ids: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+    """Makes the rows of these numbers at most as long as `max_norm`, in the table."""
+    used = ids.unique()
+    weight.detach().index_copy_(0, used, weight.detach()[used].renorm(norm_type, 0, max_norm))
+
+
+def averaged_gradient(ids: Tensor, rows: Tensor) -> Tensor:
+    """The rows of a table; the gradient of each is divided by how often its number is there."""
+    if rows.requires_grad:
+        _, inverse, counts = ids.unique(return_inverse=True, return_counts=True)
+        often = counts[inverse]._to_dtype(rows.dtype).unsqueeze(-1)
+        rows.register_hook(lambda g: g / often)
+    return rows.view_as(rows)
+
+
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
@@ -171,9 +186,7 @@ def embedding_bag(
         bags = len(starts) - int(include_last_offset)
         bag = starts[:bags]._searchsorted(_c._arange(0, ids.numel(), 1, "int64"), True) - 1
     if max_norm is not None:
-        used = ids.unique()
-        with_norm = weight.detach()[used].renorm(norm_type, 0, max_norm)
-        weight.detach().index_copy_(0, used, with_norm)
+        shorten_rows(ids, weight, max_norm, norm_type)
     if padding_idx is not None:
         kept = (ids != padding_idx % weight.shape[0]).nonzero().reshape(-1)
         ids, bag = ids[kept], bag[kept]

@@ -10,6 +10,7 @@ from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Tensor
 from . import functional as F
+from ._losses import averaged_gradient, shorten_rows
 from .module import Module, Parameter
 
 
@@ -45,7 +46,11 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A table of vectors, looked up by index."""
+    """A table of vectors, looked up by index.
+
+    With `max_norm` the rows that are looked up are shortened to it first, in the table; with
+    `scale_grad_by_freq` a row's gradient is divided by how often it was looked up.
+    """
 
     weight: Tensor
 
@@ -54,7 +59,7 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        max_norm: None = None,
+        max_norm: float | None = None,
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
@@ -64,12 +69,11 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq:
-            raise ValueError("Embedding: max_norm and scale_grad_by_freq are not there")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is outside of {num_embeddings} rows")
         padding_idx = padding_idx % num_embeddings if padding_idx is not None else None
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         if _weight is not None:
             self.weight = Parameter(_weight, not _freeze)
             return
@@ -79,7 +83,7 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: None = None, norm_type: float = 2.0,
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
         scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:
         """A table of these rows, which are not trained unless `freeze=False`."""
@@ -90,7 +94,10 @@ class Embedding(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The rows."""
-        return F.embedding(input, self.weight, self.padding_idx)
+        if self.max_norm is not None:
+            shorten_rows(input, self.weight, self.max_norm, self.norm_type)
+        rows = F.embedding(input, self.weight, self.padding_idx)
+        return averaged_gradient(input, rows) if self.scale_grad_by_freq else rows
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"

@@ -11,6 +11,7 @@ from .._chainrule import Tensor
 from .._devices import dtype_of
 from ..autograd import no_grad
 from ..io import of_torch
+from ._backward_hooks import watched
 
 M = TypeVar("M", bound="Module")
 
@@ -58,15 +59,33 @@ class Keys(NamedTuple):
 
 
 class HookHandle:
-    """Takes a hook away again: `remove()`."""
+    """Takes a hook away again: `remove()`, or at the end of a `with` block."""
 
-    def __init__(self, hooks: Any, hook: Any) -> None:
+    def __init__(self, hooks: Any, hook: Any, first: bool = False) -> None:
         self._hooks = hooks
         hooks[self] = hook
+        if first:
+            hooks.move_to_end(self, last=False)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def remove(self) -> None:
         """The hook is called no more."""
         self._hooks.pop(self, None)
+
+
+class _WithKeywords:
+    """A hook that is told of the arguments by name, too."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self._hook = hook
+
+    def __call__(self, *args: Any) -> Any:
+        return self._hook(*args)
 
 
 class Module:
@@ -89,24 +108,58 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._pre_hooks:
             for hook in self._pre_hooks.values():
+                if isinstance(hook, _WithKeywords):
+                    both = hook(self, args, kwargs)
+                    args, kwargs = (args, kwargs) if both is None else both
+                    continue
                 new = hook(self, args)
                 args = args if new is None else new if isinstance(new, tuple) else (new,)
+        watch = watched(self) if "_backward_hooks" in self.__dict__ or "_backward_pre_hooks" in self.__dict__ else None
+        args = args if watch is None else watch.entered(args)
         out = self.forward(*args, **kwargs)
         if self._hooks:
             for hook in self._hooks.values():
-                new = hook(self, args, out)
+                new = hook(self, args, kwargs, out) if isinstance(hook, _WithKeywords) else hook(self, args, out)
                 out = out if new is None else new
-        return out
+        return out if watch is None else watch.left(out)
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
-        """Calls `hook(module, inputs, output)` after each call; what it returns replaces the
-        output.
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> Any:
+        """Calls `hook(module, inputs, output)` after each call, or with `with_kwargs`
+        `hook(module, inputs, kwargs, output)`; what it returns replaces the output.
         """
-        return HookHandle(self._hooks, hook)
+        if always_call:
+            raise ValueError("register_forward_hook: always_call=True is not there; catch the error where the module is called")
+        return HookHandle(self._hooks, _WithKeywords(hook) if with_kwargs else hook, prepend)
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any:
-        """Calls `hook(module, inputs)` before each call; what it returns replaces the inputs."""
-        return HookHandle(self._pre_hooks, hook)
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> Any:
+        """Calls `hook(module, inputs)` before each call, or with `with_kwargs`
+        `hook(module, inputs, kwargs)`; what it returns replaces the inputs, and with `with_kwargs`
+        both.
+        """
+        return HookHandle(self._pre_hooks, _WithKeywords(hook) if with_kwargs else hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
+        """Calls `hook(module, grad_input, grad_output)` when the gradients of the module's inputs
+        are known; what it returns replaces `grad_input`.
+
+        ```
+        m, seen = cr.nn.Linear(2, 1), []
+        h = m.register_full_backward_hook(lambda m, given, up: seen.append(up[0].item()))
+        m(cr.ones(1, 2)).sum().backward()
+        assert seen == [1.0]
+        ```
+        """
+        return HookHandle(self.__dict__.setdefault("_backward_hooks", OrderedDict()), hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
+        """Calls `hook(module, grad_output)` before the gradients of the module's inputs; what it
+        returns replaces `grad_output`.
+        """
+        return HookHandle(self.__dict__.setdefault("_backward_pre_hooks", OrderedDict()), hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
+        """As `register_full_backward_hook`, which replaced it in PyTorch."""
+        return self.register_full_backward_hook(hook)
 
     # Attributes
 
@@ -168,16 +221,17 @@ class Module:
 
     # Contents
 
-    def named_modules(self, prefix: str = "", _seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
-        """This and all modules inside, with their names; each once."""
-        seen = set() if _seen is None else _seen
-        if id(self) in seen:
-            return
-        seen.add(id(self))
+    def named_modules(self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This and all modules inside, with their names; each once, or with all of its names."""
+        seen = set() if memo is None else memo
+        if remove_duplicate:
+            if self in seen:
+                return
+            seen.add(self)
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(f"{prefix}.{name}" if prefix else name, seen)
+                yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """This and all modules inside."""
@@ -193,7 +247,7 @@ class Module:
 
     def _named(self, kind: str, prefix: str, once: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
-        for at, module in self.named_modules(prefix):
+        for at, module in self.named_modules(None, prefix, once):
             for name, t in getattr(module, kind).items():
                 if t is not None and not (once and id(t) in seen):
                     seen.add(id(t))
