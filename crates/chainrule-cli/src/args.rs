@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+use chainrule::gpu::DeviceName;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -326,6 +327,10 @@ pub struct Bench {
     #[arg(long, value_enum, default_value_t = Mode::Eager)]
     pub mode: Mode,
 
+    /// Run the compiled step on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceName>,
+
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
@@ -361,6 +366,8 @@ pub enum Workload {
     GptSmall,
     /// A GPT: 6 layers, 6 heads, 384 wide, context 256, batch 4, AdamW
     GptMedium,
+    /// GPT-2 of 124M parameters: 12 layers, 12 heads, 768 wide, context 1,024, batch 4, AdamW
+    Gpt2,
 }
 
 /// Mode of a step.

@@ -245,83 +245,6 @@ extern "C" __global__ void k01_relu_2(
     }
 }
 
-// linear_3_matmul, of forward/linear_3/MatMul  f32 [512, 1024]
-// relu_3  f32 [512, 1024]
-extern "C" __global__ void k02_relu_3(
-    const float* __restrict__ relu_2,
-    const float* __restrict__ layers_4_weight,
-    const float* __restrict__ layers_4_bias,
-    float* __restrict__ relu_3
-) {
-    __shared__ float tile_a_float[1024];
-    __shared__ float tile_b_float[1024];
-    const int thread = (int)threadIdx.x;
-    const int block = (int)blockIdx.x;
-    const int stack = block / 128;
-    const int top = block / 16 % 8 * 64;
-    const int left = block % 16 * 64;
-    const int tx = thread % 16;
-    const int ty = thread / 16;
-    float sums[16] = {};
-    for (int k0 = 0; k0 < 1024; k0 += 16) {
-        for (int t = thread; t < 1024; t += 256) {
-            const int m = top + t / 16;
-            const int k = k0 + t % 16;
-            float x_2 = 0.0f;
-            if (m < 512 && k < 1024) {
-                const float relu_2_ = relu_2[m * 1024 + k];
-                x_2 = relu_2_;
-            }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
-        }
-        for (int t = thread; t < 1024; t += 256) {
-            const int n = left + t % 64;
-            const int k = k0 + t / 64;
-            float x_3 = 0.0f;
-            if (n < 1024 && k < 1024) {
-                const float layers_4_weight_ = layers_4_weight[n * 1024 + k];
-                x_3 = layers_4_weight_;
-            }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
-        }
-        __syncthreads();
-        for (int t = 0; t < 16; t++) {
-            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
-            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
-            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
-            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
-            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
-            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
-            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
-            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
-            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
-            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
-            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
-            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
-            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
-            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
-            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
-            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
-        }
-        __syncthreads();
-    }
-    #pragma unroll
-    for (int u = 0; u < 4; u++) {
-        #pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const int m = top + ty + 16 * u;
-            const int n = left + tx + 16 * w;
-            if (m < 512 && n < 1024) {
-                const float linear_3_matmul_ = sums[u * 4 + w];
-                const float layers_4_bias_ = layers_4_bias[n];
-                const float linear_3_ = linear_3_matmul_ + layers_4_bias_;
-                const float relu_3_ = larger(linear_3_, 0.0f);
-                relu_3[m * 1024 + n] = relu_3_;
-            }
-        }
-    }
-}
-
 // linear_4_matmul, of forward/linear_4/MatMul  f32 [512, 10]
 // linear_4  f32 [512, 10]
 // loss_cast, of forward/loss/Cast  f32 [512, 10]
@@ -1072,165 +995,6 @@ extern "C" __global__ void k16_layers_4_bias_new(
     layers_4_bias_new[i] = layers_4_bias_new_;
 }
 
-// linear_grad_3  f32 [512, 1024]
-// relu_grad_3  f32 [512, 1024]
-extern "C" __global__ void k17_relu_grad_3(
-    const float* __restrict__ relu_grad_2,
-    const float* __restrict__ layers_2_weight,
-    const float* __restrict__ relu,
-    float* __restrict__ relu_grad_3
-) {
-    __shared__ float tile_a_float[1024];
-    __shared__ float tile_b_float[1024];
-    const int thread = (int)threadIdx.x;
-    const int block = (int)blockIdx.x;
-    const int stack = block / 128;
-    const int top = block / 16 % 8 * 64;
-    const int left = block % 16 * 64;
-    const int tx = thread % 16;
-    const int ty = thread / 16;
-    float sums[16] = {};
-    for (int k0 = 0; k0 < 1024; k0 += 16) {
-        for (int t = thread; t < 1024; t += 256) {
-            const int m = top + t / 16;
-            const int k = k0 + t % 16;
-            float x_2 = 0.0f;
-            if (m < 512 && k < 1024) {
-                const float relu_grad_2_ = relu_grad_2[m * 1024 + k];
-                x_2 = relu_grad_2_;
-            }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
-        }
-        for (int t = thread; t < 1024; t += 256) {
-            const int n = left + t % 64;
-            const int k = k0 + t / 64;
-            float x_3 = 0.0f;
-            if (n < 1024 && k < 1024) {
-                const float layers_2_weight_ = layers_2_weight[k * 1024 + n];
-                x_3 = layers_2_weight_;
-            }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
-        }
-        __syncthreads();
-        for (int t = 0; t < 16; t++) {
-            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
-            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
-            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
-            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
-            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
-            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
-            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
-            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
-            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
-            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
-            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
-            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
-            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
-            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
-            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
-            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
-        }
-        __syncthreads();
-    }
-    #pragma unroll
-    for (int u = 0; u < 4; u++) {
-        #pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const int m = top + ty + 16 * u;
-            const int n = left + tx + 16 * w;
-            if (m < 512 && n < 1024) {
-                const float linear_grad_3_ = sums[u * 4 + w];
-                const float relu_ = relu[m * 1024 + n];
-                const bool relu_grad_3_lessorequal_ = relu_ <= 0.0f;
-                const float relu_grad_3_ = relu_grad_3_lessorequal_ ? 0.0f : linear_grad_3_;
-                relu_grad_3[m * 1024 + n] = relu_grad_3_;
-            }
-        }
-    }
-}
-
-// d_layers_2_weight  f32 [1024, 1024]
-// layers_2_weight_new  f32 [1024, 1024]
-extern "C" __global__ void k18_layers_2_weight_new(
-    const float* __restrict__ relu_grad_2,
-    const float* __restrict__ relu,
-    const float* __restrict__ layers_2_weight,
-    const double* __restrict__ lr,
-    float* __restrict__ layers_2_weight_new
-) {
-    __shared__ float tile_a_float[1024];
-    __shared__ float tile_b_float[1024];
-    const int thread = (int)threadIdx.x;
-    const int block = (int)blockIdx.x;
-    const int stack = block / 256;
-    const int top = block / 16 % 16 * 64;
-    const int left = block % 16 * 64;
-    const int tx = thread % 16;
-    const int ty = thread / 16;
-    float sums[16] = {};
-    for (int k0 = 0; k0 < 512; k0 += 16) {
-        for (int t = thread; t < 1024; t += 256) {
-            const int m = top + t / 16;
-            const int k = k0 + t % 16;
-            float x_2 = 0.0f;
-            if (m < 1024 && k < 512) {
-                const float relu_grad_2_ = relu_grad_2[k * 1024 + m];
-                x_2 = relu_grad_2_;
-            }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_2;
-        }
-        for (int t = thread; t < 1024; t += 256) {
-            const int n = left + t % 64;
-            const int k = k0 + t / 64;
-            float x_3 = 0.0f;
-            if (n < 1024 && k < 512) {
-                const float relu_ = relu[k * 1024 + n];
-                x_3 = relu_;
-            }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_3;
-        }
-        __syncthreads();
-        for (int t = 0; t < 16; t++) {
-            sums[0] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 0];
-            sums[1] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 16];
-            sums[2] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 32];
-            sums[3] += tile_a_float[t * 64 + ty + 0] * tile_b_float[t * 64 + tx + 48];
-            sums[4] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 0];
-            sums[5] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 16];
-            sums[6] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 32];
-            sums[7] += tile_a_float[t * 64 + ty + 16] * tile_b_float[t * 64 + tx + 48];
-            sums[8] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 0];
-            sums[9] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 16];
-            sums[10] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 32];
-            sums[11] += tile_a_float[t * 64 + ty + 32] * tile_b_float[t * 64 + tx + 48];
-            sums[12] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 0];
-            sums[13] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 16];
-            sums[14] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 32];
-            sums[15] += tile_a_float[t * 64 + ty + 48] * tile_b_float[t * 64 + tx + 48];
-        }
-        __syncthreads();
-    }
-    #pragma unroll
-    for (int u = 0; u < 4; u++) {
-        #pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const int m = top + ty + 16 * u;
-            const int n = left + tx + 16 * w;
-            if (m < 1024 && n < 1024) {
-                const float d_layers_2_weight_ = sums[u * 4 + w];
-                const float layers_2_weight_ = layers_2_weight[m * 1024 + n];
-                const double lr_ = lr[0];
-                const float layers_2_weight_new_cast_ = (float)lr_;
-                const float layers_2_weight_new_mul_ = 0.0f * layers_2_weight_;
-                const float layers_2_weight_new_add_ = d_layers_2_weight_ + layers_2_weight_new_mul_;
-                const float layers_2_weight_new_mul_2_ = layers_2_weight_new_cast_ * layers_2_weight_new_add_;
-                const float layers_2_weight_new_ = layers_2_weight_ - layers_2_weight_new_mul_2_;
-                layers_2_weight_new[m * 1024 + n] = layers_2_weight_new_;
-            }
-        }
-    }
-}
-
 // d_layers_0_weight  f32 [1024, 784]
 // layers_0_weight_new  f32 [1024, 784]
 extern "C" __global__ void k19_layers_0_weight_new(
@@ -1341,7 +1105,7 @@ extern "C" __global__ void k20_layers_0_bias_new(
 // Launches, in order: kernel, blocks, threads, arguments.
 //   k00_relu<<<128, 256>>>(x, layers_0_weight, layers_0_bias, relu)
 //   k01_relu_2<<<128, 256>>>(relu, layers_2_weight, layers_2_bias, relu_2)
-//   k02_relu_3<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
+//   k01_relu_2<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
 //   k03_cross_entropy_grad_add<<<32, 256>>>(relu_3, layers_6_weight, layers_6_bias, y, constant_6, linear_4, loss_cast, loss_add, cross_entropy_grad_cast, cross_entropy_grad_add)
 //   k04_of_pieces_2<<<20, 256>>>(loss_cast, cross_entropy_grad_cast, of_pieces, of_pieces_2)
 //   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, cross_entropy_grad_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
@@ -1356,8 +1120,8 @@ extern "C" __global__ void k20_layers_0_bias_new(
 //   k14_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
 //   k15_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
 //   k16_layers_4_bias_new<<<4, 256>>>(relu_grad, relu_grad_2, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
-//   k17_relu_grad_3<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
-//   k18_layers_2_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
+//   k14_relu_grad_2<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
+//   k15_layers_4_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
 //   k19_layers_0_weight_new<<<208, 256>>>(relu_grad_3, x, layers_0_weight, lr, layers_0_weight_new)
 //   k20_layers_0_bias_new<<<4, 256>>>(relu_grad_3, layers_0_bias, lr, layers_0_bias_new)
 // Results: loss.

@@ -24,11 +24,11 @@ pub(crate) struct Cuda {
     stream: Arc<CudaStream>,
     /// By the numbers of their memory; none where it was given back.
     buffers: Vec<Option<CudaSlice<u8>>>,
-    modules: Vec<Vec<Kernel>>,
+    modules: Vec<Vec<CudaKernel>>,
     graphs: Vec<Captured>,
 }
 
-struct Kernel {
+struct CudaKernel {
     function: CudaFunction,
     blocks: u32,
     threads: u32,
@@ -44,11 +44,9 @@ unsafe impl Send for Captured {}
 impl Cuda {
     /// The device of this number.
     pub fn open(number: usize) -> Result<Cuda> {
-        // SAFETY: looks whether libraries of these names can be loaded, whose start-up code is the
+        // SAFETY: looks whether a library of this name can be loaded, whose start-up code is the
         // vendor's.
-        let [driver, compiler] = unsafe {
-            [cudarc::driver::sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present()]
-        };
+        let driver = unsafe { cudarc::driver::sys::is_culib_present() };
         if !driver {
             let why = "there is no driver by NVIDIA (libcuda); install it, or use another device";
             return Err(fault(why.into()));
@@ -62,11 +60,7 @@ impl Cuda {
                  is needed"
             )));
         }
-        if !compiler {
-            let why = "there is no NVRTC (libnvrtc), which compiles the kernels; install CUDA's, or \
-                       put the folder of the wheel nvidia-cuda-nvrtc into LD_LIBRARY_PATH";
-            return Err(fault(why.into()));
-        }
+        has_compiler()?;
         let context = CudaContext::new(number).map_err(of)?;
         // SAFETY: all memory is allocated, used and freed on the one stream below, in its order.
         unsafe { context.disable_event_tracking() };
@@ -152,8 +146,21 @@ fn explained(e: DriverError) -> String {
     }
 }
 
+/// Errors where there is no NVRTC.
+fn has_compiler() -> Result<()> {
+    // SAFETY: looks whether a library of this name can be loaded, whose start-up code is the
+    // vendor's.
+    if unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        return Ok(());
+    }
+    let why = "there is no NVRTC (libnvrtc), which compiles the kernels; install CUDA's, or put the \
+               folder of the wheel nvidia-cuda-nvrtc into LD_LIBRARY_PATH";
+    Err(fault(why.into()))
+}
+
 /// The kernels of a text for an architecture such as `compute_90`.
 pub(crate) fn compiled(text: &str, architecture: &str) -> Result<Ptx> {
+    has_compiler()?;
     let options = CompileOptions {
         options: vec![format!("--gpu-architecture={architecture}")],
         ..Default::default()
@@ -222,7 +229,7 @@ impl Device for Cuda {
         let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
         let kernel = |l: &crate::module::KernelLaunch| {
             let function = loaded.load_function(&l.name).map_err(|e| self.error(e))?;
-            Ok(Kernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
+            Ok(CudaKernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
         };
         let kernels = module.launches.iter().map(kernel).collect::<Result<Vec<_>>>()?;
         self.modules.push(kernels);

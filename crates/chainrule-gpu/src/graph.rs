@@ -113,11 +113,20 @@ pub(crate) enum Step {
         reverse: bool,
         exclusive: bool,
     },
-    /// The places that sort an axis; the first so many.
-    Order {
+    /// For each element of an axis its place when the axis is sorted.
+    Rank {
         x: ValueId,
         axis: usize,
         down: bool,
+    },
+    /// For each row, and once more at the end, how many indices are of rows before it.
+    Begins(ValueId),
+    /// As `ScatterRows`, with the places that sort the index, and where each row begins there.
+    Segments {
+        x: ValueId,
+        order: ValueId,
+        begins: ValueId,
+        g: ValueId,
     },
     /// Uniform in [0, 1), by the number of the draw.
     Uniform(usize),
@@ -136,7 +145,8 @@ impl Step {
             }
             Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => vec![*x],
             Step::Fold(_, x, _) | Step::Best(x, ..) => vec![*x],
-            Step::Cumulate { x, .. } | Step::Order { x, .. } => vec![*x],
+            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Begins(x) => vec![*x],
+            Step::Segments { x, order, begins, g } => vec![*x, *order, *begins, *g],
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) => vec![*x, *y],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {

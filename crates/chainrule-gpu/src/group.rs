@@ -75,7 +75,7 @@ fn joined(
         _ => false,
     };
     // Draws stand alone, so that what they are drawn for can be anything.
-    if !fits || matches!(value.step, Step::Order { .. }) {
+    if !fits || matches!(value.step, Step::Rank { .. }) {
         return None;
     }
     let mut members = kernel.members.clone();

@@ -1,5 +1,7 @@
 //! Kernels of three shapes: a thread an element, a block a row, and a block a tile of a product.
 
+use std::collections::HashSet;
+
 use chainrule_core::dtype::DType;
 
 use crate::coords::{Coord, flat, reshaped};
@@ -46,6 +48,8 @@ pub(crate) struct Emitted {
     pub threads: usize,
     pub waits: bool,
     pub draws: bool,
+    /// Names of variables.
+    pub names: HashSet<String>,
 }
 
 impl Shape {
@@ -111,8 +115,9 @@ pub(crate) fn emit(
         }
     };
     let Maker { body, shared, .. } = maker;
-    let Body { lines, reads, own_reads, failed, draws, .. } = body;
-    let emitted = Emitted { lines, reads, own_reads, shared, blocks, threads, waits, draws };
+    let Body { lines, reads, own_reads, failed, draws, mut names, .. } = body;
+    names.extend(shared.iter().map(|s| s.0.clone()));
+    let emitted = Emitted { lines, reads, own_reads, shared, blocks, threads, waits, draws, names };
     (!failed).then_some(emitted)
 }
 

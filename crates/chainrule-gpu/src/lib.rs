@@ -27,6 +27,7 @@ mod forms;
 mod graph;
 mod group;
 mod kernels;
+mod long;
 mod module;
 mod plan;
 mod pull;
@@ -68,6 +69,13 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 /// ```
 pub fn to_cuda(program: &Program) -> Result<String> {
     Ok(KernelModule::new(program, Dialect::Cuda)?.text())
+}
+
+/// The step as PTX for an architecture such as `compute_90`, compiled by NVRTC: no GPU is needed.
+/// Errors as [`to_cuda`] does, and where there is no NVRTC.
+#[cfg(feature = "cuda")]
+pub fn to_ptx(program: &Program, architecture: &str) -> Result<String> {
+    Ok(cuda::compiled(&to_cuda(program)?, architecture)?.to_src())
 }
 
 /// The step in WGSL, the language of WebGPU: see [`to_cuda`]. Integers are of 32 bits there, and

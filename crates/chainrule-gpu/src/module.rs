@@ -1,5 +1,6 @@
 //! A step as kernels, their arguments, and the buffers that they need.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use chainrule_core::dtype::DType;
@@ -43,7 +44,7 @@ pub struct Buffer {
 /// A kernel with its arguments, to be launched in order.
 #[derive(Clone, Debug)]
 pub struct KernelLaunch {
-    /// The name of the kernel.
+    /// The name of the kernel; several launches may be of one.
     pub name: String,
     /// The text: in CUDA C a function, in WGSL a module of its own.
     pub text: String,
@@ -110,7 +111,8 @@ impl KernelModule {
         }
         let place =
             |v: ValueId| places[v].expect("buffers are there for what is read or given back");
-        let mut launches = Vec::new();
+        let mut launches: Vec<KernelLaunch> = Vec::new();
+        let mut alike: HashMap<String, usize> = HashMap::new();
         for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
             let written: Vec<ValueId> =
                 kernel.members.iter().copied().filter(|&v| grouped.buffers[v]).collect();
@@ -121,10 +123,17 @@ impl KernelModule {
             arguments.extend(written.iter().map(|&v| place(v)));
             let main = *kernel.members.last().expect("a kernel has a member");
             let name = format!("k{i:02}_{}", graph.values[main].name.trim_matches('_'));
-            let note = note(graph, kernel);
-            let text = text(dialect, &name, &note, &buffers, &arguments, written.len(), emitted);
+            let text = text(dialect, &name, &buffers, &arguments, written.len(), emitted);
+            let of_kernel = arguments.iter().map(|&b| buffers[b].name.as_str()).chain([&*name]);
+            let own: HashSet<&str> =
+                of_kernel.chain(emitted.names.iter().map(String::as_str)).collect();
             let Emitted { blocks, threads, waits, .. } = *emitted;
             let written = written.len();
+            let first = *alike.entry(renamed(&text, &own)).or_insert(i);
+            let (name, text) = match launches.get(first) {
+                Some(same) => (same.name.clone(), same.text.clone()),
+                None => (name, format!("{}\n{text}", note(graph, kernel).join("\n"))),
+            };
             launches.push(KernelLaunch { name, text, blocks, threads, waits, arguments, written });
         }
         let states = graph.states.iter().map(|&(r, w)| (place(r), w.map(place)));
@@ -137,12 +146,18 @@ impl KernelModule {
         }
     }
 
+    /// The launches whose kernel no launch before them has.
+    pub fn kernels(&self) -> impl Iterator<Item = &KernelLaunch> {
+        let mut seen = HashSet::new();
+        self.launches.iter().filter(move |l| seen.insert(l.name.as_str()))
+    }
+
     /// The whole step as one text that a person can read.
     pub fn text(&self) -> String {
         let mut out = match self.dialect {
             Dialect::Cuda => {
                 let mut out = String::from(crate::CUDA_PRELUDE);
-                self.launches.iter().for_each(|l| out = format!("{out}\n{}", l.text));
+                self.kernels().for_each(|l| out = format!("{out}\n{}", l.text));
                 out
             }
             Dialect::Wgsl => {
@@ -151,7 +166,7 @@ impl KernelModule {
                      // functions.\n\n",
                 );
                 out.push_str(crate::WGSL_PRELUDE);
-                self.launches.iter().for_each(|l| out = format!("{out}\n{}", l.text));
+                self.kernels().for_each(|l| out = format!("{out}\n{}", l.text));
                 out
             }
         };
@@ -192,16 +207,37 @@ fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
     kernel.members.iter().map(line).collect()
 }
 
+/// The text of a kernel with its own names by numbers, in the order in which they are met: alike for
+/// kernels that differ in names alone.
+fn renamed(text: &str, own: &HashSet<&str>) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(from) = rest.find(is_word) {
+        let end = rest[from..].find(|c| !is_word(c)).map_or(rest.len(), |n| from + n);
+        let word = &rest[from..end];
+        out.push_str(&rest[..from]);
+        match own.contains(word) {
+            true => {
+                let next = numbers.len();
+                let _ = write!(out, "${}", numbers.entry(word).or_insert(next));
+            }
+            false => out.push_str(word),
+        }
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 fn text(
     dialect: Dialect,
     name: &str,
-    note: &[String],
     buffers: &[Buffer],
     arguments: &[usize],
     written: usize,
     emitted: &Emitted,
 ) -> String {
-    let mut out = format!("{}\n", note.join("\n"));
+    let mut out = String::new();
     let first = arguments.len() - written;
     match dialect {
         Dialect::Cuda => {

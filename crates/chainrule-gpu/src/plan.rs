@@ -75,7 +75,7 @@ fn deep(graph: &Graph, stored: &mut [bool], uses: &[Uses]) {
 fn reads_often(step: &Step) -> bool {
     use Step::*;
     matches!(step, Product(..) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. })
-        || matches!(step, Cumulate { .. } | Order { .. })
+        || matches!(step, Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
 }
 
 /// The stored values that an expression reads, and the given ones.

@@ -20,7 +20,7 @@ pub(crate) struct Body<'a> {
     known: HashMap<(ValueId, String), String>,
     /// Variables of expressions.
     bound: HashMap<String, String>,
-    names: HashSet<String>,
+    pub names: HashSet<String>,
     /// Buffers that are read, in order.
     pub reads: Vec<ValueId>,
     /// Values that this kernel computes: they can be read at known places alone.

@@ -25,7 +25,7 @@ pub(crate) fn read(program: &Program) -> Result<Graph> {
 }
 
 #[derive(Default)]
-struct Reader {
+pub(crate) struct Reader {
     graph: Graph,
     known: HashMap<String, ValueId>,
     line: String,
@@ -120,16 +120,22 @@ impl Reader {
         out
     }
 
-    fn dims(&self, v: ValueId) -> Vec<usize> {
+    pub(crate) fn dims(&self, v: ValueId) -> Vec<usize> {
         self.graph.values[v].dims.clone()
     }
 
-    fn dtype(&self, v: ValueId) -> DType {
+    pub(crate) fn dtype(&self, v: ValueId) -> DType {
         self.graph.values[v].dtype
     }
 
     /// A step beside those of the nodes.
-    fn add(&mut self, like: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
+    pub(crate) fn add(
+        &mut self,
+        like: &str,
+        dtype: DType,
+        dims: Vec<usize>,
+        step: Step,
+    ) -> Result<ValueId> {
         self.push(like, dtype, dims, step)
     }
 
@@ -205,16 +211,14 @@ impl Reader {
                 axis: axis("axis", rank),
                 add: node.adds,
             },
-            "ScatterND" if node.adds => Step::ScatterRows { x: x[0], index: x[1], g: x[2] },
+            "ScatterND" if node.adds => return Some(self.scatter_rows(x[0], x[1], x[2])),
             "CumSum" => {
                 let along = self.graph.scalar(x[1])? as usize;
-                let (reverse, exclusive) = (flag("reverse"), flag("exclusive"));
-                Step::Cumulate { x: x[0], axis: along, reverse, exclusive }
+                return Some(self.cumulate(x[0], along, flag("reverse"), flag("exclusive")));
             }
             "TopK" => {
                 let (axis, down) = (axis("axis", rank), int("largest").unwrap_or(1) != 0);
-                let order = Step::Order { x: x[0], axis, down };
-                let places = self.add("places", DType::I64, out, order);
+                let places = self.order(x[0], axis, down, out[axis]);
                 return Some(places.map(|places| Step::Elements(x[0], places, axis)));
             }
             "RandomUniform" => Step::Uniform(self.draw()),
@@ -229,7 +233,7 @@ impl Reader {
         self.graph.draws - 1
     }
 
-    fn scalar(&mut self, x: f64, dtype: DType) -> Result<ValueId> {
+    pub(crate) fn scalar(&mut self, x: f64, dtype: DType) -> Result<ValueId> {
         let bytes = match dtype {
             DType::F64 => x.to_le_bytes().to_vec(),
             DType::I64 => (x as i64).to_le_bytes().to_vec(),

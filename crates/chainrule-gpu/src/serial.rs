@@ -50,7 +50,11 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
         Step::Cumulate { x, axis, reverse, exclusive } => {
             cumulate(body, v, coords, *x, *axis, [*reverse, *exclusive])
         }
-        Step::Order { x, axis, down } => order(body, v, coords, *x, *axis, *down),
+        Step::Rank { x, axis, down } => rank(body, v, coords, *x, *axis, *down),
+        Step::Begins(index) => begins(body, v, coords, *index),
+        Step::Segments { x, order, begins, g } => {
+            segments(body, v, coords, [*x, *order, *begins, *g])
+        }
         Step::Uniform(draw) => drawn(body, v, coords, *draw, "uniform"),
         Step::Normal(draw) => drawn(body, v, coords, *draw, "normal"),
         _ => unreachable!("the others are given or light"),
@@ -257,8 +261,8 @@ fn cumulate(
     sum
 }
 
-/// The place of the element that as many come before as there are places before this one.
-fn order(
+/// The number of elements that come before this one when the axis is sorted.
+fn rank(
     body: &mut Body<'_>,
     v: ValueId,
     coords: &[Coord],
@@ -269,14 +273,12 @@ fn order(
     let d = body.dialect;
     let operand = &body.graph.values[x];
     let (dims, dtype) = (&operand.dims, operand.dtype);
-    let count = dims[axis].to_string();
-    let out = begin(body, v, &d.number(0.0, DType::I64));
-    let (k, j) = (body.fresh("k"), body.fresh("j"));
-    let scope = body.open(d.each(&k, "0", &count, "1"));
-    let own = body.pull(x, &along(coords, dims, axis, Coord::of(&k, dims[axis])));
+    let own = body.pull(x, coords);
+    let here = coords[axis].text();
     let before = body.fresh("before");
     body.line(d.variable("int", &before, "0"));
-    let inner = body.open(d.each(&j, "0", &count, "1"));
+    let j = body.fresh("j");
+    let scope = body.open(d.each(&j, "0", &dims[axis].to_string(), "1"));
     let other = body.pull(x, &along(coords, dims, axis, Coord::of(&j, dims[axis])));
     let sign = if down { ">" } else { "<" };
     let nans = match (dtype.is_float(), down) {
@@ -291,15 +293,61 @@ fn order(
         ],
     };
     let [first, same] = nans;
-    let test =
-        format!("{other} {sign} {own} || {first} || (({other} == {own} || {same}) && {j} < {k})");
+    let test = format!(
+        "{other} {sign} {own} || {first} || (({other} == {own} || {same}) && {j} < {here})"
+    );
     body.line(format!("if ({test}) {{ {before}++; }}"));
-    body.close(inner);
-    let here = coords[axis].text();
-    let cast = d.cast(DType::I64, DType::I32, &k);
-    body.line(format!("if ({before} == {here}) {{ {out} = {cast}; }}"));
     body.close(scope);
-    out
+    let cast = d.cast(DType::I64, DType::I32, &before);
+    body.name(v, coords, &cast)
+}
+
+/// How many indices are of rows before this one.
+fn begins(body: &mut Body<'_>, v: ValueId, coords: &[Coord], index: ValueId) -> String {
+    let d = body.dialect;
+    let (count, dtype) = (body.graph.values[index].dims[0], body.graph.values[index].dtype);
+    let here = coords[0].text();
+    let before = body.fresh("before");
+    body.line(d.variable("int", &before, "0"));
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
+    let row = body.pull(index, &[Coord::of(&k, count), Coord::zero()]);
+    let row = d.cast(DType::I32, dtype, &row);
+    body.line(format!("if ({row} < {here}) {{ {before}++; }}"));
+    body.close(scope);
+    let cast = d.cast(DType::I64, DType::I32, &before);
+    body.name(v, coords, &cast)
+}
+
+/// The sum of the parts of a row, which stand beside each other in the order of the index.
+fn segments(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    [x, order, begins, g]: [ValueId; 4],
+) -> String {
+    let d = body.dialect;
+    let graph = body.graph;
+    let start = body.pull(x, coords);
+    let sum = begin(body, v, &start);
+    let (count, rows) = (graph.values[order].dims[0], graph.values[begins].dims[0]);
+    let row = coords[0].text();
+    let ends = [row.clone(), format!("({row}) + 1")].map(|place| {
+        let place = body.place(place, rows);
+        let end = body.pull(begins, &[place]);
+        let end = d.cast(DType::I32, DType::I64, &end);
+        body.bind(end, "end")
+    });
+    let j = body.fresh("j");
+    let scope = body.open(d.each(&j, &ends[0], &ends[1], "1"));
+    let place = body.pull(order, &[Coord::of(&j, count), Coord::zero()]);
+    let place = d.cast(DType::I32, DType::I64, &place);
+    let mut at = vec![body.place(place, count)];
+    at.extend_from_slice(&coords[1..]);
+    let term = body.pull(g, &at);
+    body.line(format!("{sum} += {term};"));
+    body.close(scope);
+    sum
 }
 
 /// A random number by its place alone: seed and run are given when the kernel is launched.

@@ -101,6 +101,11 @@ impl DeviceSession {
         self
     }
 
+    /// The number of the next run, for a training that goes on with other random numbers.
+    pub fn set_runs(&mut self, runs: u64) {
+        self.runs = runs;
+    }
+
     /// The device.
     pub fn device(&self) -> &dyn Device {
         &*self.device

@@ -1,6 +1,7 @@
 //! A GPU by the system's graphics library: Vulkan, Metal or Direct3D 12.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -256,8 +257,17 @@ impl Device for WebGpu {
     }
 
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {
-        let mut all = Vec::with_capacity(module.launches.len());
-        for l in &module.launches {
+        let mut all: Vec<Pipeline> = Vec::with_capacity(module.launches.len());
+        let mut made: HashMap<&str, usize> = HashMap::new();
+        for (i, l) in module.launches.iter().enumerate() {
+            if let Some(Pipeline { pipeline, layout, .. }) =
+                made.get(l.name.as_str()).and_then(|&same: &usize| all.get(same))
+            {
+                let (pipeline, layout) = (pipeline.clone(), layout.clone());
+                all.push(Pipeline { pipeline, layout, blocks: l.blocks });
+                continue;
+            }
+            made.insert(&l.name, i);
             let (count, reads) = (l.arguments.len(), l.arguments.len() - l.written);
             let mut pipeline = self.pipeline(&l.text, &l.name, reads, count)?;
             self.check()?;

@@ -36,6 +36,7 @@ pub(crate) fn call(
         "_sort" => sort(at, args),
         "_taps" => taps(at, args),
         "_put" => put(at, args),
+        "_grad_norm" => grad_norm(at, args),
         _ => return None,
     })
 }
@@ -91,6 +92,40 @@ fn linear_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
         out.push(Val::from(made));
     }
     if out.len() == 1 { out.pop() } else { Some(Val::Row(out)) }
+}
+
+/// The norm of all arrays laid end to end, in f64.
+fn grad_norm(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
+    let (p, gradients) = (args.first()?.number()?, args.get(1..)?);
+    let power = |at: &mut Interpreter, x: Array, p: f64| at.binary("**", x.into(), Val::Float(p));
+    let mut total: Option<Array> = None;
+    for g in gradients {
+        let Val::Array(g) = g else { return None };
+        let g = at.graph.cast(g, DType::F64);
+        let (part, join) = if p.is_infinite() {
+            let size = at.graph.unary("Abs", &g);
+            (at.graph.reduce("ReduceMax", &size, None, false)?, "Max")
+        } else {
+            let parts = match p {
+                2.0 => at.binary("*", g.clone().into(), g.into())?,
+                _ => {
+                    let size = at.graph.unary("Abs", &g);
+                    power(at, size, p)?
+                }
+            };
+            let Val::Array(parts) = parts else { return None };
+            (at.graph.reduce("ReduceSum", &parts, None, false)?, "Add")
+        };
+        total = Some(match total {
+            Some(before) => at.graph.pair(join, &before, &part)?,
+            None => part,
+        });
+    }
+    match p {
+        p if p.is_infinite() => Some(total?.into()),
+        2.0 => Some(at.graph.unary("Sqrt", &total?).into()),
+        _ => power(at, total?, 1.0 / p),
+    }
 }
 
 /// Sizes of a convolution.

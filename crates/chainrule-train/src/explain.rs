@@ -16,11 +16,17 @@ pub(super) struct Kept(StateDict);
 impl Rest {
     /// Keeps the state, now and then: the tensors are shared until they change.
     #[inline]
-    pub(super) fn keep_now_and_then(&mut self, task: &dyn Task, engine: &mut Engine<'_>) {
+    pub(super) fn keep_now_and_then(
+        &mut self,
+        task: &dyn Task,
+        engine: &mut Engine<'_>,
+    ) -> Result<()> {
         let step = self.place.step;
         if self.kept.is_none() || step.is_multiple_of(KEEP_EVERY) {
+            engine.fetch()?;
             self.kept = Some(Kept(self.state_dict(task, engine.optimizer())));
         }
+        Ok(())
     }
 }
 

@@ -65,6 +65,7 @@ mod measure;
 mod range;
 #[doc(hidden)]
 pub mod rank_values;
+mod runner;
 mod saver;
 mod task;
 mod trainer;
@@ -73,5 +74,6 @@ pub use best::Best;
 pub use event::{End, Event, Listener, Listeners, StepEvent};
 pub use measure::{AverageMeter, ConfusionMatrix, accuracy};
 pub use range::{RangeFound, RangeOptions};
+pub use runner::ProgramRunner;
 pub use task::{Metrics, Task};
 pub use trainer::{Trainer, TrainerBuilder, TrainerOptions, WatchedLoop};

@@ -18,6 +18,7 @@ use self::inner::Inner;
 use self::ranks::Ranks;
 use self::watch::Watch;
 use super::explain::Kept;
+use super::runner::ProgramRunner;
 use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
@@ -97,6 +98,7 @@ pub struct Trainer<'a> {
     pub(super) task: &'a dyn Task,
     pub(super) optimizer: Box<dyn Optimizer>,
     pub(super) rest: Rest,
+    runner: Option<Box<dyn ProgramRunner>>,
 }
 
 /// All but what the step itself borrows.
@@ -155,6 +157,16 @@ impl<'a> Trainer<'a> {
     /// looks whenever it [is due](Monitor::is_due).
     pub fn with_monitor(mut self, monitor: Monitor, share: Option<f64>) -> Self {
         self.rest.watch = Some(Watch::new(monitor, share));
+        self
+    }
+
+    /// Has a device run the steps. Parameters and the optimizer's state live there and are fetched
+    /// where something reads them: a measurement, a checkpoint, the monitor, the end.
+    ///
+    /// The steps must be programs: [`Trainer::run`] errors without [`TrainerOptions::compiled`], for
+    /// several micro-batches, and for a task whose gradients are computed by hand.
+    pub fn with_runner(mut self, runner: Box<dyn ProgramRunner>) -> Self {
+        self.runner = Some(runner);
         self
     }
 
@@ -235,7 +247,7 @@ impl<'a> Trainer<'a> {
     /// the step before, and a checkpoint of that is saved. Errors of the task, of a listener, and
     /// of a checkpoint that cannot be written end it too.
     pub fn run(&mut self, listener: &mut dyn Listener, stop: &dyn Fn() -> bool) -> Result<End> {
-        let Trainer { task, optimizer, rest } = self;
+        let Trainer { task, optimizer, rest, runner } = self;
         let task = *task;
         task.module().train();
         let started = Event::Started {
@@ -250,8 +262,15 @@ impl<'a> Trainer<'a> {
             watch.begin(rest.place.step);
         }
         let ran = rest.agree(task).and_then(|()| {
-            let mut engine = Engine::new(task, &mut **optimizer, &rest.options);
-            rest.run(task, &mut engine, listener, stop)
+            let mut runner = runner.as_deref_mut();
+            if let Some(runner) = &mut runner {
+                runner.begin(rest.place.step);
+            }
+            let mut engine = Engine::new(task, &mut **optimizer, &rest.options, runner)?;
+            let ran = rest.run(task, &mut engine, listener, stop);
+            // Also after an error of something else, such as a full disk.
+            let fetched = engine.fetch();
+            ran.and_then(|end| fetched.map(|()| end))
         });
         if let (Err(e), Some(ranks)) = (&ran, &mut rest.ranks) {
             ranks.abort(&e.to_string());
@@ -289,7 +308,7 @@ impl Rest {
             {
                 break End::NoBetter { evaluations: self.place.best.since() };
             }
-            self.keep_now_and_then(task, engine);
+            self.keep_now_and_then(task, engine)?;
             let step = self.one_step(task, engine)?;
             self.watched(&step, listener)?;
             if !step.loss.is_finite() {
@@ -298,8 +317,10 @@ impl Rest {
             }
             listener.hear(&Event::Step(step))?;
             self.saved(listener, Saver::poll)?;
-            let is_best =
-                self.is_due(self.options.eval_every) && self.measure(task, step.epoch, listener)?;
+            let is_best = self.is_due(self.options.eval_every) && {
+                engine.fetch()?;
+                self.measure(task, step.epoch, listener)?
+            };
             if is_best || (self.options.save_every > 0 && self.is_due(self.options.save_every)) {
                 self.save(task, engine, listener, is_best)?;
                 saved_at = Some(self.place.step);
@@ -362,8 +383,12 @@ impl Rest {
             self.place.loss_sum += done.loss;
             self.place.loss_count += 1;
             if let Some(ema) = &mut self.ema {
+                engine.fetch()?;
                 ema.update()?;
             }
+        }
+        if let Some(norm) = &self.grad_norm {
+            engine.fetch_one(norm)?;
         }
         let grad_norm = self.grad_norm.as_ref().map(Tensor::try_item).transpose()?;
         let (loss, examples) = (done.loss, done.examples);
@@ -452,6 +477,7 @@ impl Rest {
             return Ok(());
         }
         let step = self.place.step;
+        engine.fetch()?;
         listener.hear(&Event::Saving { step })?;
         let state = self.state_dict(task, engine.optimizer());
         self.saver.as_mut().map_or(Ok(()), |saver| saver.start(Save { step, is_best }, state))

@@ -157,7 +157,7 @@ fn usage_mistakes_are_told_in_one_line() {
         ("train names --lr x", "the learning rate must be a number above 0"),
         (
             "bench gpt",
-            "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist, gpt-small, gpt-medium]",
+            "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist, gpt-small, gpt-medium, gpt2]",
         ),
     ] {
         let text = one_line(&read(words).unwrap_err().to_string());

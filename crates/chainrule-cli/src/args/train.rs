@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chainrule::gpu::DeviceName;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +116,14 @@ pub struct Common {
     /// Run each operation when it is called instead of the step as a program
     #[arg(long)]
     pub eager: bool,
+
+    /// Run the steps on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["eager", "find_lr"])]
+    pub device: Option<DeviceName>,
+
+    /// Train on the processor where the device is missing or cannot run the step
+    #[arg(long, requires = "device")]
+    pub or_cpu: bool,
 
     /// Learn the first batch only: the loss of a model that works goes to about zero
     #[arg(long)]

@@ -5,7 +5,8 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use chainrule::gpu::{DeviceName, DeviceSession};
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
 use chainrule::program::{Passes, Program, Validated};
@@ -31,6 +32,7 @@ struct Plan {
 const NAMES: Plan = Plan { name: "names", warm_up: 300, group: 500, groups: 7 };
 const MNIST: Plan = Plan { name: "mnist", warm_up: 3, group: 1, groups: 15 };
 const GPT_SMALL: Plan = Plan { name: "gpt-small", warm_up: 3, group: 1, groups: 8 };
+const GPT2: Plan = Plan { name: "gpt2", warm_up: 2, group: 1, groups: 5 };
 const GPT_MEDIUM: Plan = Plan { name: "gpt-medium", warm_up: 3, group: 1, groups: 8 };
 
 /// The last line of `--json`.
@@ -39,6 +41,8 @@ struct Measured {
     workload: &'static str,
     mode: &'static str,
     threads: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
     us_min: f64,
     us_median: f64,
     /// Milliseconds from the first call to a planned program.
@@ -64,6 +68,7 @@ fn measure(args: &Bench) -> Result<()> {
         Workload::Mnist => MNIST,
         Workload::GptSmall => GPT_SMALL,
         Workload::GptMedium => GPT_MEDIUM,
+        Workload::Gpt2 => GPT2,
     };
     let probe = machine::probe_gflops()?;
     let generator = &mut Generator::manual_seed(0);
@@ -72,12 +77,37 @@ fn measure(args: &Bench) -> Result<()> {
     let mut step: Box<dyn BenchStep> = match args.workload {
         Workload::Names => Box::new(NamesStep::new(args.fused, generator)?),
         Workload::Mnist => Box::new(Mnist::new(generator)?),
-        Workload::GptSmall => Box::new(GptStep::new(4, 4, 128, 64, 12, generator)?),
-        Workload::GptMedium => Box::new(GptStep::new(6, 6, 384, 256, 4, generator)?),
+        Workload::GptSmall => Box::new(GptStep::new(GptStep::SMALL, 12, generator)?),
+        Workload::GptMedium => Box::new(GptStep::new(GptStep::MEDIUM, 4, generator)?),
+        Workload::Gpt2 => Box::new(GptStep::new(GptStep::GPT2, 4, generator)?),
     };
+    let mut device = opened(args)?;
+    let on = device.as_ref().map(|session| session.device().describe().to_owned());
     let (mut trace_ms, mut first_ms) = (None, None);
     let times = match args.mode {
         Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
+        Mode::Compiled if device.is_some() => {
+            let began = Instant::now();
+            let program = compiled(&mut *step, !args.no_simplify, generator)?;
+            let session = device.as_mut().expect("a device was opened");
+            let at = session.load(program.program())?;
+            trace_ms = Some(milliseconds(began));
+            let mut run = |begins: bool| -> Result<()> {
+                if !begins {
+                    return Ok(session.wait()?);
+                }
+                if step.draws() {
+                    return Ok(session.start(at, &[])?);
+                }
+                let [x, y] = step.batch(generator)?;
+                Ok(session.start(at, &[&x, &y])?)
+            };
+            let began = Instant::now();
+            run(true)?;
+            run(false)?;
+            first_ms = Some(milliseconds(began));
+            time_with(&plan, groups, run)?
+        }
         Mode::Compiled => {
             let began = Instant::now();
             let mut program = compiled(&mut *step, !args.no_simplify, generator)?;
@@ -108,6 +138,7 @@ fn measure(args: &Bench) -> Result<()> {
             Mode::Compiled => "compiled",
         },
         threads,
+        device: on,
         us_min: (times[0] * 10.0).round() / 10.0,
         us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
         trace_ms,
@@ -122,6 +153,9 @@ fn measure(args: &Bench) -> Result<()> {
     if args.json {
         output::complain(&machine);
         return output::json(&measured);
+    }
+    if let Some(device) = &measured.device {
+        output::line(&format!("on {device}"))?;
     }
     output::line(&format!(
         "{}, {}{}, {threads} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
@@ -142,17 +176,37 @@ fn measure(args: &Bench) -> Result<()> {
     output::line(&machine)
 }
 
+/// The device that is measured, if it is not the processor.
+fn opened(args: &Bench) -> Result<Option<DeviceSession>> {
+    let Some(name) = args.device.filter(|d| *d != DeviceName::Cpu) else { return Ok(None) };
+    if args.mode == Mode::Eager {
+        bail!("--device runs a step as a program: add --mode compiled");
+    }
+    Ok(Some(DeviceSession::new(name.open()?)))
+}
+
 /// The time of a step in microseconds, for each group, in rising order.
 fn time(plan: &Plan, groups: usize, mut step: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+    time_with(plan, groups, |run| if run { step() } else { Ok(()) })
+}
+
+/// As [`time`] for steps that are begun; `false` waits for the end of all.
+fn time_with(
+    plan: &Plan,
+    groups: usize,
+    mut step: impl FnMut(bool) -> Result<()>,
+) -> Result<Vec<f64>> {
     for _ in 0..plan.warm_up {
-        step()?;
+        step(true)?;
     }
+    step(false)?;
     let mut times = Vec::with_capacity(groups);
     for _ in 0..groups {
         let began = Instant::now();
         for _ in 0..plan.group {
-            step()?;
+            step(true)?;
         }
+        step(false)?;
         times.push(began.elapsed().as_secs_f64() / plan.group as f64 * 1e6);
     }
     times.sort_by(f64::total_cmp);
@@ -339,26 +393,30 @@ struct GptStep {
     adamw: AdamW,
     x: Tensor,
     y: Tensor,
+    symbols: usize,
 }
 
 impl GptStep {
-    const SYMBOLS: usize = 65;
+    const SMALL: GptConfig =
+        GptConfig { symbols: 65, context: 64, layers: 4, heads: 4, width: 128, dropout: 0.0 };
+    const MEDIUM: GptConfig =
+        GptConfig { symbols: 65, context: 256, layers: 6, heads: 6, width: 384, dropout: 0.0 };
+    const GPT2: GptConfig = GptConfig {
+        symbols: 50_257,
+        context: 1_024,
+        layers: 12,
+        heads: 12,
+        width: 768,
+        dropout: 0.0,
+    };
 
-    fn new(
-        layers: usize,
-        heads: usize,
-        width: usize,
-        context: usize,
-        batch: usize,
-        generator: &mut Generator,
-    ) -> Result<GptStep> {
-        let symbols = Self::SYMBOLS;
-        let config = GptConfig { symbols, context, layers, heads, width, dropout: 0.0 };
+    fn new(config: GptConfig, batch: usize, generator: &mut Generator) -> Result<GptStep> {
+        let (symbols, context) = (config.symbols, config.context);
         let model = Gpt::try_new(config, generator)?;
         let adamw = AdamW::new(model.parameters(), 5e-4);
         let mut draw = || Tensor::try_randint(0, symbols as i64, [batch, context], generator);
         let (x, y) = (draw()?, draw()?);
-        Ok(GptStep { model, adamw, x, y })
+        Ok(GptStep { model, adamw, x, y, symbols })
     }
 }
 
@@ -368,7 +426,7 @@ impl BenchStep for GptStep {
     }
 
     fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor> {
-        let logits = self.model.try_forward(x)?.try_reshape([-1, Self::SYMBOLS as i64])?;
+        let logits = self.model.try_forward(x)?.try_reshape([-1, self.symbols as i64])?;
         logits.try_cross_entropy(&y.try_flatten(0, -1)?)
     }
 

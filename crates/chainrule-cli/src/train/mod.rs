@@ -3,6 +3,7 @@
 
 mod branch;
 mod data_sums;
+mod device;
 mod events;
 mod experiments;
 mod listen;

@@ -8,9 +8,12 @@ use anyhow::{Error, Result, anyhow, bail};
 use chainrule::Tensor;
 use chainrule::data::Batches;
 use chainrule::exchange::Exchange;
+use chainrule::gpu::DeviceName;
 use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
 use chainrule::nn::{Module, StateDict};
-use chainrule::train::{End, Event, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
+use chainrule::train::{
+    End, Event, Listeners, ProgramRunner, RangeOptions, Task, Trainer, TrainerOptions,
+};
 use chainrule_diagnose::Suspicion;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +21,7 @@ use serde_json::json;
 
 use super::DataSums;
 use super::branch::Source;
+use super::device;
 use super::events::Events;
 use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
@@ -206,6 +210,9 @@ impl<'a> Session<'a> {
                 |sign: &Suspicion| format!("before the first step: {}: {}", sign.place, sign.text);
             signs.iter().for_each(|sign| output::complain(&tell(sign)));
         }
+        if let Some(runner) = self.runner(task, &options)? {
+            trainer = trainer.with_runner(runner);
+        }
         if self.args.dry_run {
             return self.dry_run(task, trainer);
         }
@@ -321,6 +328,26 @@ impl<'a> Session<'a> {
             page,
         };
         Ok(Outcome::Ran(Box::new(ran)))
+    }
+
+    /// The device that runs the steps, if one is asked for. Errors for a step that cannot be run
+    /// there, before anything is written.
+    fn runner(
+        &self,
+        task: &dyn Task,
+        options: &TrainerOptions,
+    ) -> Result<Option<Box<dyn ProgramRunner>>> {
+        if self.args.device.is_none_or(|device| device == DeviceName::Cpu) {
+            return Ok(None);
+        }
+        let why = match options {
+            _ if self.exchange.is_some() => "this training has ranks",
+            o if o.accumulate > 1 => "--accumulate makes several programs of a step",
+            o if !o.compiled => "this run goes on eagerly",
+            _ if !task.has_plain_gradients() => "this model computes its gradients by hand",
+            _ => return device::runner(self.args, self.settings.seed),
+        };
+        bail!("--device runs a step as one program, and {why}; leave --device out")
     }
 
     /// Trains as another rank than the first, which keeps nothing and tells nothing.

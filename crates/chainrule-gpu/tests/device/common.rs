@@ -16,6 +16,8 @@ pub struct Case {
     /// Results and new states as numbers, with how far the device may be from them.
     pub want: Vec<Vec<f64>>,
     pub within: Vec<f64>,
+    pub program: Program,
+    pub inputs: Vec<Tensor>,
 }
 
 pub fn bytes(t: &Tensor) -> Vec<u8> {
@@ -89,7 +91,7 @@ fn source(cases: &[Case]) -> String {
     out.push_str(chainrule_gpu::CUDA_PRELUDE);
     for (n, case) in cases.iter().enumerate() {
         let _ = writeln!(out, "// {}\nnamespace case{n} {{", case.name);
-        for l in &case.module.launches {
+        for l in case.module.kernels() {
             out.push_str(&l.text.replace("extern \"C\" ", ""));
         }
         for (i, l) in case.module.launches.iter().enumerate() {

@@ -2,10 +2,10 @@
 //! results: no GPU is needed. Without a C++ compiler (`CXX`, or else `g++`) tests say so.
 
 mod common;
-mod random;
+mod long;
 #[cfg(feature = "wgpu")]
-mod running;
+mod on_device;
+mod random;
 mod samples;
 mod steps;
 mod texts;
-mod webgpu;

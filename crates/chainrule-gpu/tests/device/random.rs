@@ -84,26 +84,27 @@ fn program(seed: u64, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     Ok([last].into_iter().chain(own.iter().filter_map(Tensor::grad)).collect())
 }
 
+/// The case of a seed, if it can be traced; in f32 for an odd one.
+pub fn made(seed: u64, dialect: Dialect) -> Option<Case> {
+    let mut rng = CounterRng::new(seed, 0);
+    let mut g = Generator::manual_seed(seed);
+    let dtype = if seed % 2 == 0 { DType::F64 } else { DType::F32 };
+    let inputs: Vec<Tensor> = (0..1 + below(&mut rng, 3))
+        .map(|_| Tensor::randn(shape(&mut rng).as_slice(), dtype, &mut g))
+        .collect();
+    let f = |x: &[Tensor]| program(seed, x);
+    let made = case(&f, &inputs, dtype, dialect).unwrap_or_else(|e| panic!("program {seed}: {e}"));
+    let mut case = made?;
+    case.name = format!("program {seed}");
+    Some(case)
+}
+
 #[test]
 fn random_programs_give_the_same_values_as_kernels() {
     let count = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok());
     let count: u64 = count.unwrap_or(PROGRAMS);
     let mut cases: Vec<Case> = Vec::new();
-    for seed in 0..count {
-        let mut rng = CounterRng::new(seed, 0);
-        let mut g = Generator::manual_seed(seed);
-        let dtype = if seed % 2 == 0 { DType::F64 } else { DType::F32 };
-        let inputs: Vec<Tensor> = (0..1 + below(&mut rng, 3))
-            .map(|_| Tensor::randn(shape(&mut rng).as_slice(), dtype, &mut g))
-            .collect();
-        let f = |x: &[Tensor]| program(seed, x);
-        let made = case(&f, &inputs, dtype, Dialect::Cuda)
-            .unwrap_or_else(|e| panic!("program {seed}: {e}"));
-        if let Some(mut case) = made {
-            case.name = format!("program {seed}");
-            cases.push(case);
-        }
-    }
+    cases.extend((0..count).filter_map(|seed| made(seed, Dialect::Cuda)));
     assert!(cases.len() as u64 > count * 9 / 10, "{} of {count} were traced", cases.len());
     // A file for all would take long to compile as one.
     let wrong: Vec<String> = cases.chunks(500).flat_map(|c| check(c, "random")).collect();

@@ -147,7 +147,8 @@ pub fn case(
     let states = crate::common::cells(&program);
     let given = given(&module, inputs, &states);
     debug_assert!(inputs.iter().all(|x| !bytes(x).is_empty() || x.numel() == 0));
-    Ok(Some(Case { name: String::new(), module, given, want, within }))
+    let (name, inputs) = (String::new(), inputs.to_vec());
+    Ok(Some(Case { name, module, given, want, within, program, inputs }))
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn case(name: &str, dialect: Dialect) -> Case {
     let want: Vec<Vec<f64>> = all.iter().map(Tensor::to_f64_vec).collect();
     let size = |w: &Vec<f64>| w.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let within = want.iter().map(|w| 1e-5 * size(w)).collect();
-    Case { name: name.to_string(), module, given, want, within }
+    Case { name: name.to_string(), module, given, want, within, program, inputs }
 }
 
 #[test]

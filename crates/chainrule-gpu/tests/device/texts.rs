@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use chainrule::program::{Program, Simplify};
+#[cfg(feature = "cuda")]
+use chainrule_gpu::{Dialect, KernelModule};
 use chainrule_gpu::{to_cuda, to_wgsl};
 use chainrule_lab::formulas::formula;
 
@@ -60,6 +62,42 @@ fn nvrtc_compiles_the_kernels() {
         assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stdout));
         println!("{name}: {}", String::from_utf8_lossy(&out.stdout).trim());
     }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn the_models_become_ptx() {
+    for name in MODELS {
+        let program = simplified(name);
+        let text = match chainrule_gpu::to_ptx(&program, "compute_80") {
+            Ok(text) => text,
+            Err(e) if e.to_string().contains("there is no NVRTC") => {
+                eprintln!("skipped: {e}");
+                return;
+            }
+            Err(e) => panic!("{name}: {e}"),
+        };
+        let module = KernelModule::new(&program, Dialect::Cuda).unwrap();
+        for l in &module.launches {
+            assert!(text.contains(&format!(".entry {}(", l.name)), "{name}: no {}", l.name);
+        }
+        println!("{name}: {} kernels, {} bytes of PTX", module.launches.len(), text.len());
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn a_missing_driver_is_told_in_one_line() {
+    match chainrule_gpu::DeviceName::Cuda(0).open() {
+        Ok(device) => println!("there is {}", device.describe()),
+        Err(e) => {
+            let text = e.to_string();
+            println!("{text}");
+            assert!(!text.contains('\n') && text.starts_with("device: "), "{text}");
+        }
+    }
+    let far = chainrule_gpu::DeviceName::Cuda(1000).open();
+    assert!(far.is_err());
 }
 
 #[test]

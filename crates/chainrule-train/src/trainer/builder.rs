@@ -80,6 +80,6 @@ impl<'a> TrainerBuilder<'a> {
             ranks: Ranks::alone(),
             last_metrics: Metrics::new(),
         };
-        Ok(Trainer { task, optimizer, rest })
+        Ok(Trainer { task, optimizer, rest, runner: None })
     }
 }

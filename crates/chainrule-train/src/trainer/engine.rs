@@ -8,16 +8,28 @@ use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
 use crate::Task;
 use crate::data::Batch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::{LayerOutput, Module, watched as watched_layers};
 use crate::optim::Optimizer;
 use crate::program;
+use crate::runner::ProgramRunner;
 use crate::tensor::{Tensor, record_all};
 
 /// Engine of a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
     Compiled(Box<program::CompiledStep<'e>>),
+    Device(OnDevice<'e>),
+}
+
+/// A step that a device runs.
+pub(crate) struct OnDevice<'e> {
+    step: Box<program::CompiledStep<'e>>,
+    runner: &'e mut dyn ProgramRunner,
+    /// The programs that it has of the step, one for each set of shapes.
+    loaded: Vec<usize>,
+    /// Whether the processor runs the step after all.
+    is_left: bool,
 }
 
 /// Result of a step.
@@ -27,24 +39,58 @@ pub(crate) struct Done {
 }
 
 impl<'e> Engine<'e> {
-    /// A program where one is wanted and can do what the options ask for.
+    /// A program where one is wanted and can do what the options ask for. Errors where a device is
+    /// to run a step that cannot be a program.
     pub fn new(
         task: &'e dyn Task,
         optimizer: &'e mut dyn Optimizer,
         options: &TrainerOptions,
-    ) -> Engine<'e> {
+        runner: Option<&'e mut (dyn ProgramRunner + 'static)>,
+    ) -> Result<Engine<'e>> {
         if !(options.compiled && options.accumulate == 1 && task.has_plain_gradients()) {
-            return Engine::Eager(optimizer);
+            if runner.is_none() {
+                return Ok(Engine::Eager(optimizer));
+            }
+            let why = match (options.compiled, options.accumulate) {
+                (false, _) => "it runs a step as a program, and this training is to run eagerly",
+                (_, 1) => "this model computes its gradients by hand, outside of any program",
+                _ => "several batches that make one update together are no single program",
+            };
+            return Err(Error::argument("device", why));
         }
         let loss = |args: &[Tensor]| task.loss(&Batch { x: args[0].clone(), y: args[1].clone() });
         let step = program::compile(task.module(), optimizer, ["x", "y"], loss);
-        Engine::Compiled(Box::new(step.with_simplification(options.simplified)))
+        let step = Box::new(step.with_simplification(options.simplified));
+        Ok(match runner {
+            Some(runner) => {
+                Engine::Device(OnDevice { step, runner, loaded: Vec::new(), is_left: false })
+            }
+            None => Engine::Compiled(step),
+        })
+    }
+
+    /// Gives the model and the optimizer the values that a device has of them. To be called before
+    /// anything reads them.
+    pub fn fetch(&mut self) -> Result<()> {
+        match self {
+            Engine::Device(device) => device.runner.fetch(),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Engine::fetch`], for one value.
+    pub fn fetch_one(&mut self, tensor: &Tensor) -> Result<()> {
+        match self {
+            Engine::Device(device) => device.runner.fetch_one(tensor),
+            _ => Ok(()),
+        }
     }
 
     pub fn optimizer(&mut self) -> &mut dyn Optimizer {
         match self {
             Engine::Eager(optimizer) => &mut **optimizer,
             Engine::Compiled(step) => step.optimizer(),
+            Engine::Device(device) => device.step.optimizer(),
         }
     }
 
@@ -68,6 +114,55 @@ impl<'e> Engine<'e> {
                 rest.due().into_iter().for_each(|watch| watch.after(task.module()));
                 Ok(Done { loss, examples: task.count(&batch) })
             }
+            Engine::Device(device) => device.step(task, rest, looks),
+        }
+    }
+}
+
+impl OnDevice<'_> {
+    /// A step on the next batch, on the device; looks of the task and the monitor are on the
+    /// processor, with the values of the device.
+    fn step(&mut self, task: &dyn Task, rest: &mut Rest, looks: bool) -> Result<Done> {
+        let batch = rest.draw()?;
+        if looks || rest.due().is_some() {
+            self.runner.fetch()?;
+        }
+        if looks {
+            show(task, self.step.optimizer(), &batch)?;
+        }
+        if let Some(watch) = rest.due() {
+            probe(task, self.step.optimizer(), &batch, watch)?;
+        }
+        let results = self.run(&[&batch.x, &batch.y])?;
+        let loss = results.first().map_or(Ok(f64::NAN), Tensor::try_item)?;
+        if let Some(watch) = rest.due() {
+            self.runner.fetch()?;
+            watch.after(task.module());
+        }
+        Ok(Done { loss, examples: task.count(&batch) })
+    }
+    fn run(&mut self, given: &[&Tensor]) -> Result<Vec<Tensor>> {
+        if self.is_left {
+            return Ok(vec![self.step.run(given)?]);
+        }
+        if let Some(&program) =
+            self.loaded.iter().find(|&&p| self.runner.mismatch(p, given).is_none())
+        {
+            return self.runner.run(program, given);
+        }
+        // The trace runs the step once on the processor.
+        self.runner.fetch()?;
+        let traced = self.step.trace(given)?;
+        match self.runner.load(&traced) {
+            Ok(program) => {
+                self.loaded.push(program);
+                self.runner.run(program, given)
+            }
+            Err(e) if self.runner.gives_way(&e) => {
+                self.is_left = true;
+                Ok(vec![self.step.run(given)?])
+            }
+            Err(e) => Err(e),
         }
     }
 }

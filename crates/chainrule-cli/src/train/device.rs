@@ -1,0 +1,67 @@
+//! The device that runs the steps of a training.
+
+use anyhow::{Result, anyhow};
+use chainrule::Tensor;
+use chainrule::gpu::{DeviceName, DeviceSession};
+use chainrule::program::Program;
+use chainrule::train::ProgramRunner;
+
+use crate::args::train::Common;
+use crate::output;
+
+/// The device that was asked for; none for the processor.
+pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>> {
+    let Some(name) = args.device.filter(|d| *d != DeviceName::Cpu) else { return Ok(None) };
+    match name.open() {
+        Ok(device) => {
+            if !args.json {
+                let _ = output::line(&format!("the steps run on {}", device.describe()));
+            }
+            let session = DeviceSession::new(device).with_seed(seed);
+            Ok(Some(Box::new(OnDevice { session, or_cpu: args.or_cpu })))
+        }
+        Err(e) if args.or_cpu => {
+            output::complain(&format!("warning: {e}; the steps run on the processor"));
+            Ok(None)
+        }
+        Err(e) => Err(anyhow!("{e}")),
+    }
+}
+
+struct OnDevice {
+    session: DeviceSession,
+    or_cpu: bool,
+}
+
+impl ProgramRunner for OnDevice {
+    fn begin(&mut self, step: u64) {
+        self.session.set_runs(step);
+    }
+
+    fn load(&mut self, program: &Program) -> chainrule::Result<usize> {
+        self.session.load(program)
+    }
+
+    fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String> {
+        self.session.mismatch(program, arguments)
+    }
+
+    fn run(&mut self, program: usize, arguments: &[&Tensor]) -> chainrule::Result<Vec<Tensor>> {
+        self.session.run(program, arguments)
+    }
+
+    fn fetch(&mut self) -> chainrule::Result<()> {
+        self.session.fetch()
+    }
+
+    fn fetch_one(&mut self, tensor: &Tensor) -> chainrule::Result<()> {
+        self.session.fetch_one(tensor)
+    }
+
+    fn gives_way(&mut self, why: &chainrule::Error) -> bool {
+        if self.or_cpu {
+            output::complain(&format!("warning: {why}; the steps run on the processor"));
+        }
+        self.or_cpu
+    }
+}

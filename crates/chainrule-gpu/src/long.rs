@@ -1,0 +1,99 @@
+//! Sorting, running sums and gradients of gathers along axes that are long: in steps whose number
+//! does not grow with the square of the axis for each element.
+
+use chainrule_core::dtype::DType;
+use chainrule_core::error::Result;
+
+use crate::graph::{Fold, Step, ValueId};
+use crate::read::Reader;
+
+/// Elements of an axis from which its running sums are taken in pieces.
+const SUMS_FROM: usize = 64;
+
+/// Indices from which they are sorted first; fewer are looked through for each element.
+const ROWS_FROM: usize = 512;
+
+impl Reader {
+    /// Running sums: those in pieces of about the root of the length, and those of the pieces.
+    pub(crate) fn cumulate(
+        &mut self,
+        x: ValueId,
+        axis: usize,
+        reverse: bool,
+        exclusive: bool,
+    ) -> Result<Step> {
+        let (dims, dtype) = (self.dims(x), self.dtype(x));
+        let n = dims[axis];
+        if n < SUMS_FROM || dims.contains(&0) {
+            return Ok(Step::Cumulate { x, axis, reverse, exclusive });
+        }
+        let size = n.isqrt();
+        let (pieces, whole) = (n.div_ceil(size), n.next_multiple_of(size));
+        let with = |sizes: &[usize]| [&dims[..axis], sizes, &dims[axis + 1..]].concat();
+        let mut padded = x;
+        if whole > n {
+            let zero = self.scalar(0.0, dtype)?;
+            // What is padded stands at the end, and adds nothing to either direction.
+            let pad = Step::Pad(x, vec![0; dims.len()], zero);
+            padded = self.add("whole_pieces", dtype, with(&[whole]), pad)?;
+        }
+        let both = with(&[pieces, size]);
+        let x = self.add("pieces", dtype, both.clone(), Step::Reshape(padded))?;
+        let inside = Step::Cumulate { x, axis: axis + 1, reverse, exclusive };
+        let inside = self.add("sums_inside", dtype, both.clone(), inside)?;
+        let fold = Step::Fold(Fold::Sum, x, vec![axis + 1]);
+        let sums = self.add("sums_of_pieces", dtype, with(&[pieces]), fold)?;
+        let before = Step::Cumulate { x: sums, axis, reverse, exclusive: true };
+        let before = self.add("sums_before", dtype, with(&[pieces]), before)?;
+        let column = self.add("column", dtype, with(&[pieces, 1]), Step::Reshape(before))?;
+        let sums = Step::Map("Add", vec![inside, column]);
+        let sums = self.add("sums", dtype, both, sums)?;
+        if whole == n {
+            return Ok(Step::Reshape(sums));
+        }
+        let flat = self.add("flat", dtype, with(&[whole]), Step::Reshape(sums))?;
+        Ok(Step::Slice(flat, vec![(axis, 0, 1)]))
+    }
+
+    /// The places that sort an axis; the first `count` of them.
+    pub(crate) fn order(
+        &mut self,
+        x: ValueId,
+        axis: usize,
+        down: bool,
+        count: usize,
+    ) -> Result<ValueId> {
+        let mut dims = self.dims(x);
+        let n = dims[axis];
+        let rank = Step::Rank { x, axis, down };
+        let rank = self.add("rank", DType::I64, dims.clone(), rank)?;
+        let numbers: Vec<u8> = (0..n as i64).flat_map(i64::to_le_bytes).collect();
+        let numbers = self.add("numbers", DType::I64, vec![n], Step::Constant(numbers))?;
+        let mut line = vec![1; dims.len()];
+        line[axis] = n;
+        let numbers = self.add("numbers", DType::I64, line, Step::Reshape(numbers))?;
+        let g = self.add("numbers", DType::I64, dims.clone(), Step::Expand(numbers))?;
+        let zero = self.scalar(0.0, DType::I64)?;
+        let zeros = self.add("zeros", DType::I64, dims.clone(), Step::Expand(zero))?;
+        let put = Step::Scatter { x: zeros, index: rank, g, axis, add: false };
+        let all = self.add("places", DType::I64, dims.clone(), put)?;
+        if count == n {
+            return Ok(all);
+        }
+        dims[axis] = count;
+        self.add("first", DType::I64, dims, Step::Slice(all, vec![(axis, 0, 1)]))
+    }
+
+    /// Rows of `g` added to those that the index names; many indices are sorted first, so that the
+    /// parts of a row stand beside each other.
+    pub(crate) fn scatter_rows(&mut self, x: ValueId, index: ValueId, g: ValueId) -> Result<Step> {
+        let count = self.dims(index)[0];
+        if count < ROWS_FROM {
+            return Ok(Step::ScatterRows { x, index, g });
+        }
+        let rows = self.dims(x)[0];
+        let order = self.order(index, 0, false, count)?;
+        let begins = self.add("begins", DType::I64, vec![rows + 1], Step::Begins(index))?;
+        Ok(Step::Segments { x, order, begins, g })
+    }
+}

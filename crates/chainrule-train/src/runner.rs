@@ -1,0 +1,38 @@
+//! Devices that run a step.
+
+use crate::error::{Error, Result};
+use crate::program::Program;
+use crate::tensor::Tensor;
+
+/// A device beside the processor that runs programs, such as a GPU: parameters, the optimizer's
+/// state and data live there. See [`Trainer::with_runner`](super::Trainer::with_runner).
+pub trait ProgramRunner {
+    /// Hears which step comes next when a training begins or goes on, so that random numbers go on
+    /// too.
+    fn begin(&mut self, step: u64) {
+        let _ = step;
+    }
+
+    /// Makes a program ready to run: its number. Errors for what the device cannot do.
+    fn load(&mut self, program: &Program) -> Result<usize>;
+
+    /// Why a program is not for these arguments, if it is not.
+    fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String>;
+
+    /// Runs a program: its results. What it changes stays on the device; what was changed outside
+    /// since the last run is seen.
+    fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>>;
+
+    /// Gives all that was changed on the device its value there.
+    fn fetch(&mut self) -> Result<()>;
+
+    /// As [`ProgramRunner::fetch`], for one tensor.
+    fn fetch_one(&mut self, tensor: &Tensor) -> Result<()>;
+
+    /// Whether the processor runs a program that could not be loaded, for this reason. A training
+    /// ends with the error if nothing is said.
+    fn gives_way(&mut self, why: &Error) -> bool {
+        let _ = why;
+        false
+    }
+}
