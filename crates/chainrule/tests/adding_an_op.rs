@@ -66,10 +66,13 @@ impl Sources {
         let own = std::env::current_exe().expect("this program");
         let target = own.ancestors().nth(3).expect("target/profile/deps/program");
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(&self.0).args(arguments).arg("--offline");
+        // Everything after `--` is the tests' own.
+        let (command, rest) = arguments.split_first().expect("a command");
+        cargo.current_dir(&self.0).args([command, "--offline"]);
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }
+        cargo.args(rest);
         let run = cargo.env("CARGO_TARGET_DIR", target).output().expect("cargo");
         let text = [run.stdout, run.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         (run.status.success(), text.concat())
