@@ -65,6 +65,7 @@ export interface Step {
   rule_tex: string | null;
   /** The rule with the names of the program. */
   named_tex?: string | null;
+  /** The rule with numbers put in: of tensors those of the largest element. */
   numbers_tex: string | null;
   incoming: Value;
   /** The gradients that arrived; `incoming` is their sum. */
@@ -140,6 +141,8 @@ export interface Algebra {
   traced: string[];
   result: string[];
   result_tex: string[];
+  /** Each gradient as one formula. */
+  formulas_tex: string[];
   /** Between the results of both, relative. */
   difference: Numeral;
   cost: { traced: Cost; simplified: Cost };

@@ -129,6 +129,9 @@ impl Traced {
         let result = backward(&explained.simplified.program);
         let result_tex: Vec<String> =
             result.iter().map(|line| tex::equation(line, &none)).collect();
+        let formulas = in_one_line(&explained);
+        let formulas: Vec<String> =
+            formulas.iter().map(|line| tex::equation(line, &none)).collect();
         let (plain, simple) =
             (self.results(&self.program)?, self.results(&explained.simplified.program)?);
         Ok(json!({
@@ -138,6 +141,7 @@ impl Traced {
             "optimized": backward(&explained.optimized),
             "result": result,
             "result_tex": result_tex,
+            "formulas_tex": formulas,
             "difference": number(apart(&plain, &simple)),
             "cost": {
                 "traced": cost(explained.traced.cost()),
@@ -165,6 +169,13 @@ impl Traced {
             "arena": {"bytes": memory.planned, "lower_bound": memory.lower_bound},
         }))
     }
+}
+
+/// Each output as its final formula, `name = formula`, as far as a rule rewrote it.
+fn in_one_line(of: &Explanation) -> Vec<String> {
+    let last = |name: &str| of.simplified.steps.iter().rfind(|step| step.at == name);
+    let outputs = of.simplified.program.outputs();
+    outputs.filter_map(|name| Some(format!("{name} = {}", last(name)?.after))).collect()
 }
 
 fn code(line: &chainrule::program::Line<'_>) -> String {

@@ -5,7 +5,7 @@ use chainrule_core::tensor::node::Source;
 use serde_json::{Map, Value, json};
 
 use super::session::{Passed, Session, Step};
-use super::{Args, json as values, tex};
+use super::{Args, json as values, numbers, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::value::Data;
 
@@ -110,7 +110,7 @@ fn one_step(session: &Session, step: &Step) -> Value {
         "rule": rule,
         "rule_tex": rule.as_ref().map(|rule| tex::rule(rule, &|_| None)),
         "named_tex": rule.as_ref().map(|rule| tex::rule(rule, &|name| named(session, step, rule, name))),
-        "numbers_tex": rule.as_ref().and_then(|rule| with_numbers(session, step, rule)),
+        "numbers_tex": rule.as_ref().and_then(|rule| numbers::with_numbers(session, step, rule)),
         "incoming": values::tensor(&step.incoming),
         "received": step.received.iter().map(received).collect::<Vec<_>>(),
         "outgoing": step.sent.iter().map(outgoing).collect::<Vec<_>>(),
@@ -118,7 +118,7 @@ fn one_step(session: &Session, step: &Step) -> Value {
 }
 
 /// The names of an op's inputs as its rule has them: `a` of `da = ...` is the first.
-fn inputs_of(rule: &str) -> Vec<&str> {
+pub fn inputs_of(rule: &str) -> Vec<&str> {
     rule.split(';')
         .filter_map(|part| part.trim().split_once(" = ")?.0.strip_prefix('d'))
         .filter(|name| name.chars().all(char::is_alphanumeric))
@@ -126,7 +126,7 @@ fn inputs_of(rule: &str) -> Vec<&str> {
 }
 
 /// The user's name for a name of a rule.
-fn named(session: &Session, step: &Step, rule: &str, name: &str) -> Option<String> {
+pub fn named(session: &Session, step: &Step, rule: &str, name: &str) -> Option<String> {
     let place = &session.places[step.place];
     let upright = |at: usize| match &session.places[at].name {
         Some(name) => tex::given(name),
@@ -146,40 +146,6 @@ fn named(session: &Session, step: &Step, rule: &str, name: &str) -> Option<Strin
             Some(at) => Some(format!("\\mathrm{{d}}{}", upright(*place.inputs.get(at)?))),
             None => input(name).and_then(|at| place.inputs.get(at)).map(|&at| upright(at)),
         },
-    }
-}
-
-/// The rule with the numbers of single elements put in, and what comes out.
-fn with_numbers(session: &Session, step: &Step, rule: &str) -> Option<String> {
-    let place = &session.places[step.place];
-    let single = |t: &Tensor| (t.numel() == 1).then(|| t.to_f64_vec()[0]);
-    let incoming = single(&step.incoming)?;
-    let inputs: Vec<Option<f64>> =
-        place.inputs.iter().map(|&at| session.places[at].value.as_ref().and_then(single)).collect();
-    let output = place.value.as_ref().and_then(single);
-    let known = inputs_of(rule);
-    let mut parts = Vec::new();
-    for (position, part) in rule.split(';').enumerate() {
-        let sent = step.sent.iter().find(|sent| sent.position == position);
-        let Some(result) = sent.and_then(|sent| single(&sent.gradient)) else { continue };
-        let (left, right) = part.trim().split_once(" = ")?;
-        let number = |name: &str| match name {
-            "g" => Some(incoming),
-            "y" if !known.contains(&"y") => output,
-            _ => *inputs.get(known.iter().position(|k| *k == name)?)?,
-        };
-        let shown = |name: &str| number(name).map(tex::number);
-        let left = tex::equation(left, &|name| named(session, step, rule, name));
-        let right = tex::equation(right, &shown);
-        parts.push(match right == tex::number(result) || right.starts_with("\\text") {
-            true => format!("{left} = {}", tex::number(result)),
-            false => format!("{left} = {right} = {}", tex::number(result)),
-        });
-    }
-    match &parts[..] {
-        [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("\\begin{{gathered}}{}\\end{{gathered}}", many.join("\\\\"))),
     }
 }
 

@@ -6,6 +6,7 @@ mod compare;
 mod examples;
 mod graph;
 mod json;
+mod numbers;
 mod plant;
 mod session;
 #[cfg(test)]

@@ -136,6 +136,30 @@ fn a_neuron_step_by_step() {
     assert_eq!(look["stats"]["count"], 1);
 }
 
+/// Y = X W and dY = 2 Y, so that dX = dY W^T has the largest element 86 * 7 + 100 * 8, and
+/// dW = X^T dY has 2 * 44 + 4 * 100.
+#[test]
+fn numbers_of_one_element_of_tensors() {
+    let engine = &mut Engine::default();
+    let source = "X = leaf([[1.0, 2.0], [3.0, 4.0]])\nW = leaf([[5.0, 6.0], [7.0, 8.0]])\n\
+                  b = leaf([1.0, -2.0])\nY = X @ W\nZ = X * b\nloss = (Y * Y).sum() + Z.sum()";
+    let opened = ask(engine, "open", json!({"source": source, "seed": 1}));
+    let steps = ask(engine, "backward", json!({"session": opened["session"]}));
+    let numbers = |name: &str| {
+        let mut nodes = opened["nodes"].as_array().unwrap().iter();
+        let node = nodes.find(|n| n["name"] == name).unwrap();
+        let step = &steps["steps"][node["backward"].as_u64().unwrap() as usize];
+        step["numbers_tex"].as_str().unwrap().to_string()
+    };
+    assert_eq!(
+        numbers("Y"),
+        "\\begin{gathered}{\\mathrm{d}\\mathrm{X}}_{1,\\,1} = 86 \\cdot 7 + 100 \\cdot 8 = 1402\\\\\
+         {\\mathrm{d}\\mathrm{W}}_{1,\\,1} = 2 \\cdot 44 + 4 \\cdot 100 = 488\\end{gathered}"
+    );
+    // The gradient of b is a sum over rows, which its formula for one element is not.
+    assert_eq!(numbers("Z"), "{\\mathrm{d}\\mathrm{X}}_{1,\\,1} = 1 \\cdot \\left(-2\\right) = -2");
+}
+
 #[test]
 fn a_wrong_line_is_found() {
     let engine = &mut Engine::default();
@@ -377,8 +401,10 @@ fn captured_tensors_are_walked_back() {
 #[test]
 fn films_end_at_the_known_formulas() {
     let engine = &mut Engine::default();
+    let mut formulas = Vec::new();
     let mut film = |name: &str| {
         let film = ask(engine, "algebra", json!({"name": name}));
+        formulas.push(film["formulas_tex"].clone());
         let lines = |of: &str| -> Vec<String> {
             let lines = film[of].as_array().unwrap().iter();
             lines.map(|line| line.as_str().unwrap().to_string()).collect()
@@ -398,6 +424,8 @@ fn films_end_at_the_known_formulas() {
     assert!(sums(&traced) > 3, "{traced:?}");
     assert_eq!(sums(&result), 2, "{result:?}");
     assert!(result.last().unwrap().starts_with("d_x = "), "{result:?}");
+    let known = "\\mathrm{d\\_logits} = \\frac{1}{32} \\cdot \\left(\\mathrm{probs} - \\operatorname{onehot}\\left(\\mathrm{labels}\\right)\\right)";
+    assert_eq!(formulas[0], json!([known]));
 }
 
 /// Names of the user are text in a formula: none of them is a command of TeX.

@@ -167,6 +167,13 @@ fn position(of: &Position, names: Names<'_>) -> String {
 }
 
 fn called(callee: &Expression, inside: &[String], names: Names<'_>) -> String {
+    // The algebra writes the number of the summed elements: `sum[32](x)`.
+    if let (Kind::Index(sum, positions), [x]) = (&callee.kind, inside)
+        && let (Kind::Name(known), [Position::At(n)]) = (&sum.kind, &positions[..])
+        && known == "sum"
+    {
+        return format!("\\textstyle\\sum_{{{}}}\\left({x}\\right)", tex(n, 0, names));
+    }
     let Kind::Name(function) = &callee.kind else {
         return format!("{}({})", tex(callee, 8, names), inside.join(", "));
     };
@@ -205,6 +212,10 @@ mod tests {
         assert_eq!(
             equation("dx = g * (1 - tanh(x)^2)", &none),
             "\\mathrm{d}x = g \\cdot \\left(1 - {\\tanh\\left(x\\right)}^{2}\\right)"
+        );
+        assert_eq!(
+            equation("sum[32](g * x)", &none),
+            "\\textstyle\\sum_{32}\\left(g \\cdot x\\right)"
         );
         assert_eq!(equation("expanded over axes", &none), "\\text{expanded over axes}");
         let numbers = |name: &str| (name == "g").then(|| number(-2.5));
