@@ -9,14 +9,20 @@ from .distribution import Distribution
 from .gamma import Beta, Chi2, Dirichlet, Gamma, StudentT
 from .independent import Independent
 from .kl import kl_divergence, register_kl
+from .mapped import MixtureSameFamily, TransformedDistribution
 from .normal import LogNormal, MultivariateNormal, Normal
 from .tails import Cauchy, Gumbel, HalfNormal
+from .transforms import (
+    AffineTransform, ComposeTransform, ExpTransform, IndependentTransform, PowerTransform, SigmoidTransform, SoftplusTransform, TanhTransform, Transform,
+)
 from .uniform import Exponential, Laplace, Uniform
 
-from . import independent, kl, normal, uniform  # isort: skip
+from . import constraints, independent, kl, normal, transforms, uniform  # isort: skip
 
 __all__ = [
-    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet", "Distribution", "Exponential", "Gamma", "Geometric",
-    "Gumbel", "HalfNormal", "Independent", "Laplace", "LogNormal", "Multinomial", "MultivariateNormal", "Normal", "OneHotCategorical",
-    "Poisson", "StudentT", "Uniform", "independent", "kl", "kl_divergence", "normal", "register_kl", "uniform",
+    "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ComposeTransform", "Dirichlet", "Distribution",
+    "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal",
+    "MixtureSameFamily", "Multinomial", "MultivariateNormal", "Normal", "OneHotCategorical", "Poisson", "PowerTransform", "SigmoidTransform",
+    "SoftplusTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "constraints", "independent", "kl",
+    "kl_divergence", "normal", "register_kl", "transforms", "uniform",
 ]
