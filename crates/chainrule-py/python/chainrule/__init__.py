@@ -76,7 +76,8 @@ from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import (  # noqa: E402
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor,
 )
-from . import _stft, _switches  # noqa: E402
+from . import _aliases, _stft, _switches  # noqa: E402
+from ._aliases import *  # noqa: E402, F403
 from ._stft import *  # noqa: E402, F403
 from ._switches import *  # noqa: E402, F403
 from ._switches import attach as _attach_switches  # noqa: E402
@@ -113,7 +114,7 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
+    *_aliases.__all__, *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
     "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp", "autocast",
     "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",

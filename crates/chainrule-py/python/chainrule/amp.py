@@ -183,4 +183,14 @@ class GradScaler:
         self._since = state_dict["_growth_tracker"]
 
 
-__all__ = ["GradScaler", "autocast"]
+def custom_fwd(fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None) -> Any:
+    """The `forward` of a Function as it is: nothing is cast."""
+    return fwd if fwd is not None else functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
+    """The `backward` of a Function as it is: nothing is cast."""
+    return bwd if bwd is not None else functools.partial(custom_bwd, device_type=device_type)
+
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]

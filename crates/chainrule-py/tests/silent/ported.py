@@ -212,3 +212,31 @@ def nadam_in_double(torch):
     finally:
         torch.set_default_dtype(torch.float32)
     return (p.detach() * 1e5).frac() * 1e5  # the sixth digit to the tenth
+
+
+def functions_that_write(torch):
+    x = torch.tensor([-1.5, 0.25, 0.7, 2.0])
+    rows = [getattr(torch, name)(x.clone()) for name in ("relu_", "sigmoid_", "tanh_", "exp_", "abs_", "sin_", "round_", "neg_")]
+    w = torch.tensor([-1.0, 2.0], requires_grad=True)
+    y = w * 3
+    torch.relu_(y)
+    y.sum().backward()
+    return rows, y, w.grad
+
+
+def layers_as_functions(torch):
+    x, w = torch.arange(9.0).view(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+    out = [torch.conv2d(x, w, None, 1, 1), torch.max_pool2d(x, 2), torch.layer_norm(x, (3,)), torch.prelu(x - 4, torch.tensor([0.5]))]
+    return out, torch.cosine_similarity(x, x + 1, dim=2), torch.dropout(x, 0.5, False), torch.slogdet(torch.eye(2) * 2)
+
+
+def classes_by_their_modules(torch):
+    import importlib
+
+    inside = {name: importlib.import_module(f"{torch.__name__}.nn.modules.{name}") for name in ("batchnorm", "loss", "conv", "utils")}
+    nn = torch.nn
+    kinds = [
+        isinstance(nn.BatchNorm2d(2), inside["batchnorm"]._BatchNorm), isinstance(nn.MSELoss(), inside["loss"]._Loss),
+        isinstance(nn.Conv1d(1, 1, 1), inside["conv"]._ConvNd), isinstance(nn.LayerNorm(2), inside["batchnorm"]._BatchNorm),
+    ]
+    return kinds, inside["utils"]._pair(3), inside["utils"]._triple((1, 2, 3)), nn.init._calculate_fan_in_and_fan_out(torch.ones(4, 3, 2))

@@ -251,4 +251,6 @@ def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
 
 set_detect_anomaly = detect_anomaly
 
+from . import function as function  # noqa: E402
 from . import functional as functional  # noqa: E402
+from . import grad_mode as grad_mode  # noqa: E402

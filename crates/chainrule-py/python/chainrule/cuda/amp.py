@@ -6,6 +6,7 @@ from typing import Any
 
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
+from ..amp import custom_bwd, custom_fwd
 
 
 class autocast(_autocast):
@@ -24,4 +25,4 @@ class GradScaler(_GradScaler):
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]

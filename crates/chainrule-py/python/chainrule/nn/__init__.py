@@ -31,3 +31,5 @@ __all__ = [
     *_activations, *_attention, *_containers, *_layers, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
     "Module", "Parameter", "functional", "init", "parameter", "utils",
 ]
+
+from . import modules as modules  # noqa: E402

@@ -283,6 +283,14 @@ class Module:
         at, _, name = target.rpartition(".")
         return self.get_submodule(at)._parameters[name]  # type: ignore[no-any-return]
 
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of this name."""
+        at, _, name = target.rpartition(".")
+        return self.get_submodule(at)._buffers[name]  # type: ignore[no-any-return]
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
     def _all_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """As `named_modules`, but a module that is in several places has the names of all."""
         yield prefix, self
@@ -375,6 +383,14 @@ class Module:
             for name, t in module._buffers.items():
                 if t is not None and t.is_floating_point() and t.dtype != dtype:
                     module.register_buffer(name, t.detach()._to_dtype(dtype), name not in module._not_saved)
+        return self
+
+    def type(self: M, dst_type: Any) -> M:
+        """Another dtype, as `to`."""
+        return self.to(dst_type)
+
+    def share_memory(self: M) -> M:
+        """The same: processes send tensors by their values."""
         return self
 
     def float(self: M) -> M:

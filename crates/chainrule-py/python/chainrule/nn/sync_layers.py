@@ -65,7 +65,7 @@ class SyncBatchNorm(_BatchNorm):
         mean = totals[:-1] / n
         apart = x - mean.reshape(1, -1, 1)
         var = _OverRanks.apply(apart.square().sum((0, 2)), ranks) / n
-        y = apart / (var + self.eps).sqrt().reshape(1, -1, 1)
+        y: Tensor = apart / (var + self.eps).sqrt().reshape(1, -1, 1)
         if self.weight is not None:
             y = y * self.weight.reshape(1, -1, 1)
         if self.bias is not None:

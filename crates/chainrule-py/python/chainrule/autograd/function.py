@@ -1,0 +1,6 @@
+"""`Function` under the name of PyTorch's module."""
+
+from .._custom import Context as FunctionCtx
+from .._custom import Function, once_differentiable
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]

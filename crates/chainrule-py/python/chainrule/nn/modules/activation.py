@@ -1,0 +1,7 @@
+"""Activations."""
+
+from ..activation_layers import *  # noqa: F403
+from ..activation_layers import __all__ as _all
+from ..attention import MultiheadAttention
+
+__all__ = [*_all, "MultiheadAttention"]

@@ -1,0 +1,5 @@
+"""The module as such."""
+
+from ..module import Module, Parameter
+
+__all__ = ["Module", "Parameter"]
