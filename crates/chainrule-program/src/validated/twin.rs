@@ -26,8 +26,19 @@ const STEP_MOVED: f64 = 1.0;
 /// moved too.
 const MOVES: usize = 2;
 
+/// How far the roundings of a program are looked into. More runs only ever allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Runs {
+    /// The plain one alone.
+    Plain,
+    /// In f64 what is f32, and on moved inputs what is f64.
+    Few,
+    /// On moved inputs what is f32, too, and what is f64 with moved steps.
+    All,
+}
+
 /// The roots of a program: its outputs, and then the new values of its cells.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Twin {
     pub plain: Vec<Arc<Value>>,
     /// The phase in which each is computed; what no instruction computes counts as backward.
@@ -90,7 +101,7 @@ pub(super) fn run(
 
 /// As [`run`], with the other runs beside it. Draws, and what is decided by comparisons, are those
 /// of the first.
-pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin> {
+pub(super) fn run_beside(program: &Program, arguments: &[&Tensor], how: Runs) -> Result<Twin> {
     let phases = phases(program);
     // The learning rate and the like are f64 in any program, and say nothing about it.
     let has = |dtype| {
@@ -100,11 +111,13 @@ pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin
     };
     let mut runs = Vec::new();
     if has(DType::F32) {
-        runs.extend([Run::Wide, Run::Moved(0)]);
+        runs.extend([(Runs::Few, Run::Wide), (Runs::All, Run::Moved(0))]);
     }
     if has(DType::F64) {
-        runs.extend((1..=MOVES as u64).flat_map(|i| [Run::Moved(i), Run::Stepped(i)]));
+        let both = |i| [(Runs::Few, Run::Moved(i)), (Runs::All, Run::Stepped(i))];
+        runs.extend((1..=MOVES as u64).flat_map(both));
     }
+    let runs = runs.into_iter().filter(|(from, _)| *from <= how).map(|(_, run)| run).collect();
     Walk::new(program, arguments, runs)?.run(program)
 }
 

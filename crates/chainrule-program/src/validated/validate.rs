@@ -1,13 +1,15 @@
 //! The first run: the optimised program beside the plain one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::compare::{Apart, apart, surely_agree};
 use super::guarded;
-use super::twin::{self, Twin};
+use super::twin::{self, Runs, Twin};
 use crate::Program;
 use crate::algebra::Simplify;
 use crate::error::Error;
+use crate::ir::{Origin, Out};
 use crate::rng::{Generator, Stream};
 use crate::tensor::Tensor;
 use crate::tensor::log::Drawn;
@@ -70,6 +72,12 @@ impl Snapshot {
     }
 }
 
+/// The plain program's results, and how far their roundings have been looked into.
+struct Grounds {
+    runs: Runs,
+    twin: Twin,
+}
+
 impl Pending {
     /// Runs the optimised program, and the plain one on the same values.
     pub fn first_run(
@@ -119,20 +127,15 @@ impl Pending {
         results: &mut Vec<Tensor>,
         before: &Snapshot,
     ) -> std::result::Result<Option<String>, String> {
-        let mut plain = self.roots_of(&self.probe, arguments, before)?;
-        // Other runs of the plain program are asked only where the results are not so close that
-        // these could not part them.
-        let mut twin = None;
+        let first = if self.has_new_numbers() { Runs::Few } else { Runs::Plain };
+        let mut grounds = self.grounds(first, arguments, before)?;
         if self.simplified {
             let simple = self.roots_of(&self.simple, arguments, before);
             let simple =
                 simple.map_err(|e| format!("{PLAIN}, since the simplified one fails: {e}"))?;
-            if !surely_agree(&simple, &plain) {
-                let twin = twin.insert(self.twin(arguments, before)?);
-                if let Some(apart) = apart(&simple, twin) {
-                    let blamed = self.blamed(arguments, twin, before);
-                    return Ok(Some(self.said(&apart, Some(&blamed))));
-                }
+            if let Some(apart) = self.parted(&simple, 0..0, &mut grounds, arguments, before)? {
+                let blamed = self.blamed(arguments, &grounds.twin, before);
+                return Ok(Some(self.said(&apart, Some(&blamed))));
             }
         }
         before.rewind();
@@ -144,19 +147,11 @@ impl Pending {
             outputs.chain(cells.map(|c| lock(&c.leaf.value).clone())).collect();
         // Roots of the probe that the program has.
         let gradients = self.plain.outputs.len()..self.probe.outputs.len();
-        plain.drain(gradients.clone());
-        if new.len() != plain.len() {
+        if new.len() + gradients.len() != grounds.twin.plain.len() {
             return Err(format!("{PLAIN}, since the optimised one has other results"));
         }
-        if surely_agree(&new, &plain) {
-            return Ok(None);
-        }
-        let twin = match twin {
-            Some(twin) => twin,
-            None => self.twin_of_start(arguments, before)?,
-        };
-        let twin = twin.without(&gradients);
-        Ok(apart(&new, &twin).map(|mut apart| {
+        let parted = self.parted(&new, gradients.clone(), &mut grounds, arguments, before)?;
+        Ok(parted.map(|mut apart| {
             if apart.root >= gradients.start {
                 apart.root += gradients.len();
             }
@@ -164,33 +159,77 @@ impl Pending {
         }))
     }
 
-    fn twin(&self, arguments: &[&Tensor], before: &Snapshot) -> std::result::Result<Twin, String> {
-        self.probe.fresh.iter().for_each(Drawn::rewind);
-        let twice = guarded(|| twin::run_twice(&self.probe, arguments));
-        before.rewind();
-        match twice {
-            Ok(twin) => Ok(twin),
-            // Without a second run the roundings that any program has are all that is allowed.
-            Err(_) => self.roots_of(&self.probe, arguments, before).map(|plain| Twin {
-                plain,
-                phases: twin::phases(&self.probe),
-                ..Twin::default()
-            }),
+    /// Whether a root that the plain program computes is a number in the simplified one: a gradient
+    /// that is zero but for rounding, whose size only other runs tell.
+    fn has_new_numbers(&self) -> bool {
+        let is = |program: &Program, out: &Out, constant: bool| {
+            matches!(program.info(out.id).from, Origin::Constant(_)) == constant
+        };
+        let pairs = self.probe.outputs.iter().zip(&self.simple.outputs);
+        let mut new = pairs.map(|(a, b)| is(&self.probe, a, false) && is(&self.simple, b, true));
+        new.any(|is_new| is_new)
+    }
+
+    /// The root that parts the most, if any does: the roundings of the plain program are looked into
+    /// as far as this takes. The new roots lack those that are gone.
+    fn parted(
+        &self,
+        new: &[Arc<Value>],
+        gone: Range<usize>,
+        grounds: &mut Grounds,
+        arguments: &[&Tensor],
+        before: &Snapshot,
+    ) -> std::result::Result<Option<Apart>, String> {
+        loop {
+            let twin = grounds.twin.clone().without(&gone);
+            let next = match grounds.runs {
+                Runs::Plain if surely_agree(new, &twin.plain) => return Ok(None),
+                Runs::Plain => Runs::Few,
+                Runs::Few if apart(new, &twin).is_none() => return Ok(None),
+                Runs::Few => Runs::All,
+                Runs::All => return Ok(apart(new, &twin)),
+            };
+            *grounds = self.grounds(next, arguments, before)?;
         }
     }
 
-    /// The same after the optimised program has run: on the state as it was before, and without
-    /// changing what that has made of it.
-    fn twin_of_start(
+    /// The plain program on the state as it was before, whatever has been made of that since.
+    fn grounds(
+        &self,
+        runs: Runs,
+        arguments: &[&Tensor],
+        before: &Snapshot,
+    ) -> std::result::Result<Grounds, String> {
+        let now = Snapshot::of(&self.probe);
+        before.restore();
+        let twin = match runs {
+            Runs::Plain => self.plain_alone(arguments, before),
+            runs => self.twin(runs, arguments, before),
+        };
+        now.restore();
+        Ok(Grounds { runs, twin: twin? })
+    }
+
+    fn twin(
+        &self,
+        runs: Runs,
+        arguments: &[&Tensor],
+        before: &Snapshot,
+    ) -> std::result::Result<Twin, String> {
+        self.probe.fresh.iter().for_each(Drawn::rewind);
+        let beside = guarded(|| twin::run_beside(&self.probe, arguments, runs));
+        before.rewind();
+        // Without other runs the roundings that any program has are all that is allowed.
+        beside.or_else(|_| self.plain_alone(arguments, before))
+    }
+
+    fn plain_alone(
         &self,
         arguments: &[&Tensor],
         before: &Snapshot,
     ) -> std::result::Result<Twin, String> {
-        let after = Snapshot::of(&self.probe);
-        before.restore();
-        let twin = self.twin(arguments, before);
-        after.restore();
-        twin
+        let plain = self.roots_of(&self.probe, arguments, before)?;
+        Ok(Twin { plain, phases: twin::phases(&self.probe), ..Twin::default() })
     }
 
     fn roots_of(

@@ -116,3 +116,35 @@ fn errors_stay_errors() {
     assert_eq!(validated.run(&[&x, &i]).unwrap()[0].to_vec::<f64>(), [1.0, 2.0]);
     assert!(!validated.is_pending() && validated.warnings().is_empty());
 }
+
+/// More runs of the plain program only allow more, so that few are enough where they part nothing:
+/// for the names model, whose bias before a normalisation has a gradient of rounding alone.
+#[test]
+fn a_usual_step_is_validated_by_few_runs() {
+    use super::compare::{apart, surely_agree};
+    use super::twin::{Runs, run_beside};
+    for dtype in [DType::F32, DType::F64] {
+        let (program, _, x, y) = crate::tests::names::chunked_program(dtype);
+        let plain = program.without_dead_code();
+        let simple = plain.optimized().simplified().unwrap().program;
+        let new = twin::run(&simple, &plain.cells, &[&x, &y]).unwrap();
+        let of = |runs| run_beside(&plain, &[&x, &y], runs).unwrap();
+        assert!(!surely_agree(&new, &of(Runs::Plain).plain), "{dtype:?}");
+        for runs in [Runs::Few, Runs::All] {
+            let twin = of(runs);
+            assert!(apart(&new, &twin).is_none(), "{dtype:?}, {runs:?}");
+            let wide = usize::from(twin.wide.is_some());
+            let count = wide + twin.moved.len() + twin.stepped.len();
+            let most = if runs == Runs::All { 4 } else { 2 };
+            assert!(count <= most, "{dtype:?}, {runs:?}: {count}");
+        }
+        let (rest, noise): (Vec<_>, Vec<_>) = new
+            .iter()
+            .zip(of(Runs::Plain).plain)
+            .partition(|(new, _)| twin::numbers(new).iter().any(|x| *x != 0.0));
+        let agree = |(new, plain): (&std::sync::Arc<_>, _)| {
+            surely_agree(std::slice::from_ref(new), &[plain])
+        };
+        assert!(noise.len() == 1 && rest.into_iter().all(agree), "{dtype:?}");
+    }
+}

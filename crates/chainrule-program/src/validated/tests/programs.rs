@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::compare::apart;
+use super::super::compare::{apart, surely_agree};
 use super::super::twin;
 use crate::Program;
 use crate::ops::{Sample, table};
@@ -13,6 +13,14 @@ use chainrule_core::{DType, Generator, Index, Slice, Tensor};
 
 /// Number of programs; `CHAINRULE_PROGRAMS` sets another number.
 const PROGRAMS: u64 = 10_000;
+
+/// Bound of a difference beside the error of the plain program, as runs on moved inputs and steps
+/// show it: a form may have eight times the bound of the one that it replaces. The worst of these
+/// programs, which the test prints, is within once that error.
+const RATIO: f64 = 8.0;
+
+/// Roundings of the largest of all results that say nothing: a gradient may be zero but for these.
+const ROUNDINGS: f64 = 4.0;
 
 fn below(n: usize, g: &mut Generator) -> usize {
     g.random_u32() as usize % n.max(1)
@@ -171,7 +179,8 @@ fn loss(steps: &[TableStep<'_>], leaves: &[Tensor], y: &Tensor, weights: &[f64])
     total
 }
 
-fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<bool, String> {
+/// `None` where the optimised program runs; else the difference beside the plain program's error.
+fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<Option<f64>, String> {
     let g = &mut Generator::manual_seed(seed);
     let [n, m] = [1 + below(4, g), 1 + below(4, g)];
     let shapes: [&[usize]; 9] =
@@ -197,59 +206,46 @@ fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<bool, String> {
         Ok([loss].into_iter().chain(gradients).collect())
     });
     // Refusals that the algebra has no part in: indices that are read, decompositions that fail.
-    let Ok(traced) = traced else { return Ok(false) };
+    let Ok(traced) = traced else { return Ok(None) };
     let plain = traced.optimized();
     let simple = plain.simplified().map_err(text)?.program;
     if simple.len() > plain.len() {
         return Err(format!("{} instructions became {}", plain.len(), simple.len()));
     }
     let given: Vec<&Tensor> = leaves.iter().chain([&y]).collect();
-    let twin = twin::run_twice(&plain, &given).map_err(text)?;
+    let twin = twin::run_beside(&plain, &given, twin::Runs::All).map_err(text)?;
     for program in [&simple, &simple.fused(), &plain.fused()] {
         let got: Vec<_> = program.run(&given).map_err(text)?.iter().map(Tensor::value).collect();
-        if let Some(apart) = apart(&got, &twin) {
-            // This program runs plain: the first run sees what is seen here. A value that is zero
-            // but for rounding has no size.
+        let parted = apart(&got, &twin);
+        if parted.is_some() && surely_agree(&got, &twin.plain) {
+            return Err(format!("taken for the same\n{plain}\n{simple}"));
+        }
+        if let Some(apart) = parted {
+            // This program runs plain: the first run sees what is seen here.
             let unit = if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-            let own = own_error(&twin, apart.root);
-            if apart.by > 1e-4 * apart.size && apart.by > 100.0 * unit {
-                let stepped = stepped_error(&twin, apart.root);
-                println!(
-                    "seed {seed} {dtype:?}: by {:e}, size {:e}, own {own:e}, ratio {:.1}, stepped {stepped:e}, ratio {:.1}",
-                    apart.by,
-                    apart.size,
-                    apart.by / own,
-                    apart.by / own.max(stepped)
-                );
-            }
-            let harmless =
-                apart.by <= 1e-4 * apart.size || apart.by <= 100.0 * unit || apart.by <= 32.0 * own;
+            let plain_roots = twin.plain.iter().filter(|root| root.dtype() == dtype);
+            let largest = plain_roots.flat_map(|root| twin::numbers(root));
+            let largest = largest.map(f64::abs).filter(|x| x.is_finite()).fold(0.0, f64::max);
+            let ratio = apart.by / own_error(&twin, apart.root);
+            let is_rounding = apart.by <= ROUNDINGS * unit * largest;
+            let harmless = is_rounding || ratio <= RATIO;
             if harmless && program.to_string() != plain.fused().to_string() {
-                return Ok(true);
+                return Ok(Some(if is_rounding { 0.0 } else { ratio }));
             }
             return Err(format!("{:e} of {:e}\n{plain}\n{simple}", apart.by, apart.size));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
-/// Distance of the plain program from the one in f64, or from itself on moved inputs.
+/// Distance of the plain program from the one in f64, or from itself on moved inputs and steps.
 fn own_error(twin: &twin::Twin, root: usize) -> f64 {
     let plain = twin::numbers(&twin.plain[root]);
     let apart = |run: &Vec<Arc<Value>>| {
         let all = twin::numbers(&run[root]).into_iter().zip(&plain);
         all.map(|(a, b)| (a - b).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max)
     };
-    twin.wide.iter().chain(&twin.moved).map(apart).fold(0.0, f64::max)
-}
-
-fn stepped_error(twin: &twin::Twin, root: usize) -> f64 {
-    let plain = twin::numbers(&twin.plain[root]);
-    let apart = |run: &Vec<Arc<Value>>| {
-        let all = twin::numbers(&run[root]).into_iter().zip(&plain);
-        all.map(|(a, b)| (a - b).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max)
-    };
-    twin.stepped.iter().map(apart).fold(0.0, f64::max)
+    twin.wide.iter().chain(&twin.moved).chain(&twin.stepped).map(apart).fold(0.0, f64::max)
 }
 
 #[test]
@@ -258,15 +254,16 @@ fn random_programs_are_simplified_and_fused_rightly() {
     let count = count.unwrap_or(PROGRAMS);
     let samples = expressions::usable();
     assert!(samples.len() > 300 && table().count() > 100);
-    let (mut failures, mut plain) = (Vec::new(), 0);
+    let (mut failures, mut plain, mut worst) = (Vec::new(), 0, 0f64);
     for seed in 0..count {
         let dtype = if seed % 4 == 3 { DType::F32 } else { DType::F64 };
         match check(&samples, seed, dtype) {
-            Ok(runs_plain) => plain += u64::from(runs_plain),
+            Ok(None) => {}
+            Ok(Some(ratio)) => (plain, worst) = (plain + 1, worst.max(ratio)),
             Err(why) => failures.push(format!("seed {seed}: {why}")),
         }
     }
-    println!("{plain} of {count} would run plain");
+    println!("{plain} of {count} would run plain; at worst {worst:.1} times the plain error");
     assert!(
         failures.is_empty(),
         "{} failures\n{}",
