@@ -240,3 +240,26 @@ def classes_by_their_modules(torch):
         isinstance(nn.Conv1d(1, 1, 1), inside["conv"]._ConvNd), isinstance(nn.LayerNorm(2), inside["batchnorm"]._BatchNorm),
     ]
     return kinds, inside["utils"]._pair(3), inside["utils"]._triple((1, 2, 3)), nn.init._calculate_fan_in_and_fan_out(torch.ones(4, 3, 2))
+
+
+def rates_of_a_loaded_schedule(torch):
+    S, out = torch.optim.lr_scheduler, []
+
+    def made(kind):
+        return kind(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1))
+
+    for kind in (lambda o: S.StepLR(o, 1, 0.5), lambda o: S.CosineAnnealingWarmRestarts(o, 4), lambda o: S.ReduceLROnPlateau(o, patience=0)):
+        schedule = made(kind)
+        for _ in range(3):
+            schedule.optimizer.step()
+            schedule.step(*([1.0] if isinstance(schedule, S.ReduceLROnPlateau) else []))
+        schedule.optimizer.param_groups[0]["lr"] = 7.0
+        other = made(kind)
+        other.load_state_dict(schedule.state_dict())
+        out += [schedule.get_last_lr(), other.get_last_lr(), other.last_epoch]
+    return out
+
+
+def compared_with_large_integers(torch):
+    i = torch.tensor([16777217, 3])
+    return (i > 16777216.5), (i == 3.0), torch.tensor(2) ** -1.0

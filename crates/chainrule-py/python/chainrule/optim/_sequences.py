@@ -81,9 +81,10 @@ class ChainedScheduler(LRScheduler):
             scheduler.step()
 
     def state_dict(self) -> dict[str, Any]:
-        return {"_schedulers": _states(self._schedulers)}
+        return {"_schedulers": _states(self._schedulers), "_last_lr": self.get_last_lr()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._last_lr = state_dict.get("_last_lr", self._rates())
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 

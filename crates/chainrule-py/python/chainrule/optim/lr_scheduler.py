@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -9,6 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .optimizer import Optimizer
+
+
+def _noting(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step of a subclass, after which its rates are the last ones."""
+
+    @functools.wraps(step)
+    def noting(self: LRScheduler, *args: Any, **kwargs: Any) -> Any:
+        out = step(self, *args, **kwargs)
+        self._last_lr = self._rates()
+        return out
+
+    return noting
 
 
 class LRScheduler:
@@ -38,7 +51,7 @@ class LRScheduler:
         """The learning rates at this epoch. Most follow from those of the epoch before, so that
         schedulers can be chained.
         """
-        return [rate * self.factor(self.last_epoch) for rate in self.get_last_lr()]
+        return [rate * self.factor(self.last_epoch) for rate in self._rates()]
 
     def closed(self, base: float) -> float | None:
         """The learning rate at this epoch from that at the beginning, for jumps; None where only
@@ -46,9 +59,18 @@ class LRScheduler:
         """
         return None
 
-    def get_last_lr(self) -> list[float]:
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "step" in cls.__dict__:
+            setattr(cls, "step", _noting(cls.__dict__["step"]))
+
+    def _rates(self) -> list[float]:
         """The learning rates in use."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates that the last step set; after `load_state_dict` those of the state."""
+        return list(self.__dict__.get("_last_lr") or self._rates())
 
     def step(self, epoch: int | None = None) -> None:
         """One epoch on, or to the given one."""
@@ -59,6 +81,7 @@ class LRScheduler:
             rates = self.get_lr()
         for group, lr in zip(self.optimizer.param_groups, rates):
             group["lr"] = lr
+        self._last_lr = self._rates()
 
     def state_dict(self) -> dict[str, Any]:
         """All but the optimizer."""
@@ -94,7 +117,7 @@ class MultiplicativeLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        rates = self.get_last_lr()
+        rates = self._rates()
         return rates if self.last_epoch <= 0 else [rate * f(self.last_epoch) for f, rate in zip(self.lr_lambdas, rates)]
 
     def state_dict(self) -> dict[str, Any]:
@@ -216,7 +239,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        epoch, rates = self.last_epoch, self.get_last_lr()
+        epoch, rates = self.last_epoch, self._rates()
         if epoch == 0:
             return rates
         if self._step_count == 1 and epoch > 0:
