@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::device::OnDevice;
 use crate::error::{run, through};
 use crate::script::PYTHON;
 use crate::tensor::{PyTensor, tensors_of};
@@ -35,6 +36,8 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor
 #[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
 pub struct PyProgram {
     program: RwLock<Validated>,
+    /// The device that runs it, if it is not the processor.
+    device: Option<OnDevice>,
     /// Its use of the gradients of leaves that are older than it.
     graded: Vec<Graded>,
 }
@@ -49,6 +52,7 @@ impl PyProgram {
         inputs: Vec<Bound<'_, PyTensor>>,
         simplify: bool,
         fuse: bool,
+        device: Option<&str>,
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let passes = Passes { simplification: simplify, fusion: fuse };
@@ -59,7 +63,9 @@ impl PyProgram {
             Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
-        Ok(PyProgram { program: RwLock::new(program), graded })
+        let device = device.map(|name| run(|| OnDevice::load(name, program.program())));
+        let device = device.transpose()?;
+        Ok(PyProgram { program: RwLock::new(program), device, graded })
     }
 
     /// Whether each parameter has a gradient, or none, as it had in the trace.
@@ -90,6 +96,7 @@ impl PyProgram {
             run(|| {
                 self.give_gradients()?;
                 let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
+                self.fetch()?;
                 self.take_gradients(&mut out)?;
                 Ok(out)
             })
@@ -211,6 +218,11 @@ impl PyProgram {
         self.program.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives what the program changed its value on the device, for whoever reads it next.
+    fn fetch(&self) -> Result<()> {
+        self.device.as_ref().map_or(Ok(()), OnDevice::fetch)
+    }
+
     /// Puts the gradients from before to where the program reads them.
     fn give_gradients(&self) -> Result<()> {
         for graded in &self.graded {
@@ -240,8 +252,12 @@ impl PyProgram {
         Ok(())
     }
 
-    /// One run. The first is compared with the plain program, which may take its place.
+    /// One run. The first on the processor is compared with the plain program, which may take its
+    /// place.
     fn run_once(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        if let Some(device) = &self.device {
+            return device.run(inputs);
+        }
         let validated = self.read();
         if !validated.is_pending() {
             return validated.program().run(inputs);
@@ -272,9 +288,11 @@ impl PyProgram {
             all.resize_with(out.len(), Vec::new);
             all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
             if began.elapsed() > Duration::from_millis(100) {
+                self.fetch()?;
                 return Ok(i + 1);
             }
         }
+        self.fetch()?;
         Ok(steps)
     }
 }

@@ -76,9 +76,11 @@ class Compiled:
     methods are found here too.
     """
 
-    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True) -> None:
+    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True, device: str | None = None) -> None:
         self._function = function
-        self._passes = simplify, fuse
+        if device is not None and _c._device(str(device)) is None:
+            device = None
+        self._passes = simplify, fuse, None if device is None else str(device)
         self._programs: dict[Any, list[_Traced]] = {}
         self._last: _Traced | None = None
         # Those that ran last, whose arguments the native side compares.
@@ -324,7 +326,7 @@ class Compiled:
         return self._last.program.lines()
 
 
-def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool]) -> tuple[_c.Program, Any]:
+def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool, str | None]) -> tuple[_c.Program, Any]:
     """The program, and what its function met of the world outside. Traced again where that had to
     become the program's state.
     """
@@ -402,13 +404,17 @@ def _apart(made: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, _c.ViewPat
 
 
 @overload
-def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True) -> Compiled: ...
+def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Compiled: ...
 @overload
-def compile(f: None = None, *, simplify: bool = True, fuse: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True) -> Any:
+def compile(f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Any:
     """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
 
     The program is simplified by algebra and its chains of ops are fused. Without both the results
     are those of the eager mode, bit for bit.
+
+    A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was built
+    with them. Parameters and the optimizer's state live there; what a call changed is fetched after
+    it, and what was written since is seen by the next one. Random numbers are another stream there.
     """
-    return Compiled(f, simplify, fuse) if f is not None else lambda f: Compiled(f, simplify, fuse)
+    return Compiled(f, simplify, fuse, device) if f is not None else lambda f: Compiled(f, simplify, fuse, device)
