@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _chainrule as _c
+from .. import _functions as _f
 from .._chainrule import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -85,11 +86,13 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise ValueError(f"affine_grid: theta of shape {tuple(theta.shape)} and size {tuple(size)} do not go together")
     sides = []
     for n in size[2:]:
-        at = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
-        sides.append(at if align_corners else at * (n - 1) / n)
-    grids = np.meshgrid(*sides, indexing="ij")
-    points = np.stack([*reversed(grids), np.ones_like(grids[0])], -1).reshape(1, -1, axes + 1)
-    out = _c.tensor(points, theta.dtype) @ theta.mT
+        # Rounded as in PyTorch: where a map is the identity the positions are pixels, up to the
+        # last bit, and that bit says on which side of a kink the gradient is taken.
+        at = _c._linspace(-1.0, 1.0, n, True, theta.dtype) if n > 1 else _c._full((1,), 0.0, theta.dtype)
+        sides.append(at if align_corners else at * ((n - 1) / n))
+    grids = _f.meshgrid(*sides, indexing="ij")
+    points = _f.stack([*reversed(grids), _c._full(grids[0].shape, 1.0, theta.dtype)], -1).reshape(1, -1, axes + 1)
+    out = points @ theta.mT
     return out.reshape(size[0], *size[2:], axes)
 
 
