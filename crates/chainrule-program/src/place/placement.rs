@@ -28,6 +28,17 @@ pub(crate) enum Action {
     Op(usize),
 }
 
+impl Action {
+    /// The values that are there after it.
+    pub fn outputs<'a>(&'a self, program: &'a Program) -> &'a [Id] {
+        match self {
+            Action::Group(block) => &block.outputs,
+            Action::View(i) | Action::Op(i) => &program.instructions[*i].outputs,
+            Action::Update(update) => &program.instructions[update.instruction].outputs,
+        }
+    }
+}
+
 /// An update of cells in place.
 #[derive(Debug)]
 pub(crate) struct Update {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Made;
 use super::tile::Arrays;
 use crate::Program;
 use crate::dtype::{DType, Stored};
@@ -142,6 +143,7 @@ impl Machine {
         program: &Program,
         placement: &Placement,
         arguments: &[&Tensor],
+        mut made: Option<Made<'_>>,
     ) -> Result<()> {
         self.begin(program, placement, arguments)?;
         for (at, (action, dropped)) in placement.actions.iter().zip(&placement.dropped).enumerate()
@@ -154,6 +156,9 @@ impl Machine {
                 }
                 Action::Update(update) => self.update(program, update, dropped)?,
                 Action::Op(i) => self.op(program, at, *i)?,
+            }
+            if let Some(made) = &mut made {
+                program.tell_made(action.outputs(program), &self.values, made)?;
             }
             self.forget(dropped);
         }

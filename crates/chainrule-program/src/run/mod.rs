@@ -29,6 +29,9 @@ use crate::tensor::value::Value;
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
 pub(super) type Values = Vec<Option<Arc<Value>>>;
 
+/// Hears of an output: its place among them, and what it is.
+pub(super) type Made<'f> = &'f mut dyn FnMut(usize, &Tensor) -> Result<()>;
+
 /// Stands for an input that is never read.
 static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
@@ -70,7 +73,22 @@ impl Program {
     /// run on a thread such a run takes no memory from the allocator, as far as the kernels do not.
     pub fn run_into(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
         results.drain(..).for_each(Tensor::recycle);
-        self.run_all(arguments, &[], results)
+        self.run_all(arguments, &[], results, None)
+    }
+
+    /// As [`Program::run_into`]; `made` gets each output, with its place among them, as soon as an
+    /// instruction has computed it, while others are still to run. An argument that is handed back,
+    /// which no instruction computes, comes with the results alone. An error of `made` ends the
+    /// run.
+    #[doc(hidden)]
+    pub fn run_observed(
+        &self,
+        arguments: &[&Tensor],
+        results: &mut Vec<Tensor>,
+        made: Made<'_>,
+    ) -> Result<()> {
+        results.drain(..).for_each(Tensor::recycle);
+        self.run_all(arguments, &[], results, Some(made))
     }
 
     /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or
@@ -85,7 +103,7 @@ impl Program {
         });
         let asked = found.collect::<Result<Vec<Id>>>()?;
         let mut results = Vec::new();
-        self.run_all(arguments, &asked, &mut results)?;
+        self.run_all(arguments, &asked, &mut results, None)?;
         Ok(results)
     }
 
@@ -94,31 +112,37 @@ impl Program {
         arguments: &[&Tensor],
         asked: &[Id],
         results: &mut Vec<Tensor>,
+        made: Option<Made<'_>>,
     ) -> Result<()> {
         not_traced()?;
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
         // A requested value may be internal to a group, so only a run without requests is planned.
         if self.is_planned && asked.is_empty() {
-            return self.run_planned(arguments, results);
+            return self.run_planned(arguments, results, made);
         }
         let scratch = lock(&self.scratch).take();
         let mut values = scratch.unwrap_or_default();
-        let outcome = self.compute_all(arguments, asked, &mut values);
+        let outcome = self.compute_all(arguments, asked, &mut values, made);
         let outcome = outcome.and_then(|()| self.hand_out(asked, &values, results));
         values.drain(..).flatten().for_each(Value::recycle);
         *lock(&self.scratch) = Some(values);
         outcome
     }
 
-    fn run_planned(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
+    fn run_planned(
+        &self,
+        arguments: &[&Tensor],
+        results: &mut Vec<Tensor>,
+        made: Option<Made<'_>>,
+    ) -> Result<()> {
         let placement = self.placement();
         let machine = lock(&self.machine).take();
         let mut machine = match machine {
             Some(machine) => machine,
             None => Machine::new(self, placement)?,
         };
-        let outcome = machine.run(self, placement, arguments);
+        let outcome = machine.run(self, placement, arguments, made);
         let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
         machine.end(placement);
         *lock(&self.machine) = Some(machine);
@@ -146,7 +170,13 @@ impl Program {
     }
 
     /// The values of the roots and of those asked for.
-    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id], values: &mut Values) -> Result<()> {
+    fn compute_all(
+        &self,
+        arguments: &[&Tensor],
+        asked: &[Id],
+        values: &mut Values,
+        mut made: Option<Made<'_>>,
+    ) -> Result<()> {
         let lifetimes = self.lifetimes();
         for info in &self.values {
             values.push(match &info.from {
@@ -177,7 +207,21 @@ impl Program {
                     values[id.index()] = Some(value);
                 }
             }
+            if let Some(made) = &mut made {
+                self.tell_made(&instruction.outputs, values, made)?;
+            }
             drop_all(values, &lifetimes.dropped[i], asked);
+        }
+        Ok(())
+    }
+
+    /// Tells of the outputs among these values.
+    fn tell_made(&self, ids: &[Id], values: &Values, made: Made<'_>) -> Result<()> {
+        for (place, output) in self.outputs.iter().enumerate().filter(|(_, o)| ids.contains(&o.id))
+        {
+            if let Some(value) = &values[output.id.index()] {
+                made(place, &Tensor::from_parts(value.clone(), Source::None))?;
+            }
         }
         Ok(())
     }
@@ -260,7 +304,8 @@ impl Program {
     }
 
     /// Why the program is not for these arguments, if it is not.
-    pub(super) fn mismatch(&self, arguments: &[&Tensor]) -> Option<String> {
+    #[doc(hidden)]
+    pub fn mismatch(&self, arguments: &[&Tensor]) -> Option<String> {
         if arguments.len() != self.inputs.len() {
             let (n, m) = (self.inputs.len(), arguments.len());
             return Some(format!("the program takes {n} arguments, {m} were given"));
