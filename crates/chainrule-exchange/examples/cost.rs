@@ -1,6 +1,6 @@
 //! The cost model beside measured steps, and its table up to 1,024 ranks.
 //!
-//! `cargo run --release -p chainrule-exchange --example cost [measure]`
+//! `cargo run --release -p chainrule-exchange --example cost [measure|buckets]`
 
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,9 @@ fn transformer(width: usize, layers: usize, tokens: usize, places: usize) -> Vec
 fn main() -> Result<(), ExchangeError> {
     if std::env::args().any(|word| word == "measure") {
         return measured();
+    }
+    if std::env::args().any(|word| word == "buckets") {
+        return bucket_sizes();
     }
     let networks = [
         ("1 Gbit Ethernet", Network::ETHERNET_1G),
@@ -74,7 +77,7 @@ fn measured() -> Result<(), ExchangeError> {
         };
         for ranks in [2, 3, 4, 6] {
             let formula = work.on(ranks, network).total();
-            let seconds = step(&work, ranks, network)?;
+            let seconds = step(ranks, network, |rank| one(&work, rank))?;
             println!(
                 "| {ranks} | {:.0} ms | {:.0} MB/s | {:.0} ms | {:.0} ms |",
                 latency * 1e3,
@@ -87,30 +90,88 @@ fn measured() -> Result<(), ExchangeError> {
     Ok(())
 }
 
-/// Seconds of a step, the least of five.
-fn step(work: &Workload, ranks: usize, network: Network) -> Result<f64, ExchangeError> {
-    let handles: Vec<_> = Threads::group(ranks)
-        .into_iter()
-        .map(|rank| {
-            let work = work.clone();
-            std::thread::spawn(move || -> Result<f64, ExchangeError> {
-                let mut rank = Delayed::new(rank, network);
-                let mut least = f64::INFINITY;
-                for _ in 0..5 {
-                    rank.barrier()?;
-                    let began = Instant::now();
-                    one(&work, &mut rank)?;
-                    least = least.min(began.elapsed().as_secs_f64());
-                }
-                Ok(least)
-            })
-        })
-        .collect();
-    let mut most = 0f64;
-    for handle in handles {
-        most = most.max(handle.join().expect("a rank does not panic")?);
+/// Steps whose gradients leave while they are made, for several sizes of buckets.
+fn bucket_sizes() -> Result<(), ExchangeError> {
+    const SIZES: [usize; 6] = [1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, usize::MAX];
+    println!(
+        "| parameters | latency | bandwidth | 256 KiB | 512 KiB | 1 MiB | 2 MiB | 4 MiB | one |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for (name, layouts, seconds) in
+        [("0.8 M", transformer(128, 4, 65, 128), 0.03), ("6 M", transformer(256, 8, 65, 128), 0.2)]
+    {
+        for (latency, bandwidth) in [(50e-6, 117e6), (30e-6, 1.17e9), (1.5e-6, 12e9)] {
+            let work = Workload {
+                layouts: layouts.clone(),
+                micro_batches: 2,
+                micro_batch_seconds: seconds,
+                update_seconds: 0.0,
+                jitter: 0.0,
+            };
+            let network = Network { latency, bandwidth };
+            let mut row =
+                format!("| {name} | {:.0} µs | {:.0} MB/s |", latency * 1e6, bandwidth / 1e6);
+            for least in SIZES {
+                let seconds = step(2, network, |rank| one_early(&work, rank, least))?;
+                row += &format!(" {:.0} ms |", seconds * 1e3);
+            }
+            println!("{row}");
+        }
     }
-    Ok(most)
+    Ok(())
+}
+
+/// A step of one micro-batch, whose gradients come one after the other from the last on.
+fn one_early(work: &Workload, rank: &mut impl Exchange, least: usize) -> Result<(), ExchangeError> {
+    let part: Vec<Values> = work.layouts.iter().map(|layout| layout.zeros()).collect();
+    let bytes: usize = part.iter().map(Values::bytes).sum();
+    let tree = SumTree::new(work.micro_batches);
+    let mut sum = RankSum::new(tree, rank, work.layouts.clone())?.with_buckets(least);
+    // A third of the time is the forward pass.
+    let forward = work.micro_batch_seconds / 3.0;
+    std::thread::sleep(Duration::from_secs_f64(forward));
+    let began = Instant::now();
+    let mut done = 0;
+    for (i, value) in part.into_iter().enumerate().rev() {
+        done += value.bytes();
+        let due = 2.0 * forward * done as f64 / bytes as f64;
+        std::thread::sleep(Duration::from_secs_f64(due).saturating_sub(began.elapsed()));
+        sum.push_one(i, value)?;
+        sum.send(rank)?;
+    }
+    sum.all_reduce(rank).map(drop)
+}
+
+/// Seconds of a step, the least of twenty.
+fn step(
+    ranks: usize,
+    network: Network,
+    one: impl Fn(&mut Delayed<Threads>) -> Result<(), ExchangeError> + Sync,
+) -> Result<f64, ExchangeError> {
+    let one = &one;
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = Threads::group(ranks)
+            .into_iter()
+            .map(|rank| {
+                scope.spawn(move || -> Result<f64, ExchangeError> {
+                    let mut rank = Delayed::new(rank, network);
+                    let mut least = f64::INFINITY;
+                    for _ in 0..20 {
+                        rank.barrier()?;
+                        let began = Instant::now();
+                        one(&mut rank)?;
+                        least = least.min(began.elapsed().as_secs_f64());
+                    }
+                    Ok(least)
+                })
+            })
+            .collect();
+        let mut most = 0f64;
+        for handle in handles {
+            most = most.max(handle.join().expect("a rank does not panic")?);
+        }
+        Ok(most)
+    })
 }
 
 fn one(work: &Workload, rank: &mut impl Exchange) -> Result<(), ExchangeError> {

@@ -25,17 +25,10 @@ impl Values {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        // Room first, so that the loop is a copy.
-        let from = out.len();
-        out.resize(from + self.bytes(), 0);
-        let room = &mut out[from..];
+        out.reserve(self.bytes());
         match self {
-            Values::F32(x) => {
-                room.as_chunks_mut().0.iter_mut().zip(x).for_each(|(b, x)| *b = x.to_le_bytes());
-            }
-            Values::F64(x) => {
-                room.as_chunks_mut().0.iter_mut().zip(x).for_each(|(b, x)| *b = x.to_le_bytes());
-            }
+            Values::F32(x) => write_blocks(x, out, f32::to_le_bytes),
+            Values::F64(x) => write_blocks(x, out, f64::to_le_bytes),
         }
     }
 
@@ -58,6 +51,17 @@ impl Values {
             _ => return None,
         }
         Some(())
+    }
+}
+
+/// Writes numbers by way of a block that stays in the cache: room in the target would be set to
+/// zeros first.
+fn write_blocks<T: Copy, const N: usize>(x: &[T], out: &mut Vec<u8>, bytes: impl Fn(T) -> [u8; N]) {
+    const BLOCK: usize = 512;
+    let mut block = [[0; N]; BLOCK];
+    for x in x.chunks(BLOCK) {
+        block.iter_mut().zip(x).for_each(|(b, x)| *b = bytes(*x));
+        out.extend_from_slice(block[..x.len()].as_flattened());
     }
 }
 
@@ -119,16 +123,21 @@ pub fn owners(bytes: &[usize], ranks: usize) -> Vec<usize> {
     owner
 }
 
-/// Least bytes of a bucket, which leaves as soon as its tensors are there.
-const BUCKET: usize = 1 << 20;
+/// Least bytes of a bucket, which leaves as soon as its tensors are there. `docs/src/ranks-cost.md`
+/// has the measurements that decided it.
+const BUCKET: usize = 2 << 20;
 
 /// Tensors that travel together: ranges of consecutive ones, from the last to the first, since the
 /// backward pass gives the gradients of the last layers first.
 pub(crate) fn buckets(layouts: &[ValuesLayout]) -> Vec<Range<usize>> {
+    buckets_of(layouts, BUCKET)
+}
+
+fn buckets_of(layouts: &[ValuesLayout], least: usize) -> Vec<Range<usize>> {
     let (mut buckets, mut end, mut bytes) = (Vec::new(), layouts.len(), 0usize);
     for (i, layout) in layouts.iter().enumerate().rev() {
         bytes = bytes.saturating_add(layout.bytes());
-        if bytes >= BUCKET || i == 0 {
+        if bytes >= least || i == 0 {
             buckets.push(i..end);
             (end, bytes) = (i, 0);
         }
@@ -204,6 +213,14 @@ impl RankSum {
         })
     }
 
+    /// With buckets of so many bytes or more, before the first has left; the same on all ranks. It
+    /// changes no bit.
+    #[doc(hidden)]
+    pub fn with_buckets(mut self, least: usize) -> RankSum {
+        self.buckets = buckets_of(&self.layouts, least);
+        self
+    }
+
     /// A sum of nothing, to stand in the place of one that is taken out.
     #[doc(hidden)]
     pub fn empty() -> RankSum {
@@ -259,7 +276,12 @@ impl RankSum {
             && let Some(bucket) = self.buckets.get(self.begun.len())
             && self.pushed[bucket.clone()].iter().all(|&n| n == share)
         {
-            let mut parts = vec![Vec::new(); self.size];
+            // Room at once: a vector that grows copies what it has again and again.
+            let mut room = vec![0; self.size];
+            for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
+                room[self.owners[i]] += self.layouts[i].bytes() * self.stacks[i].nodes.len();
+            }
+            let mut parts: Vec<Vec<u8>> = room.into_iter().map(Vec::with_capacity).collect();
             for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
                 let nodes = std::mem::take(&mut self.stacks[i].nodes);
                 nodes.iter().for_each(|(_, value)| value.write(&mut parts[self.owners[i]]));
@@ -370,8 +392,10 @@ impl Gathering {
         if exchange.size() == 1 {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        for i in bucket.clone().filter(|&i| owners[i] == exchange.rank()) {
+        let mine = || bucket.clone().filter(|&i| owners[i] == exchange.rank());
+        let room = mine().filter_map(|i| own[i].as_ref()).map(Values::bytes).sum();
+        let mut bytes = Vec::with_capacity(room);
+        for i in mine() {
             own[i].iter().for_each(|value| value.write(&mut bytes));
         }
         self.begun.push_back((bucket, exchange.begin_gather(bytes)?));
