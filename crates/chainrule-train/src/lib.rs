@@ -67,6 +67,7 @@ mod range;
 pub mod rank_values;
 mod runner;
 mod saver;
+mod sync_norm;
 mod task;
 mod trainer;
 
@@ -75,5 +76,6 @@ pub use event::{End, Event, Listener, Listeners, StepEvent};
 pub use measure::{AverageMeter, ConfusionMatrix, accuracy};
 pub use range::{RangeFound, RangeOptions};
 pub use runner::ProgramRunner;
+pub use sync_norm::{SharedExchange, SyncBatchNorm};
 pub use task::{Metrics, Task};
 pub use trainer::{Trainer, TrainerBuilder, TrainerOptions, WatchedLoop};

@@ -29,13 +29,13 @@ class _OverRanks(Function):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Mean 0 and variance 1 over the batches of all ranks and the places, for inputs `[n, features]`
-    or `[n, features, ...]`. The gradient goes through the statistics to all ranks.
+    """Mean 0 and variance 1 over the batches of all ranks and the places, for inputs
+    `[n, features]` or `[n, features, ...]`. The gradient goes through the statistics to all ranks.
 
     `process_group` are the ranks, those of the last `cr.distributed.init()` if nothing is said; one
-    rank alone has batch norm. All ranks call the layer equally often and in the same order. Where
-    each has the mean loss of as many examples, the mean of their gradients is that of the whole
-    batch.
+    rank alone has batch norm. All ranks call the layer equally often and in the same order. The
+    mean of their gradients is that of the whole batch if each has the mean loss of as many
+    examples.
 
     ```
     norm = cr.nn.SyncBatchNorm(3, process_group=cr.distributed.init())
