@@ -147,16 +147,28 @@ fn part_rows(model: &NamesMlp) -> usize {
 /// The mean cross-entropy of the model over all examples, in evaluation mode.
 pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> chainrule::Result<f64> {
     model.eval();
-    let (rows, context) = (part_rows(model), model.config().context);
-    let contexts = pairs.contexts.chunks(rows * context);
-    let sum = no_grad(|| {
-        contexts.zip(pairs.targets.chunks(rows)).try_fold(0.0, |sum, (x, y)| {
-            let logits = model.try_forward(&Tensor::try_from_slice(x, [y.len(), context])?)?;
-            let loss = logits.try_cross_entropy(&Tensor::try_from_slice(y, [y.len()])?)?;
-            Ok::<f64, chainrule::Error>(sum + loss.try_item()? * y.len() as f64)
-        })
-    })?;
+    let sums = (0..parts(model, pairs)).map(|part| part_loss(model, pairs, part));
+    let sum = sums.sum::<chainrule::Result<f64>>()?;
     Ok(sum / pairs.count as f64)
+}
+
+/// The number of parts in which examples go through the model.
+pub fn parts(model: &NamesMlp, pairs: &NameDataset) -> usize {
+    pairs.count.div_ceil(part_rows(model))
+}
+
+/// The sum of the losses over a part of the examples.
+pub fn part_loss(model: &NamesMlp, pairs: &NameDataset, part: usize) -> chainrule::Result<f64> {
+    let (rows, context) = (part_rows(model), model.config().context);
+    let range = part * rows..pairs.count.min((part + 1) * rows);
+    let [x, y] = [
+        Tensor::try_from_slice(
+            &pairs.contexts[range.start * context..range.end * context],
+            [range.len(), context],
+        )?,
+        Tensor::try_from_slice(&pairs.targets[range.clone()], [range.len()])?,
+    ];
+    no_grad(|| Ok(model.try_forward(&x)?.try_cross_entropy(&y)?.try_item()? * range.len() as f64))
 }
 
 /// Sets mean and variance of batch norm to those over all examples.

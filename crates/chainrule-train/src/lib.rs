@@ -77,5 +77,5 @@ pub use measure::{AverageMeter, ConfusionMatrix, accuracy};
 pub use range::{RangeFound, RangeOptions};
 pub use runner::ProgramRunner;
 pub use sync_norm::{SharedExchange, SyncBatchNorm};
-pub use task::{Metrics, Task};
+pub use task::{Evaluation, Metrics, Task};
 pub use trainer::{Trainer, TrainerBuilder, TrainerOptions, WatchedLoop};

@@ -31,7 +31,14 @@ pub trait Task {
     /// Measures the model on examples that it does not learn from. The first measure decides what
     /// is best; see [`Task::higher_is_better`].
     fn evaluate(&self) -> Result<Metrics> {
-        Ok(Metrics::new())
+        self.evaluation().map_or(Ok(Metrics::new()), Evaluation::whole)
+    }
+
+    /// The measures in parts, which the ranks of a training share out; [`Task::evaluate`] is the
+    /// whole of it, if nothing else is said. Without it every rank does all of
+    /// [`Task::evaluate`].
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        None
     }
 
     /// Whether a higher first measure is better, as for an accuracy. A loss is better when lower.
@@ -60,6 +67,60 @@ pub trait Task {
     fn count(&self, batch: &Batch) -> u64 {
         batch.x.shape().first().map_or(1, |&n| n as u64)
     }
+}
+
+/// Measures of a model whose sums over the examples are taken part by part.
+///
+/// ```
+/// use chainrule::train::{Evaluation, Metrics};
+/// struct Squares;
+/// impl Evaluation for Squares {
+///     fn parts(&self) -> usize {
+///         3
+///     }
+///     fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+///         Ok(vec![(number * number) as f64, 1.0]) // a sum, and the count of its examples
+///     }
+///     fn measures(&self, sums: &[f64]) -> Metrics {
+///         vec![("mean", sums[0] / sums[1])]
+///     }
+/// }
+/// assert_eq!(Squares.whole()?, [("mean", 5.0 / 3.0)]);
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub trait Evaluation {
+    /// The number of parts, such as batches; the same on all ranks.
+    fn parts(&self) -> usize;
+
+    /// The work that all ranks do before the first part, such as setting statistics of batch norm.
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Sums over the examples of part `number`, from 0; as many for each part.
+    fn part(&self, number: usize) -> Result<Vec<f64>>;
+
+    /// The measures from the sums over all parts.
+    fn measures(&self, sums: &[f64]) -> Metrics;
+
+    /// The measures of all parts, added up in their order.
+    fn whole(&self) -> Result<Metrics> {
+        self.prepare()?;
+        let parts: Result<Vec<Vec<f64>>> = (0..self.parts()).map(|i| self.part(i)).collect();
+        Ok(self.measures(&added(parts?)))
+    }
+}
+
+/// The sums of all parts, in their order, so that their bits do not depend on who took them.
+pub(crate) fn added(parts: Vec<Vec<f64>>) -> Vec<f64> {
+    let mut sums = Vec::new();
+    for part in parts {
+        if sums.is_empty() {
+            sums = vec![0.0; part.len()];
+        }
+        sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+    }
+    sums
 }
 
 /// Measures by name.

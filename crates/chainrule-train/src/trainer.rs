@@ -1,6 +1,7 @@
 //! The loop of a training.
 
 mod around;
+mod average;
 mod builder;
 mod engine;
 mod inner;
@@ -12,6 +13,7 @@ mod watch;
 use std::time::Instant;
 
 pub use self::around::WatchedLoop;
+use self::average::Average;
 pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
 use self::inner::Inner;
@@ -26,8 +28,8 @@ use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::io::CheckpointFolder;
 use crate::monitor::Monitor;
+use crate::optim::Optimizer;
 use crate::optim::schedule::Schedule;
-use crate::optim::{Ema, Optimizer};
 use crate::tensor::{Tensor, no_grad};
 
 /// The options of a [`Trainer`].
@@ -106,7 +108,7 @@ pub(super) struct Rest {
     pub schedule: Box<dyn Schedule>,
     pub batches: Box<dyn Batches>,
     pub options: TrainerOptions,
-    pub ema: Option<Ema>,
+    pub ema: Option<Average>,
     /// Norm of the last step's gradient, if gradients are clipped.
     grad_norm: Option<Tensor>,
     /// The optimizer under the one that clips.
@@ -180,7 +182,14 @@ impl<'a> Trainer<'a> {
     /// step that is on.
     pub fn with_exchange(mut self, exchange: Box<dyn Exchange>, facts: &[(&str, &str)]) -> Self {
         let facts = facts.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        self.rest.ranks = Some(Ranks::new(exchange, facts.collect()));
+        let ranks = Ranks::new(exchange, facts.collect());
+        if self.rest.options.sharded
+            && let Some(average) = &mut self.rest.ema
+        {
+            // Parameters that were averaged whole can be averaged in parts.
+            average.share_out(&ranks).unwrap_or_else(|e| unreachable!("{e}"));
+        }
+        self.rest.ranks = Some(ranks);
         self
     }
 
@@ -228,7 +237,7 @@ impl<'a> Trainer<'a> {
         let (task, module) = (self.task, self.task.module());
         module.eval();
         let measured = match &mut self.rest.ema {
-            Some(ema) => ema.averaged(|| no_grad(|| task.evaluate()))?,
+            Some(ema) => ema.averaged(&None, || no_grad(|| task.evaluate()))?,
             None => no_grad(|| task.evaluate()),
         };
         module.train();
@@ -237,7 +246,7 @@ impl<'a> Trainer<'a> {
 
     /// Makes the average of the weights the weights, if there is one; to be called at the end.
     pub fn use_average(&mut self) -> Result<()> {
-        self.rest.ema.as_mut().map_or(Ok(()), Ema::swap)
+        self.rest.ema.as_mut().map_or(Ok(()), Average::swap)
     }
 
     /// Steps until all are done, the measure has not become better for too long, a loss is not
@@ -312,6 +321,7 @@ impl Rest {
             let step = self.one_step(task, engine)?;
             self.watched(&step, listener)?;
             if !step.loss.is_finite() {
+                self.gather_shards(task, engine)?;
                 self.saved(listener, Saver::wait)?;
                 return Ok(End::NotFinite { step: step.step, loss: step.loss, why: String::new() });
             }
@@ -428,8 +438,8 @@ impl Rest {
         let module = task.module();
         module.eval();
         let measured = match &mut self.ema {
-            Some(ema) => ema.averaged(|| no_grad(|| evaluate(task)))?,
-            None => no_grad(|| evaluate(task)),
+            Some(ema) => ema.averaged(&self.ranks, || no_grad(|| evaluate(task, &self.ranks)))?,
+            None => no_grad(|| evaluate(task, &self.ranks)),
         };
         module.train();
         let (measures, sample) = measured?;
@@ -466,13 +476,7 @@ impl Rest {
         is_best: bool,
     ) -> Result<()> {
         self.saved(listener, Saver::wait)?;
-        if let Some(mut ranks) = self.ranks.take() {
-            let shards = ranks.have_shards(self);
-            let gathered =
-                if shards { ranks.gather_state(task, engine.optimizer()) } else { Ok(()) };
-            self.ranks = Some(ranks);
-            gathered?;
-        }
+        self.gather_shards(task, engine)?;
         if self.saver.is_none() {
             return Ok(());
         }
@@ -481,6 +485,16 @@ impl Rest {
         listener.hear(&Event::Saving { step })?;
         let state = self.state_dict(task, engine.optimizer());
         self.saver.as_mut().map_or(Ok(()), |saver| saver.start(Save { step, is_best }, state))
+    }
+
+    /// Gathers what the ranks have shared out on rank 0.
+    fn gather_shards(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<()> {
+        let sharded = self.options.sharded;
+        let Some(ranks) = self.ranks.as_mut().filter(|ranks| sharded && ranks.are_many()) else {
+            return Ok(());
+        };
+        ranks.gather_state(task, engine.optimizer())?;
+        self.ema.as_mut().map_or(Ok(()), |ema| ema.gather_on_first(ranks))
     }
 
     /// Tells of the checkpoint that is saved by now, if there is one.
@@ -496,8 +510,13 @@ impl Rest {
     }
 }
 
-fn evaluate(task: &dyn Task) -> Result<(Metrics, Option<String>)> {
-    Ok((task.evaluate()?, task.sample()?))
+/// The measures, shared out to the ranks, and a sample.
+fn evaluate(task: &dyn Task, ranks: &Option<Ranks>) -> Result<(Metrics, Option<String>)> {
+    let measures = match ranks {
+        Some(ranks) => ranks.evaluate(task),
+        None => task.evaluate(),
+    };
+    Ok((measures?, task.sample()?))
 }
 
 #[cfg(test)]

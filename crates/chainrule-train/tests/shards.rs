@@ -85,7 +85,7 @@ fn trained(case: Case, ranks: usize, steps: u64, from: Option<&State>) -> Vec<St
         let net = Sequential::new().with(Linear::new(3, 16, g)).with(BatchNorm1d::new(16));
         let net = net.with(Tanh).with(Dropout::new(0.3, g));
         // A parameter that is larger than a bucket.
-        let task = Net(net.with(Linear::new(16, 20_000, g)).with(Linear::new(20_000, 1, g)));
+        let task = Net(net.with(Linear::new(16, 40_000, g)).with(Linear::new(40_000, 1, g)));
         let x = Tensor::randn([23, 3], DType::F32, &mut Generator::manual_seed(1));
         let data = Arc::new(TensorDataset::try_new(&x, &x.sum(1, true)).unwrap());
         let loader = LoaderOptions { batch: 5, shuffle: Some(3), ..LoaderOptions::default() };
@@ -112,12 +112,11 @@ fn trained(case: Case, ranks: usize, steps: u64, from: Option<&State>) -> Vec<St
     handles.into_iter().map(|handle| handle.join().unwrap()).collect()
 }
 
-fn is_of_optimizer(name: &str) -> bool {
-    name.starts_with("optimizer.state.")
-}
+/// Parts of a state that are shared out: the optimizer's, and the average of the weights.
+const SHARED: [&str; 2] = ["optimizer.state.", "ema.average."];
 
-fn numbers(state: &State) -> usize {
-    state.iter().filter(|(name, _)| is_of_optimizer(name)).map(|(_, t)| t.2.len()).sum()
+fn numbers(state: &State, prefix: &str) -> usize {
+    state.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, t)| t.2.len()).sum()
 }
 
 #[test]
@@ -128,17 +127,23 @@ fn shards_change_no_bit_and_are_a_part() {
             let states = trained(case, ranks, 4, None);
             assert!(states[0] == wanted, "case {i}: {ranks} ranks");
             // The others hold the parts of the whole that are theirs, and no part is held twice.
-            let mut held = 0;
+            let mut held = [0; 2];
             for state in &states[1..] {
                 for (name, tensor) in state {
                     assert!(wanted.get(name) == Some(tensor), "case {i}: {ranks} ranks: {name}");
                 }
-                let mut rest = wanted.keys().filter(|name| !is_of_optimizer(name));
+                let is_shared = |name: &&String| SHARED.iter().any(|of| name.starts_with(of));
+                let mut rest = wanted.keys().filter(|name| !is_shared(name));
                 assert!(rest.all(|name| state.contains_key(name)));
-                held += numbers(state);
+                for (held, prefix) in held.iter_mut().zip(SHARED) {
+                    *held += numbers(state, prefix);
+                }
             }
-            assert!(held < numbers(&wanted), "case {i}: {ranks} ranks hold {held}");
-            assert!(ranks == 1 || held > 0);
+            for (held, prefix) in held.into_iter().zip(SHARED) {
+                let all = numbers(&wanted, prefix);
+                assert!(held < all.max(1), "case {i}: {ranks} ranks hold {held} of {prefix}");
+                assert!(ranks == 1 || all == 0 || held > 0, "case {i}: {prefix}");
+            }
         }
     }
 }

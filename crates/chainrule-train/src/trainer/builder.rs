@@ -1,12 +1,13 @@
 //! The settings of a training before its first step.
 
+use super::average::Average;
 use super::inner::Inner;
 use super::ranks::Ranks;
 use super::{Place, Rest, Trainer, TrainerOptions};
 use crate::data::Batches;
 use crate::error::{Error, Result};
 use crate::optim::schedule::{ConstantLr, Schedule};
-use crate::optim::{Clipped, Ema, Optimizer};
+use crate::optim::{Clipped, Optimizer};
 use crate::{Best, Metrics, Task};
 
 /// A [`Trainer`] before its first step; made by [`Trainer::builder`].
@@ -51,7 +52,7 @@ impl<'a> TrainerBuilder<'a> {
             return Err(Error::argument("Trainer", "a step needs one batch at least"));
         }
         let ema = match options.ema {
-            Some(decay) => Some(Ema::new(task.module().parameters(), decay)?.warm_up()),
+            Some(decay) => Some(Average::new(task.module().parameters(), decay)?),
             None => None,
         };
         let (optimizer, grad_norm, unclipped): (Box<dyn Optimizer>, _, _) = match options.clip {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ranks::spread;
+use super::ranks::{Programs, spread};
 use super::rare;
 use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
@@ -19,6 +19,8 @@ use crate::tensor::{Tensor, record_all};
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
     Compiled(Box<program::CompiledStep<'e>>),
+    /// Programs of micro-batches, the exchange, and the updates.
+    Spread(&'e mut dyn Optimizer, Box<Programs<'e>>),
     Device(OnDevice<'e>),
 }
 
@@ -48,6 +50,10 @@ impl<'e> Engine<'e> {
         runner: Option<&'e mut (dyn ProgramRunner + 'static)>,
     ) -> Result<Engine<'e>> {
         if !(options.compiled && options.accumulate == 1 && task.has_plain_gradients()) {
+            if runner.is_none() && options.compiled && task.has_plain_gradients() {
+                let programs = Programs::new(task, options.simplified);
+                return Ok(Engine::Spread(optimizer, Box::new(programs)));
+            }
             if runner.is_none() {
                 return Ok(Engine::Eager(optimizer));
             }
@@ -91,6 +97,7 @@ impl<'e> Engine<'e> {
             Engine::Eager(optimizer) => &mut **optimizer,
             Engine::Compiled(step) => step.optimizer(),
             Engine::Device(device) => device.step.optimizer(),
+            Engine::Spread(optimizer, _) => &mut **optimizer,
         }
     }
 
@@ -102,6 +109,7 @@ impl<'e> Engine<'e> {
         match self {
             Engine::Eager(optimizer) if looks => watched(task, *optimizer, rest),
             Engine::Eager(optimizer) => eager(task, *optimizer, rest),
+            Engine::Spread(optimizer, programs) => spread(task, *optimizer, rest, Some(programs)),
             Engine::Compiled(step) => {
                 let batch = rest.draw()?;
                 if looks {
@@ -260,7 +268,7 @@ pub(crate) fn eager(
     rest: &mut Rest,
 ) -> Result<Done> {
     if rest.options.accumulate > 1 {
-        return spread(task, optimizer, rest);
+        return spread(task, optimizer, rest, None);
     }
     optimizer.zero_grad();
     let batch = rest.draw()?;

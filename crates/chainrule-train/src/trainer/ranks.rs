@@ -6,6 +6,8 @@
 //! statistics after the step are the mean of those that the micro-batches give.
 
 mod early;
+mod evaluate;
+mod programs;
 mod shards;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chainrule_exchange::{Exchange, RankSum, SumTree, Threads, Values, ValuesLayout, agree};
 
 use self::early::Early;
+pub(crate) use self::programs::Programs;
 
 use super::engine::{Done, update};
 use super::{Rest, TrainerOptions};
@@ -28,7 +31,7 @@ use crate::tensor::Tensor;
 
 /// The ranks of a training, and this one's place among them.
 pub(crate) struct Ranks {
-    exchange: Arc<Mutex<Box<dyn Exchange>>>,
+    pub exchange: Arc<Mutex<Box<dyn Exchange>>>,
     size: usize,
     /// Names and values that all ranks must have alike.
     facts: Vec<(String, String)>,
@@ -65,6 +68,10 @@ impl Ranks {
         }
     }
 
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     pub fn are_many(&self) -> bool {
         self.size > 1
     }
@@ -96,7 +103,7 @@ impl Ranks {
             ("step to go on from".to_string(), step.to_string()),
         ];
         own.extend(self.facts.iter().cloned());
-        own.push(("set of first weights".to_string(), format!("{:016x}", digest(state.values())?)));
+        own.push(("set of first weights".to_string(), format!("{:016x}", digest(state.values()))));
         let facts: Vec<(&str, &str)> = own.iter().map(|(n, v)| (&n[..], &v[..])).collect();
         agree(&mut **lock(&self.exchange), &facts).map_err(error)
     }
@@ -107,25 +114,36 @@ impl Ranks {
     }
 }
 
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn error(e: chainrule_exchange::ExchangeError) -> Error {
+pub(super) fn error(e: chainrule_exchange::ExchangeError) -> Error {
     Error::argument("exchange", e.to_string())
 }
 
-/// A number that differs where the tensors' bits do, but for one chance in 2^64 (FNV-1a).
-fn digest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> Result<u64> {
-    let mut sum = 0xcbf2_9ce4_8422_2325u64;
-    for tensor in tensors {
-        for x in tensor.to_f64_vec() {
-            for byte in x.to_bits().to_le_bytes() {
-                sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
+/// A number that differs where bytes do, but for one chance in 2^64 (FNV-1a).
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    Ok(sum)
+}
+
+/// A number for the tensors' bits.
+fn digest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> u64 {
+    let mut sum = Fnv::new();
+    for tensor in tensors {
+        tensor.to_f64_vec().into_iter().for_each(|x| sum.take(&x.to_bits().to_le_bytes()));
+    }
+    sum.0
 }
 
 /// The mean loss of the step's micro-batches, its mean gradients, and the update.
@@ -133,12 +151,13 @@ pub(crate) fn spread(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
     rest: &mut Rest,
+    mut programs: Option<&mut Programs<'_>>,
 ) -> Result<Done> {
     let Some(mut ranks) = rest.ranks.take() else {
         return Err(Error::argument("Trainer", "no exchange"));
     };
     ranks.whole = None;
-    let done = spread_over(task, optimizer, rest, &mut ranks);
+    let done = spread_over(task, optimizer, rest, &mut ranks, &mut programs);
     rest.ranks = Some(ranks);
     done
 }
@@ -148,51 +167,37 @@ fn spread_over(
     optimizer: &mut dyn Optimizer,
     rest: &mut Rest,
     ranks: &mut Ranks,
+    programs: &mut Option<&mut Programs<'_>>,
 ) -> Result<Done> {
     let n = rest.options.accumulate;
     let start = Start::of(task.module())?;
     let parts = Parts::of(&start, optimizer.parameters().to_vec());
-    let sum = {
-        let exchange = lock(&ranks.exchange);
-        RankSum::new(SumTree::new(n), &**exchange, parts.layouts()).map_err(error)?
-    };
-    let (share, owners) = (sum.share(), sum.owners().to_vec());
-    let batches = rest.draw_of(n, share.clone())?;
-    let last = share.end - 1;
-    let sum = Arc::new(Mutex::new(sum));
-    let mut norms = Vec::new();
-    for (number, batch) in share.zip(&batches) {
-        start.begin(task.module(), rest.place.step, number)?;
-        optimizer.zero_grad();
-        rest.due().into_iter().for_each(|watch| watch.labels(batch));
-        let early = match number == last && ranks.are_many() && task.has_plain_gradients() {
-            true => Early::begin(&parts, &sum, ranks)?,
-            false => Early::none(),
-        };
-        let loss = task.gradients(batch)?.try_item()?;
-        let left = early.end(&parts, ranks)?;
-        if rest.due().is_some() {
-            norms.push(parts.norm().powi(2));
-        }
-        let stop = f64::from(u8::from(ranks.asked_to_stop));
-        let wants = f64::from(u8::from(rest.due().is_some()));
-        let numbers = [loss, task.count(batch) as f64, stop, wants];
-        parts.push(&mut lock(&sum), &numbers, &left)?;
+    let share = SumTree::new(n).share(lock(&ranks.exchange).rank(), ranks.size);
+    let batches = rest.draw_of(n, share)?;
+    if let Some(watch) = rest.due() {
+        batches.iter().for_each(|batch| watch.labels(batch));
     }
-    let sum = std::mem::replace(&mut *lock(&sum), RankSum::empty());
-    let step = Step { task, parts: &parts, owners: &owners, n, start: &start, norms };
-    match rest.options.sharded {
-        true => step.sharded(optimizer, rest, ranks, sum),
-        false => step.whole(optimizer, rest, ranks, sum),
+    // Twice where a program has to be given up.
+    loop {
+        let mut step =
+            Step { task, parts: &parts, owners: Vec::new(), n, start: &start, norms: Vec::new() };
+        let sum = step.micro_batches(&batches, optimizer, rest, ranks, programs)?;
+        let done = match rest.options.sharded {
+            true => step.sharded(optimizer, rest, ranks, sum, programs)?,
+            false => step.whole(optimizer, rest, ranks, sum, programs)?,
+        };
+        if let Some(done) = done {
+            return Ok(done);
+        }
     }
 }
 
-/// A step whose micro-batches are done.
+/// A step of several micro-batches.
 struct Step<'s> {
     task: &'s dyn Task,
     parts: &'s Parts,
     /// The rank that adds up each tensor of a part.
-    owners: &'s [usize],
+    owners: Vec<usize>,
     /// The number of micro-batches.
     n: usize,
     start: &'s Start,
@@ -201,19 +206,72 @@ struct Step<'s> {
 }
 
 impl Step<'_> {
-    /// The update of all parameters on all ranks.
+    /// The sum of what the own micro-batches give.
+    fn micro_batches(
+        &mut self,
+        batches: &[Batch],
+        optimizer: &mut dyn Optimizer,
+        rest: &mut Rest,
+        ranks: &mut Ranks,
+        programs: &mut Option<&mut Programs<'_>>,
+    ) -> Result<RankSum> {
+        let (task, parts) = (self.task, self.parts);
+        let sum = {
+            let exchange = lock(&ranks.exchange);
+            RankSum::new(SumTree::new(self.n), &**exchange, parts.layouts()).map_err(error)?
+        };
+        self.owners = sum.owners().to_vec();
+        let share = sum.share();
+        let last = share.end - 1;
+        let sum = Arc::new(Mutex::new(sum));
+        for (number, batch) in share.zip(batches) {
+            self.start.begin(task.module(), rest.place.step, number)?;
+            optimizer.zero_grad();
+            let leaves = number == last && ranks.are_many();
+            let (loss, left) = match programs {
+                Some(programs) => {
+                    let way = leaves.then(|| (sum.clone(), ranks.exchange.clone()));
+                    programs.gradients(parts, number, batch, way)?
+                }
+                None => {
+                    let early = match leaves && task.has_plain_gradients() {
+                        true => Early::begin(parts, &sum, ranks)?,
+                        false => Early::none(),
+                    };
+                    let loss = task.gradients(batch)?.try_item()?;
+                    (loss, early.end(parts, ranks)?)
+                }
+            };
+            if rest.due().is_some() {
+                self.norms.push(parts.norm().powi(2));
+            }
+            let fresh = programs.as_ref().is_some_and(|programs| programs.are_fresh());
+            let told = [ranks.asked_to_stop, rest.due().is_some(), fresh];
+            let told = told.map(|is| f64::from(u8::from(is)));
+            let numbers = [loss, task.count(batch) as f64, told[0], told[1], told[2]];
+            parts.push(&mut lock(&sum), &numbers, &left)?;
+        }
+        Ok(std::mem::replace(&mut *lock(&sum), RankSum::empty()))
+    }
+
+    /// The update of all parameters on all ranks; nothing if the step is to be done again.
     fn whole(
         &self,
         optimizer: &mut dyn Optimizer,
         rest: &mut Rest,
         ranks: &mut Ranks,
         sum: RankSum,
-    ) -> Result<Done> {
-        let mut totals = sum.all_reduce(&mut **lock(&ranks.exchange)).map_err(error)?;
+        programs: &mut Option<&mut Programs<'_>>,
+    ) -> Result<Option<Done>> {
+        let exchange = ranks.exchange.clone();
+        let mut exchange = lock(&exchange);
+        let mut totals = sum.all_reduce(&mut **exchange).map_err(error)?;
         let gradients = totals.split_off(self.parts.first_parameter());
-        let (done, used) = self.told(ranks, totals)?;
+        let told = self.told(rest.place.step, ranks, &mut **exchange, totals, programs)?;
+        drop(exchange);
+        let Some((done, used)) = told else { return Ok(None) };
         if !done.loss.is_finite() {
-            return Ok(done);
+            return Ok(Some(done));
         }
         for ((p, total), used) in self.parts.parameters.iter().zip(gradients).zip(&used) {
             p.set_grad(if *used { Some(mean(total, p, self.n)?) } else { None })?;
@@ -225,18 +283,31 @@ impl Step<'_> {
             watch.monitor.gradient_noise((1.0 / self.n as f64, each), (1.0, mean));
         }
         update(self.task, optimizer, rest)?;
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// The sums of the numbers and the buffers: what became of the step, and whether each parameter
-    /// has a gradient. Buffers and generators become those after the step.
-    fn told(&self, ranks: &mut Ranks, mut totals: Vec<Values>) -> Result<(Done, Vec<bool>)> {
+    /// has a gradient. Buffers and generators become those after the step. Nothing if a program
+    /// does not hold, so that the step is to be done again.
+    fn told(
+        &self,
+        step: u64,
+        ranks: &mut Ranks,
+        exchange: &mut dyn Exchange,
+        mut totals: Vec<Values>,
+        programs: &mut Option<&mut Programs<'_>>,
+    ) -> Result<Option<(Done, Vec<bool>)>> {
         let numbers = match totals.first_mut().map(|first| std::mem::replace(first, NOTHING)) {
             Some(Values::F64(numbers)) if numbers.len() >= NUMBERS => numbers,
             _ => return Err(Error::argument("Trainer", "a sum without its numbers")),
         };
         ranks.stopped |= numbers[STOP] > 0.0;
         ranks.wanted = numbers[WANTS] > 0.0;
+        if let (Some(programs), true) = (programs, numbers[FRESH] > 0.0)
+            && !programs.settle(self.start, step, exchange)?
+        {
+            return Ok(None);
+        }
         let done = Done { loss: numbers[0] / self.n as f64, examples: numbers[1] as u64 };
         self.start.end(self.task.module())?;
         if done.loss.is_finite() {
@@ -244,17 +315,19 @@ impl Step<'_> {
                 buffer.try_set(&mean(value, buffer, self.n)?)?;
             }
         }
-        Ok((done, numbers[NUMBERS..].iter().map(|&used| used > 0.0).collect()))
+        Ok(Some((done, numbers[NUMBERS..].iter().map(|&used| used > 0.0).collect())))
     }
 }
 
 const NOTHING: Values = Values::F64(Vec::new());
 
-/// Numbers at the head of a part: loss, count of examples, a wish to stop, and a wish to see all
-/// gradients. One for each parameter follows, of whether it has a gradient.
-const NUMBERS: usize = 4;
+/// Numbers at the head of a part: loss, count of examples, a wish to stop, a wish to see all
+/// gradients, and whether a program is new. One for each parameter follows, of whether it has a
+/// gradient.
+const NUMBERS: usize = 5;
 const STOP: usize = 2;
 const WANTS: usize = 3;
+const FRESH: usize = 4;
 
 /// The tensors of a micro-batch that are added up: numbers, buffers, gradients.
 struct Parts {

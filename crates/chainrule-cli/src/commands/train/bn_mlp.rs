@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use chainrule::data::{Batch, RandomBatches, TensorDataset};
 use chainrule::nn::Module;
-use chainrule::train::{End, Metrics, Task};
+use chainrule::train::{End, Evaluation, Metrics, Task};
 use chainrule::{Generator, Tensor};
 use chainrule_lab::models::NamesMlp;
 use serde_json::{Map, Value, json};
@@ -54,14 +54,36 @@ impl Task for MainTask<'_> {
         self.model.try_forward(&batch.x)?.try_cross_entropy(&batch.y)
     }
 
-    /// Batch norm gets the statistics of all training examples first.
-    fn evaluate(&self) -> chainrule::Result<Metrics> {
-        names::calibrate(&self.model, &self.data.train)?;
-        Ok(vec![("val_loss", names::mean_loss(&self.model, &self.data.validation)?)])
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        Some(self)
     }
 
     fn look(&self, loss: &Tensor, lr: f64) {
         *self.table.borrow_mut() = Some(report::rows(&self.model.named_parameters(), loss, lr));
+    }
+}
+
+impl Evaluation for MainTask<'_> {
+    fn parts(&self) -> usize {
+        names::parts(&self.model, &self.data.validation)
+    }
+
+    /// Batch norm gets the statistics of all training examples first.
+    fn prepare(&self) -> chainrule::Result<()> {
+        names::calibrate(&self.model, &self.data.train)?;
+        self.model.eval();
+        Ok(())
+    }
+
+    fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+        names::part_loss(&self.model, &self.data.validation, number).map(|sum| vec![sum])
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        sums.first()
+            .map(|sum| ("val_loss", sum / self.data.validation.count as f64))
+            .into_iter()
+            .collect()
     }
 }
 

@@ -11,7 +11,7 @@ use chainrule::data::text::{NameDataset, NameList, Vocabulary};
 use chainrule::data::{Batch, Dataset, RandomBatches, TensorDataset, Words};
 use chainrule::nn::{Layer, Module, summary};
 use chainrule::rng::PythonRandom;
-use chainrule::train::{Metrics, Task};
+use chainrule::train::{Evaluation, Metrics, Task};
 use chainrule::{CrossEntropy, DType, Generator, Tensor, no_grad};
 use chainrule_lab::models::NamesFamily;
 use serde::{Deserialize, Serialize};
@@ -167,16 +167,22 @@ impl FamilyTask {
         })
     }
 
+    /// The mean loss over a set of examples.
     fn mean_loss(&self, test: &dyn Dataset) -> chainrule::Result<f64> {
-        let rows: Vec<usize> = (0..test.len()).collect();
-        let (mut sum, mut count) = (0.0, 0);
-        for rows in rows.chunks(PART) {
-            let batch = test.batch(rows)?;
-            let n = batch.y.try_to_vec::<i64>()?.iter().filter(|&&y| y != Words::IGNORED).count();
-            sum += no_grad(|| self.loss(&batch))?.try_item()? * n as f64;
-            count += n;
+        let (mut sum, mut count) = (0.0, 0.0);
+        for part in 0..test.len().div_ceil(PART) {
+            let [loss, n] = self.loss_of_part(test, part)?;
+            (sum, count) = (sum + loss, count + n);
         }
-        Ok(sum / count as f64)
+        Ok(sum / count)
+    }
+
+    /// The sum of the losses of a part of the examples, and their number.
+    fn loss_of_part(&self, test: &dyn Dataset, part: usize) -> chainrule::Result<[f64; 2]> {
+        let rows: Vec<usize> = (part * PART..test.len().min((part + 1) * PART)).collect();
+        let batch = test.batch(&rows)?;
+        let n = batch.y.try_to_vec::<i64>()?.iter().filter(|&&y| y != Words::IGNORED).count();
+        Ok([no_grad(|| self.loss(&batch))?.try_item()? * n as f64, n as f64])
     }
 
     /// Makes up names, in evaluation mode.
@@ -221,11 +227,25 @@ impl Task for FamilyTask {
         logits.try_cross_entropy_with(&batch.y.try_reshape([-1])?, &options)
     }
 
-    fn evaluate(&self) -> chainrule::Result<Metrics> {
-        match &self.test {
-            Some(test) => Ok(vec![("test_loss", self.mean_loss(&**test)?)]),
-            None => Ok(Metrics::new()),
-        }
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        self.test.is_some().then_some(self as &dyn Evaluation)
+    }
+}
+
+impl Evaluation for FamilyTask {
+    fn parts(&self) -> usize {
+        self.test.as_ref().map_or(0, |test| test.len().div_ceil(PART))
+    }
+
+    fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+        self.test
+            .as_ref()
+            .map_or(Ok(Vec::new()), |test| self.loss_of_part(&**test, number).map(Vec::from))
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        let &[loss, n] = sums else { return Metrics::new() };
+        vec![("test_loss", loss / n)]
     }
 }
 

@@ -1,11 +1,9 @@
 //! The state of an optimizer that is shared out to the ranks: each updates the parameters that it
 //! owns, and all gather them.
 
-use std::collections::HashMap;
-
 use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, owners};
 
-use super::{Parts, Ranks, Start, Step, error, lock, mean};
+use super::{Parts, Programs, Ranks, Start, Step, error, lock, mean};
 use crate::Task;
 use crate::error::Result;
 use crate::io;
@@ -14,18 +12,21 @@ use crate::optim::Optimizer;
 use crate::rank_values::{self, values};
 use crate::tensor::Tensor;
 use crate::trainer::Rest;
+use crate::trainer::average::on_first;
 use crate::trainer::engine::Done;
 use chainrule_core::kernels::optim::power_sum;
 
 impl Step<'_> {
-    /// The update of the own parameters, which all ranks then get.
+    /// The update of the own parameters, which all ranks then get; nothing if the step is to be
+    /// done again.
     pub(super) fn sharded(
         &self,
         optimizer: &mut dyn Optimizer,
         rest: &mut Rest,
         ranks: &mut Ranks,
         sum: RankSum,
-    ) -> Result<Done> {
+        programs: &mut Option<&mut Programs<'_>>,
+    ) -> Result<Option<Done>> {
         let layouts = self.parts.layouts();
         let (first, exchange) = (self.parts.first_parameter(), ranks.exchange.clone());
         let mut exchange = lock(&exchange);
@@ -34,9 +35,11 @@ impl Step<'_> {
         let mut totals = sum.reduce_scatter(exchange).map_err(error)?;
         let mut gradients = totals.split_off(first);
         let told = gather(exchange, &self.owners[..first], &layouts[..first], totals);
-        let (done, used) = self.told(ranks, told.map_err(error)?)?;
+        let told = told.map_err(error)?;
+        let told = self.told(rest.place.step, ranks, exchange, told, programs)?;
+        let Some((done, used)) = told else { return Ok(None) };
         if !done.loss.is_finite() {
-            return Ok(done);
+            return Ok(Some(done));
         }
         let owners = &self.owners[first..];
         if ranks.wanted {
@@ -69,7 +72,7 @@ impl Step<'_> {
         }
         self.share_parameters(exchange, owners, &used)?;
         rest.due().into_iter().for_each(|watch| watch.after(self.task.module()));
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Sends the own parameters to all, and takes over theirs.
@@ -168,25 +171,29 @@ impl Ranks {
         Ok(state)
     }
 
-    /// Gathers the state of the optimizer on rank 0.
+    /// Gathers the state of the optimizer on rank 0, one parameter after the other.
     pub fn gather_state(&mut self, task: &dyn Task, optimizer: &dyn Optimizer) -> Result<()> {
         let own = self.own_state(task, optimizer, optimizer.state_dict())?;
         let mut exchange = lock(&self.exchange);
-        let (rank, size) = (exchange.rank(), exchange.size());
-        let mut parts = vec![Vec::new(); size];
-        if rank > 0 {
-            parts[0] = io::serialize(&own, &Default::default())?;
+        let rank = exchange.rank();
+        let mut whole = StateDict::new();
+        for number in 0..optimizer.parameters().len() {
+            let prefix = format!("state.{number}.");
+            let of = own.iter().filter(|(name, _)| name.starts_with(&prefix));
+            let of: StateDict = of.map(|(name, t)| (name.clone(), t.clone())).collect();
+            let bytes = match rank > 0 && !of.is_empty() {
+                true => io::serialize(&of, &Default::default())?,
+                false => Vec::new(),
+            };
+            let received = on_first(&mut **exchange, bytes)?;
+            for bytes in received.iter().filter(|bytes| rank == 0 && !bytes.is_empty()) {
+                whole.extend(io::parse(bytes)?);
+            }
         }
-        let received = exchange.all_to_all(parts).map_err(error)?;
-        drop(exchange);
-        if rank > 0 {
-            return Ok(());
+        if rank == 0 {
+            whole.extend(own);
+            self.whole = Some(whole);
         }
-        let mut whole: HashMap<String, Tensor> = own.into_iter().collect();
-        for bytes in received.iter().filter(|bytes| !bytes.is_empty()) {
-            whole.extend(io::parse(bytes)?);
-        }
-        self.whole = Some(whole.into_iter().collect());
         Ok(())
     }
 }

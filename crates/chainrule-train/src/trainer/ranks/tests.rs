@@ -7,7 +7,7 @@ use crate::data::{Batches, DataLoader, LoaderOptions, RandomBatches, TensorDatas
 use crate::dtype::DType;
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Sequential, StateDict, Tanh};
 use crate::optim::{AdamW, Lion, Sgd, SgdOptions};
-use crate::{End, Event, Metrics, Trainer};
+use crate::{End, Evaluation, Event, Metrics, Trainer};
 
 /// A net with all that could depend on who computes what: dropout, running statistics.
 struct Net(Sequential);
@@ -34,8 +34,25 @@ impl Task for Net {
         self.0.try_forward(&batch.x)?.try_mse(&batch.y)
     }
 
-    fn evaluate(&self) -> Result<Metrics> {
-        Ok(vec![("size", self.0.parameters()[0].abs().sum_all().try_item()?)])
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        Some(self)
+    }
+}
+
+/// Sums whose last digits depend on their order.
+impl Evaluation for Net {
+    fn parts(&self) -> usize {
+        5
+    }
+
+    fn part(&self, number: usize) -> Result<Vec<f64>> {
+        let size = self.0.parameters()[0].abs().sum_all().try_item()?;
+        Ok(vec![size / (number as f64 + 0.3), 1.0])
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        assert_eq!(sums[1], 5.0);
+        vec![("size", sums[0])]
     }
 }
 
@@ -58,7 +75,7 @@ fn options(steps: u64) -> TrainerOptions {
     TrainerOptions { steps, accumulate: 12, ..TrainerOptions::default() }
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 8] = [
     Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: false, options, sharded: false },
     Case { optimizer: |p| Box::new(AdamW::new(p, 0.01)), random: true, options, sharded: true },
     Case {
@@ -91,7 +108,27 @@ const CASES: [Case; 6] = [
         options: |steps| TrainerOptions { compiled: true, ..options(steps) },
         sharded: false,
     },
+    Case {
+        optimizer: |p| Box::new(AdamW::new(p, 0.01)),
+        random: false,
+        options: program,
+        sharded: true,
+    },
+    Case {
+        optimizer: |p| {
+            let options = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
+            Box::new(Sgd::with_options(p, 0.05, options))
+        },
+        random: false,
+        options: |steps| TrainerOptions { eval_every: 2, ..program(steps) },
+        sharded: false,
+    },
 ];
+
+/// Two shapes, as the last batch of an epoch is a short one.
+fn program(steps: u64) -> TrainerOptions {
+    TrainerOptions { compiled: true, clip: Some(0.1), ema: Some(0.9), ..options(steps) }
+}
 
 fn trainer<'a>(task: &'a Net, case: Case, steps: u64) -> Trainer<'a> {
     let x = Tensor::randn([23, 3], DType::F32, &mut Generator::manual_seed(1));
@@ -136,7 +173,19 @@ fn state_of(state: &State) -> StateDict {
 
 /// All states and the losses after training on so many ranks, from a state if there is one.
 fn trained(case: Case, ranks: usize, steps: u64, from: Option<State>) -> Vec<(State, Vec<f64>)> {
+    trained_with(case, ranks, steps, from, || ())
+}
+
+/// As [`trained`], each rank after it has done `first`.
+fn trained_with(
+    case: Case,
+    ranks: usize,
+    steps: u64,
+    from: Option<State>,
+    first: fn(),
+) -> Vec<(State, Vec<f64>)> {
     let on = move |exchange: Threads, from: Option<State>| {
+        first();
         let task = Net::new(5);
         let mut trainer = trainer(&task, case, steps).with_exchange(Box::new(exchange), &[]);
         if let Some(from) = from {
@@ -171,12 +220,15 @@ fn the_number_of_ranks_changes_no_bit() {
             for (rank, mut got) in trained(case, ranks, 5, None).into_iter().enumerate() {
                 let mut wanted = wanted.clone();
                 if case.sharded && rank > 0 {
-                    // A part of the optimizer's state, which is that of the whole.
+                    // Parts of the optimizer's state and of the average: those of the whole.
+                    let is_shared = |name: &str| {
+                        name.starts_with("optimizer.") || name.starts_with("ema.average.")
+                    };
                     let is_of_all = |(name, t): (&String, &_)| wanted.0.get(name) == Some(t);
-                    let mut held = got.0.iter().filter(|(name, _)| name.contains(".state."));
+                    let mut held = got.0.iter().filter(|(name, _)| is_shared(name));
                     assert!(held.all(is_of_all), "case {i}, rank {rank} of {ranks}");
-                    got.0.retain(|name, _| !name.starts_with("optimizer."));
-                    wanted.0.retain(|name, _| !name.starts_with("optimizer."));
+                    got.0.retain(|name, _| !is_shared(name));
+                    wanted.0.retain(|name, _| !is_shared(name));
                 }
                 assert!(got == wanted, "case {i}, rank {rank} of {ranks}");
             }
@@ -191,6 +243,23 @@ fn shards_change_no_bit() {
         let [own, whole] =
             [true, false].map(|sharded| trained(Case { sharded, ..case }, 1, 5, None));
         assert!(own == whole);
+    }
+}
+
+/// Programs that do not hold on one rank are given up on all, and the step is done again op by op:
+/// with the bits of a training without programs.
+#[test]
+fn a_program_that_parts_is_given_up_on_all_ranks() {
+    let case = CASES[6];
+    let eager =
+        Case { options: |steps| TrainerOptions { compiled: false, ..program(steps) }, ..case };
+    let wanted = trained(eager, 1, 5, None).remove(0);
+    for ranks in [1, 2, 3] {
+        let distrust = || programs::DISTRUST.set(true);
+        let got = trained_with(case, ranks, 5, None, distrust).remove(0);
+        assert!(got == wanted, "{ranks} ranks");
+        let times = programs::GIVEN_UP.swap(0, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(times, ranks, "once on each rank");
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use chainrule::data::{Batch, Dataset, Digits};
 use chainrule::nn::explicit::{self, Explicit, ExplicitCrossEntropy, ExplicitNet};
 use chainrule::nn::{Layer, Linear, Module, summary};
-use chainrule::train::{Metrics, Task};
+use chainrule::train::{Evaluation, Metrics, Task};
 use chainrule::{Generator, Tensor, no_grad};
 use chainrule_lab::models::{DigitsCnn, DigitsMlp};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,7 @@ pub struct DigitsTask {
 }
 
 /// Prediction of a model for a picture.
+#[derive(Clone)]
 pub struct Seen {
     pub is: usize,
     pub taken_for: usize,
@@ -89,22 +90,29 @@ impl DigitsTask {
     }
 
     fn look(&self, pictures: &Digits) -> chainrule::Result<Vec<Seen>> {
-        let rows: Vec<usize> = (0..pictures.len()).collect();
+        let parts = pictures.len().div_ceil(PART);
+        Ok((0..parts)
+            .map(|number| self.look_at(pictures, number))
+            .collect::<chainrule::Result<Vec<_>>>()?
+            .concat())
+    }
+
+    /// Its predictions for the pictures of a part.
+    fn look_at(&self, pictures: &Digits, part: usize) -> chainrule::Result<Vec<Seen>> {
+        let rows: Vec<usize> = (part * PART..pictures.len().min((part + 1) * PART)).collect();
         let mut all = Vec::with_capacity(rows.len());
-        for rows in rows.chunks(PART) {
-            let batch = pictures.batch(rows)?;
-            let logs = no_grad(|| self.net.try_forward(&batch.x)?.try_log_softmax(1))?;
-            let (logs, labels) = (logs.try_to_vec::<f32>()?, batch.y.try_to_vec::<i64>()?);
-            for (logs, label) in logs.chunks(DigitsMlp::DIGITS).zip(labels) {
-                let (mut taken_for, is) = (0, label as usize);
-                for (digit, &log) in logs.iter().enumerate() {
-                    if log > logs[taken_for] {
-                        taken_for = digit;
-                    }
+        let batch = pictures.batch(&rows)?;
+        let logs = no_grad(|| self.net.try_forward(&batch.x)?.try_log_softmax(1))?;
+        let (logs, labels) = (logs.try_to_vec::<f32>()?, batch.y.try_to_vec::<i64>()?);
+        for (logs, label) in logs.chunks(DigitsMlp::DIGITS).zip(labels) {
+            let (mut taken_for, is) = (0, label as usize);
+            for (digit, &log) in logs.iter().enumerate() {
+                if log > logs[taken_for] {
+                    taken_for = digit;
                 }
-                let sure = f64::from(logs[taken_for]).exp();
-                all.push(Seen { is, taken_for, sure, loss: -f64::from(logs[is]) });
             }
+            let sure = f64::from(logs[taken_for]).exp();
+            all.push(Seen { is, taken_for, sure, loss: -f64::from(logs[is]) });
         }
         Ok(all)
     }
@@ -143,9 +151,26 @@ impl Task for DigitsTask {
         self.by_hand.is_none()
     }
 
-    fn evaluate(&self) -> chainrule::Result<Metrics> {
-        let (loss, accuracy) = measure(&self.look(&self.test)?);
-        Ok(vec![("test_loss", loss), ("test_accuracy", accuracy)])
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        Some(self)
+    }
+}
+
+impl Evaluation for DigitsTask {
+    fn parts(&self) -> usize {
+        self.test.len().div_ceil(PART)
+    }
+
+    fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+        let seen = self.look_at(&self.test, number)?;
+        let n = seen.len() as f64;
+        let (loss, accuracy) = measure(&seen);
+        Ok(vec![loss * n, (accuracy * n).round(), n])
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        let &[loss, right, n] = sums else { return Metrics::new() };
+        vec![("test_loss", loss / n), ("test_accuracy", right / n)]
     }
 }
 

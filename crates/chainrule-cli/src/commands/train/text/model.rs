@@ -3,7 +3,7 @@
 use anyhow::Result;
 use chainrule::data::{Batch, CharText, Dataset, Sums, Windows};
 use chainrule::nn::{Layer, Module, summary};
-use chainrule::train::{Metrics, Task};
+use chainrule::train::{Evaluation, Metrics, Task};
 use chainrule::{CrossEntropy, Generator, Tensor, no_grad};
 use chainrule_lab::models::{Gpt, GptConfig};
 use serde::{Deserialize, Serialize};
@@ -203,21 +203,8 @@ impl Task for TextTask {
         self.loss_of(batch)
     }
 
-    fn evaluate(&self) -> chainrule::Result<Metrics> {
-        let (mut sum, mut count) = (0.0, 0.0);
-        for batch in &self.corpus.held_out {
-            let counts =
-                batch.y.try_to_vec::<i64>()?.iter().filter(|&&y| y != Sums::IGNORED).count();
-            sum += self.loss_of(batch)?.try_item()? * counts as f64;
-            count += counts as f64;
-        }
-        let mut measures = vec![("val_loss", sum / count)];
-        if !self.corpus.sums.is_empty() {
-            let answers = self.answers(&self.corpus.sums)?;
-            let right = answers.iter().zip(&self.corpus.sums).filter(|(a, (_, b))| *a == b).count();
-            measures.push(("exact_match", right as f64 / answers.len() as f64));
-        }
-        Ok(measures)
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        Some(self)
     }
 
     fn sample(&self) -> chainrule::Result<Option<String>> {
@@ -230,5 +217,31 @@ impl Task for TextTask {
 
     fn count(&self, batch: &Batch) -> u64 {
         batch.x.numel() as u64
+    }
+}
+
+impl Evaluation for TextTask {
+    fn parts(&self) -> usize {
+        self.corpus.held_out.len()
+    }
+
+    /// Sum of the losses and number of symbols; right answers and number of questions.
+    fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+        let batch = &self.corpus.held_out[number];
+        let counted = batch.y.try_to_vec::<i64>()?.iter().filter(|&&y| y != Sums::IGNORED).count();
+        let loss = self.loss_of(batch)?.try_item()? * counted as f64;
+        let asked = self.corpus.sums.chunks(PART * 4).nth(number).unwrap_or_default();
+        let answers = if asked.is_empty() { Vec::new() } else { self.answers(asked)? };
+        let right = answers.iter().zip(asked).filter(|(a, (_, b))| *a == b).count();
+        Ok(vec![loss, counted as f64, right as f64, asked.len() as f64])
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        let &[loss, counted, right, asked] = sums else { return Metrics::new() };
+        let mut measures = vec![("val_loss", loss / counted)];
+        if asked > 0.0 {
+            measures.push(("exact_match", right / asked));
+        }
+        measures
     }
 }

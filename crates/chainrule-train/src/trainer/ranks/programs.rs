@@ -1,0 +1,230 @@
+//! The loss and the gradients of a micro-batch as a program.
+//!
+//! A program is believed after one of its runs was compared with the plain one, on the batch that
+//! it got. Which one that is may not depend on the ranks, as the outcome decides about bits: it is
+//! the first micro-batch of its shapes, by step and number. The step in which it comes is computed
+//! by the program, then the rank that has that micro-batch compares; if the two part, all ranks
+//! take the plain program, and do the step again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use chainrule_exchange::{Exchange, RankSum};
+
+use super::{Fnv, Parts, Start, error, lock};
+use crate::Task;
+use crate::data::Batch;
+use crate::error::{Error, Result};
+use crate::nn::{Field, Training};
+use crate::program::{Passes, Program, Validated};
+use crate::rank_values::values;
+use crate::tensor::Tensor;
+
+/// The programs of a training's micro-batches, one for each set of shapes.
+pub(crate) struct Programs<'e> {
+    task: &'e dyn Task,
+    passes: Passes,
+    /// The model's switches between training and evaluation.
+    switches: Vec<&'e Training>,
+    made: BTreeMap<u64, MicroProgram>,
+    /// Whether the plain program runs, for the keys of which that is known.
+    plain: BTreeMap<u64, bool>,
+    /// The first micro-batch of each key that came in this step for the first time.
+    fresh: BTreeMap<u64, (usize, Batch)>,
+}
+
+struct MicroProgram {
+    program: Validated,
+    /// The parameter of each result after the loss, whose gradient it is.
+    graded: Vec<usize>,
+    results: Vec<Tensor>,
+}
+
+/// The way on which gradients leave while the program runs.
+pub(super) type Way = (Arc<Mutex<RankSum>>, Arc<Mutex<Box<dyn Exchange>>>);
+
+impl<'e> Programs<'e> {
+    pub fn new(task: &'e dyn Task, simplified: bool) -> Programs<'e> {
+        let module = task.module();
+        for (name, tensor) in module.named_parameters().into_iter().chain(module.named_buffers()) {
+            if tensor.name().is_none() {
+                tensor.named(&name);
+            }
+        }
+        let inside = module.named_modules().into_iter().map(|(_, module)| module);
+        let fields = std::iter::once(module).chain(inside).flat_map(|module| module.fields());
+        let switch = |(_, field)| match field {
+            Field::Training(switch) => Some(switch),
+            _ => None,
+        };
+        Programs {
+            task,
+            passes: Passes { simplification: simplified, fusion: true },
+            switches: fields.filter_map(switch).collect(),
+            made: BTreeMap::new(),
+            plain: BTreeMap::new(),
+            fresh: BTreeMap::new(),
+        }
+    }
+
+    /// The loss of a micro-batch; its gradients become those of the parameters. Tells which of them
+    /// have left on the way, if there is one.
+    pub(super) fn gradients(
+        &mut self,
+        parts: &Parts,
+        number: usize,
+        batch: &Batch,
+        way: Option<Way>,
+    ) -> Result<(f64, Vec<bool>)> {
+        let key = self.key(parts, batch);
+        if !self.made.contains_key(&key) {
+            let program = self.traced(key, parts, batch)?;
+            self.made.insert(key, program);
+        }
+        if !self.plain.contains_key(&key) {
+            self.fresh.entry(key).or_insert_with(|| (number, batch.clone()));
+        }
+        let Some(made) = self.made.get_mut(&key) else { return Err(lost()) };
+        let MicroProgram { program, graded, results } = made;
+        let mut left = vec![false; parts.parameters.len()];
+        let arguments = [&batch.x, &batch.y];
+        match way {
+            Some((sum, exchange)) => {
+                let mut leave = |place: usize, result: &Tensor| {
+                    let Some(&i) = place.checked_sub(1).and_then(|k| graded.get(k)) else {
+                        return Ok(());
+                    };
+                    let mut sum = lock(&sum);
+                    sum.push_one(parts.first_parameter() + i, values(result)?).map_err(error)?;
+                    left[i] = true;
+                    sum.send(&mut **lock(&exchange)).map_err(error)
+                };
+                program.program().run_observed(&arguments, results, &mut leave)?;
+            }
+            None => program.program().run_into(&arguments, results)?,
+        }
+        for (&i, gradient) in graded.iter().zip(&results[1..]) {
+            parts.parameters[i].set_grad(Some(gradient.clone()))?;
+        }
+        Ok((results[0].try_item()?, left))
+    }
+
+    /// A number for all that a program depends on.
+    fn key(&self, parts: &Parts, batch: &Batch) -> u64 {
+        let mut sum = Fnv::new();
+        for tensor in [&batch.x, &batch.y] {
+            sum.take(format!("{} {}", tensor.dtype(), tensor.shape()).as_bytes());
+        }
+        parts.parameters.iter().for_each(|p| sum.take(&[u8::from(p.requires_grad())]));
+        self.switches.iter().for_each(|switch| sum.take(&[u8::from(switch.is_on())]));
+        sum.0
+    }
+
+    fn traced(&self, key: u64, parts: &Parts, batch: &Batch) -> Result<MicroProgram> {
+        let mut graded = Vec::new();
+        let program = Program::trace([("x", &batch.x), ("y", &batch.y)], |args| {
+            let loss = self.task.loss(&Batch { x: args[0].clone(), y: args[1].clone() })?;
+            loss.try_backward()?;
+            let mut results = vec![if loss.name().is_none() { loss.named("loss") } else { loss }];
+            for (i, p) in parts.parameters.iter().enumerate() {
+                if let Some(gradient) = p.grad() {
+                    graded.push(i);
+                    results.push(gradient);
+                }
+            }
+            Ok(results)
+        })?;
+        let passes = match self.plain.get(&key) {
+            Some(true) => Passes { simplification: false, fusion: false },
+            _ => self.passes,
+        };
+        let program = program.validated(passes);
+        tell(&program, 0);
+        Ok(MicroProgram { program, graded, results: Vec::new() })
+    }
+
+    /// Whether shapes came in this step for the first time.
+    pub(super) fn are_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Compares the new programs of all ranks; whether all of them hold. Else the step is to be
+    /// done again.
+    pub(super) fn settle(
+        &mut self,
+        start: &Start,
+        step: u64,
+        exchange: &mut dyn Exchange,
+    ) -> Result<bool> {
+        let rank = exchange.rank();
+        let own: Vec<u64> =
+            self.fresh.iter().flat_map(|(&key, (number, _))| [key, *number as u64]).collect();
+        // The rank with the first micro-batch of each key.
+        let mut first: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+        for (peer, told) in gathered(exchange, &own)?.into_iter().enumerate() {
+            for (key, number) in told.as_chunks::<2>().0.iter().map(|&[key, number]| (key, number))
+            {
+                let least = first.entry(key).or_insert((number, peer));
+                *least = (*least).min((number, peer));
+            }
+        }
+        let mut parted = Vec::new();
+        for (key, _) in first.iter().filter(|(_, (_, owner))| *owner == rank) {
+            if !self.holds(*key, start, step)? {
+                parted.push(*key);
+            }
+        }
+        let parted = gathered(exchange, &parted)?.concat();
+        self.fresh.clear();
+        self.plain.extend(first.keys().map(|&key| (key, parted.contains(&key))));
+        self.made.retain(|key, _| !parted.contains(key));
+        #[cfg(test)]
+        if !parted.is_empty() {
+            GIVEN_UP.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(parted.is_empty())
+    }
+
+    /// Whether the program of a fresh micro-batch gives the results of the plain one.
+    fn holds(&mut self, key: u64, start: &Start, step: u64) -> Result<bool> {
+        let (Some((number, batch)), Some(made)) = (self.fresh.get(&key), self.made.get_mut(&key))
+        else {
+            return Err(lost());
+        };
+        start.begin(self.task.module(), step, *number)?;
+        let before = made.program.warnings().len();
+        made.program.run(&[&batch.x, &batch.y])?;
+        tell(&made.program, before);
+        #[cfg(test)]
+        if DISTRUST.get() {
+            return Ok(false);
+        }
+        Ok(made.program.warnings().len() == before)
+    }
+}
+
+/// Numbers of each rank.
+fn gathered(exchange: &mut dyn Exchange, own: &[u64]) -> Result<Vec<Vec<u64>>> {
+    let bytes: Vec<u8> = own.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let all = exchange.all_gather(&bytes).map_err(error)?;
+    let numbers = |b: Vec<u8>| b.as_chunks().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
+    Ok(all.into_iter().map(numbers).collect())
+}
+
+fn tell(program: &Validated, from: usize) {
+    program.warnings()[from..].iter().for_each(|w| eprintln!("chainrule: warning: {w}"));
+}
+
+fn lost() -> Error {
+    Error::argument("Trainer", "no program for a micro-batch that was told of")
+}
+
+/// The number of times that a rank has given up programs.
+#[cfg(test)]
+pub(super) static GIVEN_UP: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+#[cfg(test)]
+thread_local! {
+    /// Whether this rank finds that its programs part.
+    pub(super) static DISTRUST: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
