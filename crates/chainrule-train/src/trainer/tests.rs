@@ -138,7 +138,7 @@ fn batches_in_parts_give_the_update_of_the_whole() {
         let mut trainer = trainer.options(options).build().unwrap();
         // In evaluation dropout drops nothing; run switches to training, so a step is taken
         // directly.
-        let Trainer { task, optimizer, rest } = &mut trainer;
+        let Trainer { task, optimizer, rest, .. } = &mut trainer;
         let loss = eager(*task, &mut **optimizer, rest).unwrap().loss;
         (loss, net.net.parameters().iter().flat_map(Tensor::to_f64_vec).collect::<Vec<_>>())
     };
