@@ -16,7 +16,7 @@ _WRITING = (
     "abs_ acos_ asin_ atan_ ceil_ clamp_ clamp_max_ clamp_min_ cos_ cosh_ erf_ erfc_ exp_ exp2_ expm1_ fill_ floor_ frac_ log_ log10_ log1p_ log2_ "
     "nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ zero_"
 ).split()
-# Of `nn.functional`, with the same arguments.
+# Functions of `nn.functional`, with the same arguments.
 _LAYERS = (
     "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
     "conv_transpose3d cosine_embedding_loss cosine_similarity dropout feature_alpha_dropout group_norm hinge_embedding_loss layer_norm "

@@ -72,8 +72,8 @@ def stft(
     """The Fourier transforms of pieces of `n_fft` samples, one at each `hop_length`, times the
     window: `[..., frequencies, pieces]`, complex, or pairs with `return_complex=False`.
 
-    With `center` piece t is around sample `t * hop_length`, and the signal is padded for it. Of a
-    real signal there are the `n_fft // 2 + 1` frequencies from 0 up, or all with `onesided=False`.
+    With `center` piece t is around sample `t * hop_length`, and the signal is padded for it. A real
+    signal has the `n_fft // 2 + 1` frequencies from 0 up, or all with `onesided=False`.
 
     ```
     x = cr.sin(cr.arange(64) * 0.5)

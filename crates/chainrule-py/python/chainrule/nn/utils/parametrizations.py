@@ -203,8 +203,8 @@ class _Orthogonal(Module):
 
 def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> M:
     """A weight with orthonormal columns, or rows where it has more columns than rows; axes before
-    the last two are batches. Of the parameter `X` the map makes `exp(A)` ("matrix_exp") or
-    `(1 - A/2)^-1 (1 + A/2)` ("cayley") with the skew `A = tril(X) - tril(X)^T`, or a product of
+    the last two are batches. The map makes `exp(A)` ("matrix_exp") or `(1 - A/2)^-1 (1 + A/2)`
+    ("cayley") of the parameter `X` with the skew `A = tril(X) - tril(X)^T`, or a product of
     reflections ("householder"); the default is the first for square weights, else the last.
     With `use_trivialization` it is multiplied from the left by a fixed orthogonal `base`, so that
     it begins at the weight, made orthogonal.

@@ -165,8 +165,8 @@ def _property(module: Module, name: str) -> None:
 def register_parametrization(module: M, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> M:
     """From now on the module's tensor is `parametrization(original)`, computed when it is read;
     `original` is the parameter, at `module.parametrizations.<name>.original`. More parametrizations
-    of one tensor come one after the other. Where there is a `right_inverse`, a value can be
-    assigned. Unless `unsafe`, the shape and the dtype stay.
+    of one tensor come one after the other. A value can be assigned if there is a `right_inverse`.
+    Unless `unsafe`, the shape and the dtype stay.
 
     ```
     class Symmetric(cr.nn.Module):
