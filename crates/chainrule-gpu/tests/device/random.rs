@@ -88,7 +88,7 @@ fn program(seed: u64, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
 pub fn made(seed: u64, dialect: Dialect) -> Option<Case> {
     let mut rng = CounterRng::new(seed, 0);
     let mut g = Generator::manual_seed(seed);
-    let dtype = if seed % 2 == 0 { DType::F64 } else { DType::F32 };
+    let dtype = if seed.is_multiple_of(2) { DType::F64 } else { DType::F32 };
     let inputs: Vec<Tensor> = (0..1 + below(&mut rng, 3))
         .map(|_| Tensor::randn(shape(&mut rng).as_slice(), dtype, &mut g))
         .collect();
