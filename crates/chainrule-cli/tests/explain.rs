@@ -67,9 +67,20 @@ fn names_that_are_not_known_are_refused_with_the_nearest() {
     let error = place.refused("explain softmx-ce", 2);
     assert!(error.contains("softmax-ce") && error.contains("softmx-ce"), "{error}");
     assert!(place.refused("explain", 2).contains("NAME"));
+    assert!(place.refused("explain names --python tensorflow", 2).contains("torch or jax"));
     assert!(place.refused("explain names --python --json", 2).contains("--json"));
     assert!(place.refused("explain names --without magic", 2).contains("merge powers"));
     assert!(place.refused("explain l2-norm --out no/such/file", 1).contains("no/such/file"));
+}
+
+#[test]
+fn scripts_are_written_for_other_libraries() {
+    let place = Place::new();
+    for (word, import) in [("torch", "import torch\n"), ("jax", "import jax.numpy as jnp\n")] {
+        let script = place.run(&format!("explain batch-norm --python {word}"));
+        let script = text(&script.stdout);
+        assert!(script.contains(import) && !script.contains("numpy as np"), "{script}");
+    }
 }
 
 #[test]

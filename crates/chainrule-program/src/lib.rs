@@ -99,6 +99,7 @@ pub use ir::Phase;
 #[doc(hidden)]
 pub use ir::{Id, Info, Instruction, Origin};
 pub use place::ProgramMemory;
+pub use python::Library;
 pub use trace::{Graded, Remains};
 pub use validated::{Passes, Validated, Warning};
 

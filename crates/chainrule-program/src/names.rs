@@ -31,11 +31,12 @@ impl Names {
 }
 
 /// Reserved words of Python and of the script.
-const RESERVED: [&str; 39] = [
+const RESERVED: [&str; 47] = [
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
     "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
     "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "None",
-    "True", "False", "np", "math", "rng", "draws",
+    "True", "False", "np", "math", "rng", "draws", "torch", "jax", "jnp", "float", "int", "bool",
+    "range", "slice",
 ];
 
 fn identifier(wanted: &str) -> String {

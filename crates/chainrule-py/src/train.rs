@@ -155,9 +155,10 @@ impl PyProgram {
         })
     }
 
-    /// The program as the text of a NumPy script that runs on its own.
-    fn to_python(&self) -> PyResult<String> {
-        run(|| self.read().program().to_python())
+    /// The program as the text of a script that runs on its own: of NumPy, PyTorch or JAX.
+    #[pyo3(signature = (library="numpy"))]
+    fn to_python(&self, library: &str) -> PyResult<String> {
+        run(|| self.read().program().to_python_with(library.parse()?))
     }
 
     /// The program as kernels of CUDA C.

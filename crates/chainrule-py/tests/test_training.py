@@ -108,6 +108,9 @@ def test_compile():
         assert eager(x, y).item() == plain(x, y).item()
     assert "\n  fused\n" in compiled.listing and "\n  fused\n" not in plain.listing
     assert "cross_entropy" in compiled.listing and "def " in compiled.to_python()
+    assert "import torch" in compiled.to_python("torch") and "jnp." in compiled.to_python("jax")
+    with pytest.raises(ValueError, match="numpy, torch or jax"):
+        compiled.to_python("theano")
     assert "__global__ void k00_" in compiled.to_cuda() and "@compute" in compiled.to_wgsl()
     losses = compiled.run_many(cr.stack([x] * 3), cr.stack([y] * 3))
     assert losses.shape == (3,)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chainrule::program::Library;
 use clap::Args;
 
 /// `chainrule explain`
@@ -10,6 +11,7 @@ use clap::Args;
   chainrule explain --list
   chainrule explain batch-norm
   chainrule explain names --python
+  chainrule explain names --python torch
   chainrule explain names --cuda
   chainrule explain model.onnx --shape x=4,3,32,32")]
 pub struct Explain {
@@ -25,9 +27,10 @@ pub struct Explain {
     #[arg(long, value_name = "NAME=SIZES", value_parser = shape)]
     pub shape: Vec<(String, Vec<usize>)>,
 
-    /// Print the simplified program as a NumPy script that runs on its own
-    #[arg(long, conflicts_with = "json")]
-    pub python: bool,
+    /// Print the simplified program as a script of numpy, torch or jax that runs on its own
+    #[arg(long, value_name = "LIBRARY", num_args = 0..=1, default_missing_value = "numpy",
+        conflicts_with = "json", value_parser = library)]
+    pub python: Option<Library>,
 
     /// Print the simplified program as kernels of CUDA C, for which no GPU is needed
     #[arg(long, conflicts_with_all = ["json", "python"])]
@@ -72,6 +75,10 @@ fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
     let sizes = sizes.split(',').filter(|d| !d.is_empty()).map(str::parse);
     let sizes: Result<Vec<usize>, _> = sizes.collect();
     Ok((name.to_owned(), sizes.map_err(|e| format!("a size: {e}"))?))
+}
+
+fn library(word: &str) -> Result<Library, String> {
+    word.parse().map_err(|_| "give numpy, torch or jax, and what to explain before it".to_owned())
 }
 
 fn known(name: &str) -> Result<String, String> {

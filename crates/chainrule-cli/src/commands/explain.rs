@@ -90,8 +90,9 @@ pub fn run(args: &Explain) -> Result<()> {
         how = how.without(rule);
     }
     let explanation = program.explain_with(format!("{name}: {what}"), &how)?;
-    if args.python {
-        return give(args, &explanation.simplified.program.to_python()?, false);
+    if let Some(library) = args.python {
+        let script = explanation.simplified.program.to_python_with(library)?;
+        return give(args, &script, false);
     }
     if args.cuda || args.wgsl {
         let program = &explanation.simplified.program;

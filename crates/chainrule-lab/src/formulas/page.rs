@@ -15,6 +15,7 @@ chainrule explain --list                  what can be explained: models and form
 chainrule explain softmax-ce              the derivation, as below
 chainrule explain gpt-small --full        also parts that repeat, such as layers
 chainrule explain batch-norm --python     the result as a NumPy script
+chainrule explain names --python torch    as a script of PyTorch, or of jax
 chainrule explain names --json            the data
 chainrule explain names --checked         each rewrite evaluated on random numbers too
 ```

@@ -1,5 +1,7 @@
 //! Explanations of all formulas.
 
+use chainrule::program::Library;
+
 use super::*;
 
 #[test]
@@ -13,7 +15,9 @@ fn every_formula_can_be_explained_and_fits_the_page() {
         }
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 100).collect();
         assert!(long.is_empty(), "{}: {long:#?}", formula.name);
-        explanation.simplified.program.to_python().unwrap();
+        for (_, library) in Library::ALL {
+            explanation.simplified.program.to_python_with(library).unwrap();
+        }
     }
 }
 

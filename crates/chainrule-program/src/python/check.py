@@ -1,7 +1,17 @@
+import inspect
 import json
 import sys
 
 import numpy as np
+
+LIBRARY = sys.argv[1]
+
+
+def given(x):
+    """An array as the library has it."""
+    if LIBRARY == "torch":
+        return torch.from_numpy(np.array(x)) if x.ndim else torch.from_numpy(x.reshape(1))[0]
+    return jnp.asarray(x) if LIBRARY == "jax" else x
 
 
 def tensor(t):
@@ -28,10 +38,10 @@ def difference(got, want, tolerance):
 def check(case):
     space = {"__name__": "script"}
     exec(compile(case["script"], case["name"], "exec"), space)
-    arguments = {k: tensor(t) for k, t in case["arguments"].items()}
-    if "rng=" in case["script"] or "rng," in case["script"]:
+    arguments = {k: given(tensor(t)) for k, t in case["arguments"].items()}
+    if "rng" in inspect.signature(space["step"]).parameters:
         arguments["rng"] = np.random.default_rng(0)
-        arguments["draws"] = {k: tensor(t) for k, t in case["draws"].items()}
+        arguments["draws"] = {k: given(tensor(t)) for k, t in case["draws"].items()}
     outputs, new = space["step"](**arguments)
     if len(outputs) != len(case["outputs"]) or set(new) != set(case["new"]):
         return "other results"
@@ -44,6 +54,15 @@ def check(case):
 
 
 np.seterr(all="ignore")
+if LIBRARY == "torch":
+    import torch
+
+    torch.set_num_threads(1)
+if LIBRARY == "jax":
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
 for line in sys.stdin:
     case = json.loads(line)
     try:

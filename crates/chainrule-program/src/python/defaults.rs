@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::spell::Speller;
 use super::values;
 use crate::Program;
 use crate::dtype::DType;
@@ -12,15 +13,17 @@ use crate::tensor::reading::Reading;
 use crate::tensor::role::Role;
 
 impl Program {
-    pub(super) fn python_main(&self) -> String {
+    pub(super) fn python_main(&self, speller: &Speller) -> Result<String, String> {
+        let library = speller.library;
         let mut out = String::from("\n\nif __name__ == \"__main__\":\n");
-        out.push_str("    rng = np.random.default_rng(0)\n    arguments = {\n");
+        let _ = write!(out, "    rng = {}\n    arguments = {{\n", library.seeded());
         for &id in &self.inputs {
-            let _ = writeln!(out, "        \"{}\": {},", self.name(id), self.random(id, ""));
+            let value = speller.spell(&self.random(id, ""))?;
+            let _ = writeln!(out, "        \"{}\": {value},", self.name(id));
         }
         for cell in &self.cells {
-            let _ =
-                writeln!(out, "        \"{}\": {},", self.name(cell.read), self.cell_default(cell));
+            let value = speller.spell(&self.cell_default(cell))?;
+            let _ = writeln!(out, "        \"{}\": {value},", self.name(cell.read));
         }
         if self.draws() {
             out.push_str("        \"rng\": rng,\n");
@@ -29,12 +32,9 @@ impl Program {
         let names: Vec<String> = self.outputs.iter().map(|o| format!("\"{}\"", o.name)).collect();
         let names = names.join(", ");
         let _ = writeln!(out, "    for name, value in [*zip([{names}], outputs), *new.items()]:");
-        out.push_str("        value = np.asarray(value)\n");
-        out.push_str(
-            "        text = value if value.size == 1 else f\"norm {np.linalg.norm(value.ravel())}\"\n",
-        );
+        out.push_str(library.printing());
         out.push_str("        print(f\"{name}: {value.dtype} {list(value.shape)}, {text}\")\n");
-        out
+        Ok(out)
     }
 
     /// Parameters get random numbers, other cells what they hold now if that is one number

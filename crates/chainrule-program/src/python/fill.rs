@@ -1,12 +1,16 @@
 //! The placeholders of a form filled in.
 
 use super::Use;
+use super::library::Library;
 use super::params::{AsPython, tuple};
 use crate::dtype::DType;
 use crate::param::Param;
 
 /// The parameters of a loss of classes.
 const COUNTING: &str = "{reduction}, {ignore_index}, {tensor}, {batch}";
+
+/// The form of a slice.
+const SLICED: &str = "{0}[{slice}]";
 
 /// The parameters of a convolution.
 const CONV: &str = "groups={groups}, input={input}, output={output}, kernel={kernel}, \
@@ -19,7 +23,18 @@ impl Use<'_> {
         if self.op.generator().is_some() {
             return self.draw(&form);
         }
-        self.fill(&form)
+        match self.library {
+            // PyTorch's indices have no steps backwards.
+            Library::Torch if form == SLICED => {
+                let cuts = cuts(&self.params)?;
+                let backwards = cuts.iter().any(|cut| cut.contains(":-"));
+                let stepped = format!("_cut({{0}}, {})", tuples(&cuts).join(", "));
+                self.fill(if backwards { &stepped } else { SLICED })
+            }
+            // Only an array that is known can become a number.
+            Library::Jax => self.fill(&form.replace("int({0})", "{0}")),
+            _ => self.fill(&form),
+        }
     }
 
     pub(super) fn fill(&self, form: &str) -> Option<String> {
@@ -65,7 +80,10 @@ impl Use<'_> {
             "arrays" => Some(self.inputs[..self.arrays()].join(", ")),
             "kept_weights" => Some(match self.param("dropout")?.inner() {
                 Param::Struct(..) => {
-                    let drawn = self.inputs.get(self.arrays()).map(|s| format!("int({s})"));
+                    let drawn = self.inputs.get(self.arrays()).map(|s| match self.library {
+                        Library::Jax => s.clone(),
+                        _ => format!("int({s})"),
+                    });
                     let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
                     format!("({}, {seed})", self.param("p")?.python())
                 }
@@ -122,7 +140,12 @@ impl Use<'_> {
     fn parts(&self) -> Option<String> {
         let slices = self.param("slices")?.items();
         let parts = slices.iter().zip(&self.inputs);
-        let parts = parts.map(|(s, g)| Some(format!("(np.s_[{}], {g})", slice(s)?)));
+        let parts = parts.map(|(s, g)| {
+            Some(match self.library {
+                Library::Torch => format!("({}, {g})", tuple(tuples(&cuts(s)?))),
+                _ => format!("(np.s_[{}], {g})", slice(s)?),
+            })
+        });
         Some(parts.collect::<Option<Vec<_>>>()?.join(", "))
     }
 
@@ -155,7 +178,10 @@ impl Use<'_> {
     fn update(&self) -> Option<String> {
         let mut inputs = self.inputs.clone();
         let scale = self.param("scale").map(|s| format!(" * {}", s.python())).unwrap_or_default();
-        inputs[2] = format!("float({}){scale}", inputs[2]);
+        inputs[2] = match self.library {
+            Library::Jax => format!("{}.astype({}.dtype){scale}", inputs[2], inputs[0]),
+            _ => format!("float({}){scale}", inputs[2]),
+        };
         Some(inputs.join(", "))
     }
 
@@ -168,6 +194,25 @@ impl Use<'_> {
 
 /// The text between the brackets of a slice.
 fn slice(op: &Param) -> Option<String> {
+    let out = cuts(op)?;
+    Some(if out.is_empty() { "()".to_string() } else { out.join(", ") })
+}
+
+/// Cuts with slices as tuples of first, end and step.
+fn tuples(cuts: &[String]) -> Vec<String> {
+    let part = |p: &str| if p.is_empty() { "None".to_string() } else { p.to_string() };
+    let tupled = |cut: &String| match cut.contains(':') {
+        true => {
+            let parts = cut.split(':').chain(["1"]).take(3);
+            tuple(parts.map(part))
+        }
+        false => cut.clone(),
+    };
+    cuts.iter().map(tupled).collect()
+}
+
+/// The cut of each axis, and `None` for each new one.
+fn cuts(op: &Param) -> Option<Vec<String>> {
     let cuts = op.field("cuts")?.items();
     let from = op.field("from")?.items();
     let one = |cut: &Param, kept: bool| {
@@ -200,5 +245,5 @@ fn slice(op: &Param) -> Option<String> {
     for cut in &cuts[next..] {
         out.push(one(cut, false)?);
     }
-    Some(if out.is_empty() { "()".to_string() } else { out.join(", ") })
+    Some(out)
 }

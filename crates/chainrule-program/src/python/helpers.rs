@@ -1,6 +1,9 @@
 //! The Python functions that forms call.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use super::library::Library;
+use super::spell::Speller;
 
 pub(super) const FILES: [&str; 4] = [
     include_str!("helpers_math.py"),
@@ -9,10 +12,41 @@ pub(super) const FILES: [&str; 4] = [
     include_str!("helpers_optim.py"),
 ];
 
-/// The name and the text of each function.
-fn all() -> Vec<(&'static str, &'static str)> {
-    let files = FILES.iter().flat_map(|file| file.split("\n\n\n"));
-    files.map(|text| (text[4..].split('(').next().unwrap_or_default(), text.trim())).collect()
+const TORCH: [&str; 3] = [
+    include_str!("torch/math.py"),
+    include_str!("torch/arrays.py"),
+    include_str!("torch/layers.py"),
+];
+
+const JAX: [&str; 2] = [include_str!("jax/arrays.py"), include_str!("jax/layers.py")];
+
+/// A function that forms call.
+struct Function {
+    name: &'static str,
+    text: &'static str,
+    /// Whether it is written for NumPy.
+    numpy: bool,
+}
+
+fn functions(files: &[&'static str], numpy: bool) -> Vec<Function> {
+    let texts = files.iter().flat_map(|file| file.split("\n\n\n")).map(str::trim);
+    let name = |text: &'static str| text[4..].split('(').next().unwrap_or_default();
+    texts.map(|text| Function { name: name(text), text, numpy }).collect()
+}
+
+/// The functions for a library: its own, and those of NumPy that it has none for.
+fn all(library: Library) -> Vec<Function> {
+    let own: &[&str] = match library {
+        Library::Numpy => &[],
+        Library::Torch => &TORCH,
+        Library::Jax => &JAX,
+    };
+    let mut all = functions(own, false);
+    let numpy = functions(&FILES, true);
+    let rest: Vec<Function> =
+        numpy.into_iter().filter(|f| all.iter().all(|own| own.name != f.name)).collect();
+    all.extend(rest);
+    all
 }
 
 /// Whether a text speaks of a function.
@@ -25,20 +59,25 @@ fn mentions(text: &str, name: &str) -> bool {
     })
 }
 
-/// The functions that these texts need, and those that these need in turn.
-pub(super) fn needed(texts: &[&str]) -> String {
-    let all = all();
-    let mut found: BTreeSet<usize> = BTreeSet::new();
-    let mut open: Vec<&str> = texts.to_vec();
+/// The functions that these texts need, and those that these need in turn; the error is what the
+/// library has no spelling for.
+pub(super) fn needed(speller: &Speller, texts: &[&str]) -> Result<String, String> {
+    let all = all(speller.library);
+    let mut found: BTreeMap<usize, String> = BTreeMap::new();
+    let mut open: Vec<String> = texts.iter().map(ToString::to_string).collect();
     while let Some(text) = open.pop() {
-        for (i, (name, body)) in all.iter().enumerate() {
-            if !found.contains(&i) && mentions(text, name) {
-                found.insert(i);
-                open.push(body);
+        for (i, function) in all.iter().enumerate() {
+            if !found.contains_key(&i) && mentions(&text, function.name) {
+                let body = match function.numpy {
+                    true => speller.function(function.text)?,
+                    false => function.text.to_string(),
+                };
+                open.push(body.clone());
+                found.insert(i, body);
             }
         }
     }
-    found.into_iter().map(|i| format!("\n\n{}\n", all[i].1)).collect()
+    Ok(found.into_values().map(|body| format!("\n\n{body}\n")).collect())
 }
 
 #[cfg(test)]
@@ -47,11 +86,24 @@ mod tests {
 
     #[test]
     fn functions_bring_those_that_they_call() {
-        let text = needed(&["y = _std(x, (0,), 1, False)"]);
-        assert!(text.contains("def _std(") && text.contains("def _var("), "{text}");
-        assert!(!text.contains("def _variance") && !text.contains("def _softmax"), "{text}");
-        for (name, text) in all() {
-            assert!(name.starts_with('_') && text.starts_with("def _"), "{name}");
+        for (_, library) in Library::ALL {
+            let text = needed(&Speller::new(library), &["y = _std(x, (0,), 1, False)"]).unwrap();
+            assert!(text.contains("def _std(") && text.contains("def _var("), "{text}");
+            assert!(!text.contains("def _variance") && !text.contains("def _softmax"), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_function_has_a_form_for_each_library() {
+        for (_, library) in Library::ALL {
+            let speller = Speller::new(library);
+            for Function { name, text, numpy } in all(library) {
+                assert!(name.starts_with('_') && text.starts_with("def _"), "{name}");
+                if numpy {
+                    let text = speller.function(text).unwrap_or_else(|w| panic!("{name}: {w}"));
+                    assert!(library == Library::Numpy || !text.contains(" np."), "{text}");
+                }
+            }
         }
     }
 }

@@ -1,19 +1,24 @@
-//! A program as a NumPy script.
+//! A program as a script of NumPy, PyTorch or JAX.
 //!
 //! Each op has its NumPy form ([`Op::numpy`]), which `fill` fills in; the functions that the forms
 //! call stand in the Python files of this folder, and those that a program needs come into its
 //! script. The parameters of an op come from its own type ([`crate::param`]), and `params` writes
-//! them.
+//! them. The other libraries follow from NumPy's text: `spell` has their names.
 
 mod defaults;
 mod fill;
 mod helpers;
+mod library;
 mod params;
+mod spell;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use std::fmt::Write;
+
+pub use library::Library;
+use spell::Speller;
 
 use super::Program;
 use super::access::Line;
@@ -31,6 +36,7 @@ const COLUMNS: usize = 100;
 
 /// A use of an op, to be written.
 struct Use<'a> {
+    library: Library,
     op: &'a dyn Op,
     params: Param,
     /// As Python writes them.
@@ -71,25 +77,51 @@ impl Program {
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn to_python(&self) -> Result<String> {
-        let body = self.python_body()?;
-        let constants = self.python_constants();
-        let helpers = helpers::needed(&[&body, &constants]);
-        let mut out = String::from(
-            "\"\"\"A program of chainrule, written for NumPy 2.\n\nstep computes the outputs, and the new values of what changes, by name.\n\"\"\"\n\n",
+        self.to_python_with(Library::Numpy)
+    }
+
+    /// [`Program::to_python`] for another library: the script of PyTorch needs `torch` and
+    /// nothing else, that of JAX `jax`. The backward pass is written out in either, so that it
+    /// needs no autograd; `step` of JAX changes no array and can be given to `jax.jit`. Arguments
+    /// and results are arrays of the library, random numbers come from a `torch.Generator` or a
+    /// key of `jax.random`, which is the argument `rng`.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, program::{Library, Program}};
+    /// let x = Tensor::from([1.0f64, 2.0]);
+    /// let program =
+    ///     Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all().named("total")]))?;
+    /// let script = program.to_python_with(Library::Torch)?;
+    /// assert!(script.contains("total = torch.sum(exp, dim=(0,), keepdim=False)"));
+    /// let script = program.to_python_with(Library::Jax)?;
+    /// assert!(script.contains("total = jnp.sum(exp, axis=(0,), keepdims=False)"));
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn to_python_with(&self, library: Library) -> Result<String> {
+        let speller = Speller::new(library);
+        let unknown = |name: String| {
+            Error::argument("to_python", format!("`{name}` has no form for {library}"))
+        };
+        let body = self.python_body(&speller)?;
+        let constants = speller.spell(&self.python_constants()).map_err(unknown)?;
+        let main = self.python_main(&speller).map_err(unknown)?;
+        let helpers = helpers::needed(&speller, &[&body, &constants, &main]).map_err(unknown)?;
+        let version = if library == Library::Numpy { " 2" } else { "" };
+        let mut out = format!(
+            "\"\"\"A program of chainrule, written for {library}{version}.\n\nstep computes the outputs, and the new values of what changes, by name.\n\"\"\"\n\n",
         );
-        let uses = |what: &str| [&body, &helpers, &constants].iter().any(|t| t.contains(what));
+        let uses =
+            |what: &str| [&body, &helpers, &constants, &main].iter().any(|t| t.contains(what));
         if uses("math.") {
             out.push_str("import math\n\n");
         }
-        out.push_str("import numpy as np\n\n");
-        out.push_str("# Infinities and NaN are results like others.\n");
-        out.push_str("np.seterr(all=\"ignore\")\n");
+        out.push_str(library.imports());
         out.push_str(&helpers);
         if !constants.is_empty() {
             let _ = write!(out, "\n\n# Constants.\n{constants}");
         }
-        let _ = write!(out, "\n\n{}{body}", self.python_signature());
-        out.push_str(&self.python_main());
+        let _ = write!(out, "\n\n{}{body}", self.python_signature(library));
+        out.push_str(&main);
         Ok(out)
     }
 
@@ -99,6 +131,7 @@ impl Program {
     pub fn numpy_form(&self, instruction: &Instruction, operands: &[String]) -> Option<String> {
         let op = &*instruction.op;
         let written = Use {
+            library: Library::Numpy,
             op,
             params: op.parameters(),
             inputs: operands.to_vec(),
@@ -123,7 +156,7 @@ impl Program {
         self.instructions.iter().any(|i| i.op.generator().is_some())
     }
 
-    fn python_signature(&self) -> String {
+    fn python_signature(&self, library: Library) -> String {
         let cells = self.cells.iter().map(|c| c.read);
         let names = self.inputs.iter().copied().chain(cells).map(|id| self.name(id).to_string());
         let mut names: Vec<String> = names.collect();
@@ -132,8 +165,10 @@ impl Program {
         }
         let mut out = format!("{}:\n", call("def step", &names, ""));
         if self.draws() {
-            out.push_str(
-                "    # Random numbers are those of NumPy's generator, not chainrule's; or give them in draws, by name.\n",
+            let _ = writeln!(
+                out,
+                "    # Random numbers are those of {}, not chainrule's; or give them in draws, by name.",
+                library.generator()
             );
         }
         out
@@ -157,14 +192,14 @@ impl Program {
         self.instructions.iter().any(|i| i.inputs.contains(&id)) || self.roots().any(|r| r == id)
     }
 
-    fn python_body(&self) -> Result<String> {
+    fn python_body(&self, speller: &Speller) -> Result<String> {
         let mut rows = Vec::new();
         let mut phase = None;
         for instruction in &self.instructions {
             if phase.replace(instruction.phase) != Some(instruction.phase) {
                 rows.push((format!("# {}", instruction.phase.name()), String::new()));
             }
-            rows.push(self.python_line(instruction)?);
+            rows.push(self.python_line(instruction, speller)?);
         }
         let lengths = rows.iter().map(|(code, _)| code.chars().count());
         let wide = lengths.filter(|w| *w <= WIDEST).max().unwrap_or(0);
@@ -176,7 +211,10 @@ impl Program {
             };
             let _ = writeln!(out, "{}", line.trim_end());
         }
-        out.push_str(&self.python_return());
+        out.push_str(&speller.spell(&self.python_return()).map_err(|name| {
+            let why = format!("`{name}` has no form for {}", speller.library);
+            Error::argument("to_python", why)
+        })?);
         Ok(out)
     }
 
@@ -201,21 +239,29 @@ impl Program {
     }
 
     /// The code of a line, and the comment.
-    fn python_line(&self, instruction: &Instruction) -> Result<(String, String)> {
+    fn python_line(
+        &self,
+        instruction: &Instruction,
+        speller: &Speller,
+    ) -> Result<(String, String)> {
+        let library = speller.library;
         let line = Line { program: self, instruction };
         let op = &*instruction.op;
         let written = Use {
+            library,
             op,
             params: op.parameters(),
-            inputs: self.python_inputs(instruction),
+            inputs: self.python_inputs(instruction, library),
             metas: instruction.inputs.iter().map(|id| self.info(*id).meta).collect(),
             meta: self.info(instruction.result()).meta,
             result: line.name().to_string(),
         };
-        let expression = written.expression().ok_or_else(|| {
-            let why = format!("`{}` has no NumPy form", op.name());
+        let none = || {
+            let why = format!("`{}` has no {library} form", op.name());
             Error::argument("to_python", why)
-        })?;
+        };
+        let expression = written.expression().ok_or_else(none)?;
+        let expression = speller.spell(&expression).map_err(|_| none())?;
         let targets: Vec<&str> = instruction.outputs.iter().map(|&id| self.name(id)).collect();
         let location = line.location().map(ToString::to_string);
         let note: Vec<String> = line.rule().into_iter().chain(location).collect();
@@ -226,12 +272,16 @@ impl Program {
     }
 
     /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
-    fn python_inputs(&self, instruction: &Instruction) -> Vec<String> {
+    /// PyTorch's functions want tensors, so that there they do so beside operators only.
+    fn python_inputs(&self, instruction: &Instruction, library: Library) -> Vec<String> {
+        let form = instruction.op.numpy().unwrap_or_default();
+        let numbers = library != Library::Torch || !(form.contains("np.") || form.contains('_'));
         let is_array = |id: &Id| self.literal(*id).is_none();
         let meets = |id: &Id| {
             let dtype = self.info(*id).meta.dtype;
             let mut others = instruction.inputs.iter().filter(|other| is_array(other));
-            instruction.op.numpy_promotes()
+            numbers
+                && instruction.op.numpy_promotes()
                 && others.any(|other| self.info(*other).meta.dtype == dtype)
         };
         let mut out: Vec<String> =

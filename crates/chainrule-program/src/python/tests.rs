@@ -1,5 +1,6 @@
 //! Scripts against the eager mode: all of them run in one Python.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -10,7 +11,7 @@ use crate::tensor::node::{Source, lock};
 use crate::tests::names::chunked_program;
 use crate::tests::training::{noisy, optimizers};
 use crate::tests::with_gradients;
-use crate::{Program, compile};
+use crate::{Library, Program, compile};
 use chainrule_core::{DType, Generator, Tensor};
 use chainrule_lab::models::DigitsMlp;
 
@@ -22,6 +23,7 @@ struct ScriptCase {
     draws: Vec<(String, Tensor)>,
     outputs: Vec<Tensor>,
     new: Vec<(String, Tensor)>,
+    library: Library,
     /// Tolerance of a result, relative to the norm.
     tolerance: f64,
 }
@@ -66,29 +68,35 @@ impl ScriptCase {
     }
 }
 
-/// Python with NumPy, if there is one: `CHAINRULE_PYTHON`, or else `python3`.
-fn python() -> Option<String> {
+/// Python with NumPy and the library, if there is one: `CHAINRULE_PYTHON`, or else `python3`.
+fn python(library: Library) -> Option<String> {
     let python = std::env::var("CHAINRULE_PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let version = "import numpy; assert int(numpy.__version__.split('.')[0]) >= 2";
-    let found = Command::new(&python).args(["-c", version]).stderr(Stdio::null()).status();
+    let own = word(library);
+    let version = format!("import {own}, numpy; assert int(numpy.__version__.split('.')[0]) >= 2");
+    let found = Command::new(&python).args(["-c", &version]).stderr(Stdio::null()).status();
     match found.is_ok_and(|status| status.success()) {
         true => Some(python),
         false => {
-            println!("{python} with NumPy 2 is not there: the scripts are not run");
+            println!("{python} with {library} is not there: its scripts are not run");
             None
         }
     }
 }
 
+fn word(library: Library) -> &'static str {
+    Library::ALL.iter().find(|(_, own)| *own == library).map_or("", |(word, _)| word)
+}
+
 /// Runs the cases; what is wrong.
 fn failures(cases: &[ScriptCase]) -> String {
-    let Some(python) = python() else { return String::new() };
+    let library = cases[0].library;
+    let Some(python) = python(library) else { return String::new() };
     if let Ok(folder) = std::env::var("CHAINRULE_KEEP_SCRIPTS") {
         let all: String = cases.iter().map(ScriptCase::json).collect();
-        std::fs::write(format!("{folder}/{}.json", cases[0].name), all).unwrap();
+        std::fs::write(format!("{folder}/{}, {library}.json", cases[0].name), all).unwrap();
     }
     let mut child = Command::new(python)
-        .args(["-c", include_str!("check.py")])
+        .args(["-c", include_str!("check.py"), word(library)])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -118,13 +126,13 @@ fn sample_case(
     name: String,
     call: &dyn Fn(&[Tensor]) -> chainrule_core::Result<Tensor>,
     inputs: &[Tensor],
-    tolerance: f64,
+    (tolerance, library): (f64, Library),
 ) -> Result<ScriptCase, String> {
     let names = names(inputs.len());
     let arguments = names.iter().map(String::as_str).zip(inputs);
     let program = Program::trace(arguments, |x| with_gradients(call, x));
     let program = program.map_err(|e| e.to_string())?.optimized();
-    let script = program.to_python().map_err(|e| format!("{e}\n{program}"))?;
+    let script = program.to_python_with(library).map_err(|e| format!("{e}\n{program}"))?;
     let drawn = drawn(&program);
     let count = program.outputs.len();
     let named: Vec<&str> = drawn.iter().map(String::as_str).collect();
@@ -133,13 +141,13 @@ fn sample_case(
     let mut outputs = program.run(&given).map_err(|e| e.to_string())?;
     let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
     let arguments = names.into_iter().zip(inputs.iter().cloned()).collect();
-    Ok(ScriptCase { name, script, arguments, draws, outputs, new: Vec::new(), tolerance })
+    Ok(ScriptCase { name, script, arguments, draws, outputs, new: Vec::new(), library, tolerance })
 }
 
 /// Ops that cannot be traced.
 const BY_ELEMENTS: [&str; 2] = ["histogram", "unique"];
 
-fn cases(dtype: DType) -> (Vec<ScriptCase>, Vec<String>) {
+fn cases(dtype: DType, library: Library) -> (Vec<ScriptCase>, Vec<String>) {
     let (mut cases, mut failures) = (Vec::new(), Vec::new());
     for entry in table().filter(|e| !BY_ELEMENTS.contains(&e.name)) {
         for sample in (entry.samples)(&mut Generator::manual_seed(1)) {
@@ -150,7 +158,7 @@ fn cases(dtype: DType) -> (Vec<ScriptCase>, Vec<String>) {
             let inputs: Vec<Tensor> = sample.inputs.iter().map(cast).collect();
             let tolerance = if dtype == DType::F64 { 1e-12 } else { 2e-5 };
             let name = format!("{} ({}), {dtype}", entry.name, sample.note);
-            match sample_case(name.clone(), &*sample.call, &inputs, tolerance) {
+            match sample_case(name.clone(), &*sample.call, &inputs, (tolerance, library)) {
                 Ok(case) => cases.push(case),
                 Err(why) => failures.push(format!("{name}: {why}")),
             }
@@ -162,11 +170,42 @@ fn cases(dtype: DType) -> (Vec<ScriptCase>, Vec<String>) {
 #[test]
 fn every_op_has_a_numpy_form_that_gives_the_same() {
     for dtype in [DType::F64, DType::F32] {
-        let (cases, unwritten) = cases(dtype);
+        let (cases, unwritten) = cases(dtype, Library::Numpy);
         assert!(unwritten.is_empty(), "{} failures\n{}", unwritten.len(), unwritten.join("\n"));
         let wrong = failures(&cases);
         assert!(wrong.is_empty(), "{} failures\n{wrong}", wrong.lines().count());
     }
+}
+
+/// Compares the first samples of each op, as many as `samples`.
+fn the_forms_give_the_same(library: Library, samples: usize) {
+    let (mut cases, unwritten) = cases(DType::F64, library);
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    cases.retain(|case| {
+        let op = case.name.split(" (").next().unwrap_or_default().to_string();
+        let count = seen.entry(op).or_default();
+        *count += 1;
+        *count <= samples
+    });
+    assert!(unwritten.is_empty(), "{} failures\n{}", unwritten.len(), unwritten.join("\n"));
+    let wrong = failures(&cases);
+    assert!(wrong.is_empty(), "{} failures\n{wrong}", wrong.lines().count());
+}
+
+#[test]
+fn every_op_gives_the_same_in_pytorch() {
+    the_forms_give_the_same(Library::Torch, usize::MAX);
+}
+
+#[test]
+fn every_op_gives_the_same_in_jax() {
+    the_forms_give_the_same(Library::Jax, 1);
+}
+
+#[test]
+#[ignore = "JAX compiles each function for each shape, which takes minutes"]
+fn every_sample_gives_the_same_in_jax() {
+    the_forms_give_the_same(Library::Jax, usize::MAX);
 }
 
 /// A step of training by a script: the outputs, and what has changed.
@@ -174,9 +213,9 @@ fn step_case(
     name: String,
     program: Program,
     batch: &[(&str, Tensor)],
-    tolerance: f64,
+    (tolerance, library): (f64, Library),
 ) -> ScriptCase {
-    let script = program.to_python().unwrap();
+    let script = program.to_python_with(library).unwrap();
     let cells = |changed: bool| -> Vec<(String, Tensor)> {
         let cells = program.cells.iter().filter(|c| !changed || c.write.is_some());
         let value = |c: &crate::Cell| lock(&c.leaf.value).clone();
@@ -190,11 +229,11 @@ fn step_case(
     let asked: Vec<&str> = drawn.iter().map(String::as_str).collect();
     let mut outputs = program.run_with(&given, &asked).unwrap();
     let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
-    ScriptCase { name, script, arguments, draws, outputs, new: cells(true), tolerance }
+    ScriptCase { name, script, arguments, draws, outputs, new: cells(true), library, tolerance }
 }
 
 /// Steps of every optimizer in f64, the first and the second.
-fn optimizer_cases() -> Vec<ScriptCase> {
+fn optimizer_cases(library: Library) -> Vec<ScriptCase> {
     let mut out = Vec::new();
     let mut all = optimizers();
     all.push(|p| Box::new(Muon::new(p, 0.02)));
@@ -215,14 +254,14 @@ fn optimizer_cases() -> Vec<ScriptCase> {
             });
             let program = program.unwrap().optimized();
             let name = format!("optimizer {k}, step {step}");
-            out.push(step_case(name, program, &[("x", x.clone())], 1e-12));
+            out.push(step_case(name, program, &[("x", x.clone())], (1e-12, library)));
         }
     }
     out
 }
 
 /// Steps of models in f32, with statistics and random numbers.
-fn model_cases() -> Vec<ScriptCase> {
+fn model_cases(library: Library) -> Vec<ScriptCase> {
     let mut out = Vec::new();
     let g = &mut Generator::manual_seed(3);
     let noisy = noisy();
@@ -234,7 +273,12 @@ fn model_cases() -> Vec<ScriptCase> {
     let program =
         compile(&noisy, &mut first, ["x", "y"], |b| noisy.try_forward(&b[0])?.try_mse(&b[1]))
             .trace(&given);
-    out.push(step_case("dropout and statistics".to_string(), program.unwrap(), &batch, 1e-5));
+    out.push(step_case(
+        "dropout and statistics".to_string(),
+        program.unwrap(),
+        &batch,
+        (1e-5, library),
+    ));
     let digits = DigitsMlp::try_new(&[20, 12], g).unwrap();
     let mut sgd = Sgd::new(digits.parameters(), 0.1);
     let batch =
@@ -244,32 +288,40 @@ fn model_cases() -> Vec<ScriptCase> {
         digits.try_forward(&b[0])?.try_cross_entropy(&b[1])
     })
     .trace(&given);
-    out.push(step_case("digits".to_string(), program.unwrap(), &batch, 1e-5));
+    out.push(step_case("digits".to_string(), program.unwrap(), &batch, (1e-5, library)));
     for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5)] {
         let (program, _, x, y) = chunked_program(dtype);
         let batch = [("x", x), ("y", y)];
-        out.push(step_case(format!("names, {dtype}"), program, &batch, tolerance));
+        out.push(step_case(format!("names, {dtype}"), program, &batch, (tolerance, library)));
     }
     out
 }
 
 #[test]
-fn steps_of_training_are_the_same_in_numpy() {
-    let mut cases = optimizer_cases();
-    cases.extend(model_cases());
-    let wrong = failures(&cases);
-    assert!(wrong.is_empty(), "{} failures\n{wrong}", wrong.lines().count());
+fn steps_of_training_are_the_same_in_each_library() {
+    for (_, library) in Library::ALL {
+        let mut cases = optimizer_cases(library);
+        cases.extend(model_cases(library));
+        let wrong = failures(&cases);
+        assert!(wrong.is_empty(), "{library}: {} failures\n{wrong}", wrong.lines().count());
+    }
 }
 
 /// The part of a script that runs by itself.
 #[test]
 fn a_script_runs_on_its_own() {
-    let Some(python) = python() else { return };
-    for case in model_cases() {
-        let output = Command::new(&python).args(["-c", &case.script]).output().unwrap();
+    for (_, library) in Library::ALL {
+        let Some(python) = python(library) else { continue };
+        runs_on_its_own(&python, &model_cases(library));
+    }
+}
+
+fn runs_on_its_own(python: &str, cases: &[ScriptCase]) {
+    for case in cases {
+        let output = Command::new(python).args(["-c", &case.script]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && text.contains(": float"), "{}: {errors}", case.name);
+        assert!(output.status.success() && text.contains("float"), "{}: {errors}", case.name);
     }
 }
 
@@ -277,7 +329,11 @@ fn a_script_runs_on_its_own() {
 fn large_constants_are_written_exactly() {
     let c = Tensor::randn([30, 20], DType::F32, &mut Generator::manual_seed(1));
     let x = Tensor::ones([20]);
-    let program = Program::trace([("x", &x)], |a| Ok(vec![a[0].try_mul(&c)?])).unwrap();
-    let wrong = failures(&[step_case("constant".to_string(), program, &[("x", x)], 0.0)]);
-    assert!(wrong.is_empty(), "{wrong}");
+    for (_, library) in Library::ALL {
+        let program = Program::trace([("x", &x)], |a| Ok(vec![a[0].try_mul(&c)?])).unwrap();
+        let x = x.clone();
+        let wrong =
+            failures(&[step_case("constant".to_string(), program, &[("x", x)], (0.0, library))]);
+        assert!(wrong.is_empty(), "{wrong}");
+    }
 }

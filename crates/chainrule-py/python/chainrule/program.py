@@ -301,11 +301,13 @@ class Compiled:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.listing
 
-    def to_python(self) -> str:
-        """The program of the last call as a NumPy script that runs on its own."""
+    def to_python(self, library: str = "numpy") -> str:
+        """The program of the last call as a script that runs on its own, for "numpy", "torch" or
+        "jax".
+        """
         if self._last is None:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.program.to_python()
+        return self._last.program.to_python(library)
 
     def to_cuda(self) -> str:
         """The program of the last call as kernels of CUDA C, for which no GPU is needed."""
