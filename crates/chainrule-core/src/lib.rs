@@ -35,5 +35,6 @@ pub use ops::{
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub use tensor::{
-    Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
+    Elements, HookHandle, IntoTensor, Tensor, autocast, autocast_dtype, enable_grad,
+    is_grad_enabled, no_grad, record_all, try_autocast,
 };

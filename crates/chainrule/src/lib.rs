@@ -93,7 +93,8 @@ pub use chainrule_core::shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape}
 pub use chainrule_core::tensor::foreign::{Lent, check_lent};
 pub use chainrule_core::tensor::foreign::{Memory, set_grad_enabled, set_record_all};
 pub use chainrule_core::tensor::{
-    Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
+    Elements, HookHandle, IntoTensor, Tensor, autocast, autocast_dtype, enable_grad,
+    is_grad_enabled, no_grad, record_all, try_autocast,
 };
 pub use chainrule_core::{ix, s};
 

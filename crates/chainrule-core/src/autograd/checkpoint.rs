@@ -60,6 +60,7 @@ where
         meta: output.meta(),
         first: Mutex::new(Some(output.value())),
         traced: log::is_on(),
+        bf16: Mode::get().has(Mode::BF16),
     };
     // The structure that was recorded has told what it could.
     drop((given, output));
@@ -122,6 +123,8 @@ struct Checkpoint {
     /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out
     /// as it is.
     traced: bool,
+    /// Whether its products rounded their operands.
+    bf16: bool,
 }
 
 impl Parameters for Checkpoint {
@@ -225,7 +228,7 @@ impl Op for Checkpoint {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let Again { start, output, inputs } = self.again(at, Mode::get())?;
+        let Again { start, output, inputs } = self.again(at, Mode::get().rounding(self.bf16))?;
         let mut grads: Grads = inputs.iter().map(|_| None).collect();
         let asked: Vec<usize> =
             (0..inputs.len()).filter(|&i| wanted.get(i) && inputs[i].requires_grad()).collect();
@@ -247,7 +250,7 @@ impl Op for Checkpoint {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let again = self.again(at, Mode::get().with(Mode::SAVE_ALL))?;
+        let again = self.again(at, Mode::get().with(Mode::SAVE_ALL).rounding(self.bf16))?;
         let moving = again.inputs.iter().zip(tangents);
         let (inputs, tangents): (Vec<Tensor>, Vec<Tensor>) =
             moving.filter_map(|(x, t)| Some((x.clone(), t.clone()?))).unzip();

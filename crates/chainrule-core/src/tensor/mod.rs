@@ -429,6 +429,58 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Runs `f` with products of half precision, as PyTorch's `autocast`: `matmul` and `linear` of f32
+/// tensors, and what is made of them, round their operands to `dtype`, and sum in f32. All values
+/// stay f32, so that weights, gradients and the state of an optimizer need no copies of their own.
+/// Under the dtype f32 products are whole again, also inside of another `autocast`.
+///
+/// Each product keeps its precision: its backward products round the gradient and the other operand
+/// in the same way, wherever `backward` is called, and a program traced inside has them. Products
+/// of f64 and of integers stay as they are, and so do convolutions, attention and LSTM cells.
+///
+/// Where the processor has AVX512-BF16, products of more than one row and column run on it: they
+/// take subnormal numbers as zero. Elsewhere the rounded operands are multiplied in f32, which is
+/// not faster than without `autocast`.
+///
+/// Errors for a dtype other than bf16 and f32.
+///
+/// ```
+/// use chainrule::{DType, Tensor, try_autocast};
+/// let (x, w) = (Tensor::from([[1.00390625f32, 2.0]]), Tensor::from([[1.0f32], [0.0]]).parameter());
+/// let y = try_autocast(DType::BF16, || x.matmul(&w))?;
+/// // 1 + 1/256 lies between two numbers of bf16.
+/// assert_eq!((y.dtype(), y.item()), (DType::F32, 1.0));
+/// assert_eq!(x.matmul(&w).item(), 1.00390625);
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn try_autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> Result<R> {
+    let mode = match dtype {
+        DType::BF16 => Mode::get().with(Mode::BF16),
+        DType::F32 => Mode::get().without(Mode::BF16),
+        _ => {
+            let why = "products are computed on bf16 or f32";
+            return Err(Error::dtype("autocast", &[dtype], why));
+        }
+    };
+    let _guard = mode.enter();
+    Ok(f())
+}
+
+/// [`try_autocast`].
+///
+/// # Panics
+///
+/// For a dtype other than bf16 and f32.
+#[track_caller]
+pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
+    try_autocast(dtype, f).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The dtype of the operands of products on this thread, under [`try_autocast`].
+pub fn autocast_dtype() -> Option<DType> {
+    Mode::get().has(Mode::BF16).then_some(DType::BF16)
+}
+
 /// Whether ops are recorded at present on this thread.
 pub fn is_grad_enabled() -> bool {
     !Mode::get().has(Mode::NO_GRAD)

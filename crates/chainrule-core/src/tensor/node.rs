@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
 use super::{Tensor, log};
+use crate::dtype::DType;
 
 /// Source of a tensor's gradient: an op, a leaf, or none.
 #[derive(Clone)]
@@ -333,6 +334,8 @@ impl Mode {
     pub const WATCHED: Mode = Mode(32);
     /// Every op goes into the log of a trace.
     pub const TRACE: Mode = Mode(16);
+    /// Products of f32 take their operands as bf16.
+    pub const BF16: Mode = Mode(64);
     const DEFAULT: Mode = Mode(0);
 
     #[inline]
@@ -353,6 +356,18 @@ impl Mode {
     #[inline]
     pub fn without(self, flag: Mode) -> Mode {
         Mode(self.0 & !flag.0)
+    }
+
+    /// Whether products of this dtype take their operands as bf16.
+    #[inline]
+    pub fn rounds(self, dtype: DType) -> bool {
+        self.has(Mode::BF16) && dtype == DType::F32
+    }
+
+    /// The mode with products as they were when something was recorded.
+    #[inline]
+    pub fn rounding(self, bf16: bool) -> Mode {
+        if bf16 { self.with(Mode::BF16) } else { self.without(Mode::BF16) }
     }
 
     /// Sets the mode until it is set again.

@@ -36,7 +36,7 @@ impl<T> Operand<T> {
         self.data.wrapping_add(row * self.row + col * self.col)
     }
 
-    fn transposed(self) -> Self {
+    pub fn transposed(self) -> Self {
         Operand { data: self.data, rows: self.cols, cols: self.rows, row: self.col, col: self.row }
     }
 }

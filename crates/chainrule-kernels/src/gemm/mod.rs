@@ -10,6 +10,7 @@
 
 mod block;
 pub(super) mod drive;
+mod halves;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -168,7 +169,47 @@ pub fn finished<T: GemmElement>(
             Addend::row(row)
         }
     };
-    products(T::current(), alpha, operands, batch, addend, finish, out);
+    let kernels = T::current();
+    // SAFETY: `products` has checked the operands and the target.
+    let one = |a: Operand<T>, b: Operand<T>, target: Target<'_, T>| unsafe {
+        product(kernels, alpha, a, b, target)
+    };
+    products(one, operands, batch, addend, finish, out);
+}
+
+/// As [`finished`], of operands that are rounded to bf16: products of two such numbers are exact
+/// in f32, in which they are summed.
+///
+/// Where the processor has AVX512-BF16 its instruction adds the products of two depths at once. It
+/// rounds to nearest even after each addition, and takes and gives subnormal numbers as zero.
+/// Elsewhere the f32 products of rounded copies are computed, which keep them. NaN and infinities
+/// come through either way.
+///
+/// # Panics
+///
+/// As [`finished`].
+pub fn finished_bf16(
+    alpha: f32,
+    operands: (Mat<'_, f32>, Mat<'_, f32>),
+    batch: Batch<'_>,
+    plus: Plus<'_, f32>,
+    finish: Option<Finish<'_>>,
+    out: &mut [f32],
+) {
+    let addend = match plus {
+        Plus::Nothing => Addend::Nothing,
+        Plus::Output => Addend::Output,
+        Plus::Row(row) => {
+            assert_eq!(row.len(), operands.1.cols, "gemm: one number to add for each column");
+            Addend::row(row)
+        }
+    };
+    let pairs = tile::pairs();
+    // SAFETY: `products` has checked the operands and the target.
+    let one = |a: Operand<f32>, b: Operand<f32>, target: Target<'_, f32>| unsafe {
+        halves::product(pairs, alpha, a, b, target)
+    };
+    products(one, operands, batch, addend, finish, out);
 }
 
 /// As [`batched_f32`], in i64, where sums wrap around.
@@ -222,14 +263,17 @@ fn float_products<T: GemmElement>(
     out: &mut [T],
 ) {
     let addend = if accum == Accum::Add { Addend::Output } else { Addend::Nothing };
-    products(kernels, alpha, (a, b), batch, addend, None, out);
+    // SAFETY: `products` has checked the operands and the target.
+    let one = |a: Operand<T>, b: Operand<T>, target: Target<'_, T>| unsafe {
+        product(kernels, alpha, a, b, target)
+    };
+    products(one, (a, b), batch, addend, None, out);
 }
 
-/// Checks the operands and computes all products of a batch. A row that is added must have as many
-/// numbers as a product has columns.
+/// Checks the operands and computes all products of a batch, each by `multiply`. A row that is
+/// added must have as many numbers as a product has columns.
 fn products<T: GemmElement>(
-    kernels: &'static GemmKernels<T>,
-    alpha: T,
+    multiply: impl Fn(Operand<T>, Operand<T>, Target<'_, T>) + Sync,
     (mut a, b): (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
     addend: Addend<T>,
@@ -272,11 +316,9 @@ fn products<T: GemmElement>(
             finish: finish.is_some().then_some(&shifted as Finish<'_>),
             parallel,
         };
-        // SAFETY: `check` found all elements inside `data`, and `out` has room for `count` results
-        // of `size` numbers.
-        unsafe {
-            product(kernels, alpha, operand(&a, from_a), operand(&b, from_b), target);
-        }
+        // `check` found all elements inside `data`, and `out` has room for `count` results of
+        // `size` numbers.
+        multiply(operand(&a, from_a), operand(&b, from_b), target);
     };
     let shared = threaded(work.saturating_mul(count));
     if count == 1 || !shared || work >= LARGE {

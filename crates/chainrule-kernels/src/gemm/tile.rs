@@ -5,7 +5,7 @@
 //! wide; down it go strips of up to `ROWS` rows, whose sums stay in registers while k runs.
 
 #[cfg(target_arch = "x86_64")]
-use super::vector::{F32x8, F32x16, F64x4, F64x8};
+use super::vector::{F32x8, F32x16, F64x4, F64x8, Pairs16};
 use super::vector::{Plain, Vector};
 use crate::simd::{Level, level, prefetch};
 #[cfg(target_arch = "x86_64")]
@@ -209,7 +209,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, cons
                 for (i, sums) in sums.iter_mut().enumerate() {
                     let left = V::splat(*a.add(i * panel.a_row));
                     for (sum, right) in sums.iter_mut().zip(right) {
-                        *sum = left.mul_add(right, *sum);
+                        *sum = left.dot_add(right, *sum);
                     }
                 }
                 a = a.wrapping_add(panel.a_col);
@@ -531,6 +531,8 @@ macro_rules! kernels {
 #[cfg(target_arch = "x86_64")]
 kernels!(AVX512_F32, F32x16, f32, transpose_f32, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
+kernels!(AVX512_PAIRS, Pairs16, f32, transpose_f32, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]);
+#[cfg(target_arch = "x86_64")]
 kernels!(AVX512_F64, F64x8, f64, transpose::<f64>, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
 kernels!(AVX2_F32, F32x8, f32, transpose_f32, #[target_feature(enable = "avx2,fma")]);
@@ -538,6 +540,16 @@ kernels!(AVX2_F32, F32x8, f32, transpose_f32, #[target_feature(enable = "avx2,fm
 kernels!(AVX2_F64, F64x4, f64, transpose::<f64>, #[target_feature(enable = "avx2,fma")]);
 kernels!(PLAIN_F32, Plain<f32, 4>, f32, transpose::<f32>,);
 kernels!(PLAIN_F64, Plain<f64, 2>, f64, transpose::<f64>,);
+
+/// The kernels of products whose elements are pairs of bf16 in the place of an f32, two steps of
+/// the depth in one, where the processor multiplies them. Its panels alone mean anything.
+pub(super) fn pairs() -> Option<&'static GemmKernels<f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16") {
+        return Some(&AVX512_PAIRS);
+    }
+    None
+}
 
 /// An element type that has kernels.
 pub trait GemmElement:

@@ -41,6 +41,12 @@ pub(crate) trait Vector: Copy {
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
     unsafe fn mul(self, by: Self) -> Self;
     unsafe fn add(self, other: Self) -> Self;
+    /// One step of a sum of products: `mul_add`, unless a lane holds several factors.
+    #[inline(always)]
+    unsafe fn dot_add(self, by: Self, plus: Self) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { self.mul_add(by, plus) }
+    }
 }
 
 /// Eight lanes of ones, then eight of zeros: a window into it is a mask of AVX2.
@@ -153,6 +159,68 @@ x86_vector! {
     load_part |from, mask| _mm256_maskload_pd(from, mask);
     _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_maskstore_pd
     _mm256_fmadd_pd _mm256_mul_pd _mm256_add_pd
+}
+
+/// Sixteen lanes that hold an f32 or a pair of bf16: `dot_add` takes pairs and adds both products.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Pairs16(F32x16);
+
+// SAFETY: (all methods) as `F32x16`, and the caller vouches for AVX512-BF16.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_op_in_unsafe_fn)]
+impl Vector for Pairs16 {
+    type Elem = f32;
+    type Mask = __mmask16;
+    const LANES: usize = F32x16::LANES;
+    const WIDE: usize = F32x16::WIDE;
+    const ROWS: usize = F32x16::ROWS;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Self(F32x16::zero())
+    }
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self(F32x16::splat(value))
+    }
+    #[inline(always)]
+    unsafe fn mask(lanes: usize) -> __mmask16 {
+        F32x16::mask(lanes)
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        Self(F32x16::load(from))
+    }
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, mask: __mmask16) -> Self {
+        Self(F32x16::load_part(from, mask))
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        self.0.store(to)
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, mask: __mmask16) {
+        self.0.store_part(to, mask)
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+        Self(self.0.mul_add(by.0, plus.0))
+    }
+    #[inline(always)]
+    unsafe fn mul(self, by: Self) -> Self {
+        Self(self.0.mul(by.0))
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        Self(self.0.add(other.0))
+    }
+    #[inline(always)]
+    unsafe fn dot_add(self, by: Self, plus: Self) -> Self {
+        let pairs = |v: F32x16| std::mem::transmute::<__m512, __m512bh>(v.0);
+        Self(F32x16(_mm512_dpbf16_ps(plus.0.0, pairs(self.0), pairs(by.0))))
+    }
 }
 
 /// A plain array, for the compiler to put into whatever 16-byte registers the target has.

@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use crate::kernels::gemm::{Batch, Mat};
 use crate::kernels::reduce;
-use crate::ops::linalg::matmul::product;
+use crate::ops::linalg::matmul::{product, product_bf16};
 use crate::ops::prelude::*;
 use crate::ops::reduce::sum::Sum;
-use crate::tensor::node::Source;
+use crate::tensor::node::{Mode, Source};
 use crate::tensor::op::{Definition, Epilogue, Plus, ProductKernel, SeparateResult};
 use crate::tensor::value::ValueCow;
 
@@ -16,6 +16,8 @@ use crate::tensor::value::ValueCow;
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct LinearOp {
     bias: bool,
+    /// Whether operands of f32 are rounded to bf16.
+    bf16: bool,
 }
 
 impl Op for LinearOp {
@@ -26,7 +28,7 @@ impl Op for LinearOp {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_linear({*})".into())
+        (!self.bf16).then(|| "_linear({*})".into())
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
@@ -63,7 +65,7 @@ impl Op for LinearOp {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (x, weight) = (at.input(0), at.input(1));
         let wants = [wanted.get(0), wanted.get(1), self.bias && wanted.get(2)];
-        let op = LinearGrad { wants, x: x.shape(), weight: weight.shape() };
+        let op = LinearGrad { wants, x: x.shape(), weight: weight.shape(), bf16: self.bf16 };
         let (first, others) = apply_extra(op, &[cotangent, &x, &weight])?;
         let others = others.iter().map(|v| Tensor::from_parts(v.clone(), Source::None));
         let mut found = std::iter::once(first).chain(others);
@@ -72,6 +74,7 @@ impl Op for LinearOp {
 
     /// The rule of the product: `dx W^T + x dW^T + db`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let _guard = Mode::get().rounding(self.bf16).enter();
         let by_x = tangents[0].as_ref().map(|dx| dx.try_matmul(&at.input(1).try_t()?));
         let by_weight = tangents[1].as_ref().map(|dw| at.input(0).try_matmul(&dw.try_t()?));
         let by_bias = tangents.get(2).and_then(Option::as_ref);
@@ -81,7 +84,10 @@ impl Op for LinearOp {
 
     fn definition(&self) -> Option<Definition<'_>> {
         Some(Box::new(|inputs| {
-            let y = inputs[0].try_matmul(&inputs[1].try_t()?)?;
+            let y = {
+                let _guard = Mode::get().rounding(self.bf16).enter();
+                inputs[0].try_matmul(&inputs[1].try_t()?)?
+            };
             if self.bias { y.try_add(&inputs[2]) } else { Ok(y) }
         }))
     }
@@ -109,6 +115,9 @@ impl ProductKernel for LinearOp {
             None => epilogue,
         };
         match output(out) {
+            Output::F32(o) if self.bf16 => {
+                product_bf16((x.mat(), weight.mat().transposed()), Batch::ONE, epilogue, o)
+            }
             Output::F32(o) => {
                 product((x.mat(), weight.mat().transposed()), Batch::ONE, epilogue, o)
             }
@@ -170,6 +179,7 @@ struct LinearGrad {
     wants: [bool; 3],
     x: Shape,
     weight: Shape,
+    bf16: bool,
 }
 
 impl Op for LinearGrad {
@@ -178,7 +188,7 @@ impl Op for LinearGrad {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_linear_grad({*}, {wants})".into())
+        (!self.bf16).then(|| "_linear_grad({*}, {wants})".into())
     }
 
     /// Two products, as far as they are wanted, and the sum of the rows.
@@ -273,14 +283,15 @@ impl LinearGrad {
         let g = inputs[0].row_major()?;
         let (g, other) = (rows(&g)?, rows(inputs[2 - of])?);
         macro_rules! product {
-            ($o:expr) => {{
+            ($product:ident, $o:expr) => {{
                 let g = if of == 0 { g.mat() } else { g.mat().transposed() };
-                product((g, other.mat()), Batch::ONE, epilogue, $o)
+                $product((g, other.mat()), Batch::ONE, epilogue, $o)
             }};
         }
         match output(out) {
-            Output::F32(o) => product!(o),
-            Output::F64(o) => product!(o),
+            Output::F32(o) if self.bf16 => product!(product_bf16, o),
+            Output::F32(o) => product!(product, o),
+            Output::F64(o) => product!(product, o),
             _ => unreachable!("a gradient has the dtype of its tensor"),
         }
         Ok(())
@@ -316,8 +327,8 @@ methods! {
     pub fn linear / try_linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![self, weight];
         inputs.extend(bias);
-        let op = LinearOp { bias: bias.is_some() };
         let dtype = inputs[1..].iter().fold(self.dtype(), |d, t| d.promote(t.dtype()));
+        let op = LinearOp { bias: bias.is_some(), bf16: Mode::get().rounds(dtype) };
         if inputs.iter().all(|t| t.dtype() == dtype) {
             return apply(op, &inputs);
         }

@@ -4,6 +4,7 @@ use crate::kernels::gemm::{self, Accum, Batch, Mat};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
+use crate::tensor::node::Mode;
 use crate::tensor::op::{Epilogue, Plus, ProductKernel};
 use crate::tensor::value::{Layout, ValueCow};
 
@@ -14,6 +15,8 @@ pub(crate) struct MatMul {
     /// gradient is then computed so too, and a transpose on the way back gives it in row-major
     /// order without a copy.
     by_columns: [bool; 2],
+    /// Whether operands of f32 are rounded to bf16.
+    bf16: bool,
 }
 
 impl MatMul {
@@ -23,7 +26,8 @@ impl MatMul {
             let strides = value.layout().strides;
             strides[rank - 2] == 1 && strides[rank - 1] > 1
         };
-        MatMul { by_columns: [by_columns(a), by_columns(b)] }
+        let bf16 = Mode::get().rounds(a.dtype());
+        MatMul { by_columns: [by_columns(a), by_columns(b)], bf16 }
     }
 }
 
@@ -35,7 +39,7 @@ impl Op for MatMul {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("{0} @ {1}".into())
+        (!self.bf16).then(|| "{0} @ {1}".into())
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
@@ -88,6 +92,7 @@ impl Op for MatMul {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let _guard = Mode::get().rounding(self.bf16).enter();
         let g = cotangent;
         let [a_by_columns, b_by_columns] = self.by_columns;
         let da = wanted.get(0).then(|| match a_by_columns {
@@ -102,6 +107,7 @@ impl Op for MatMul {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let _guard = Mode::get().rounding(self.bf16).enter();
         bilinear_tangent(at, tangents, |a, b| a.try_matmul(b))
     }
 }
@@ -133,6 +139,9 @@ impl ProductKernel for MatMul {
         let (a_strides, b_strides) = strides(&a, &b, &shape);
         let products = batch(&shape, &a_strides, &b_strides);
         match output(out) {
+            Output::F32(o) if self.bf16 => {
+                product_bf16((a.matrix(), b.matrix()), products, epilogue, o)
+            }
             Output::F32(o) => product((a.matrix(), b.matrix()), products, epilogue, o),
             Output::F64(o) => product((a.matrix(), b.matrix()), products, epilogue, o),
             _ => unreachable!("a product of floats"),
@@ -152,14 +161,30 @@ pub(in crate::ops) fn product<T: Real + Stored + gemm::GemmElement>(
     epilogue: Epilogue<'_>,
     out: &mut [T],
 ) {
-    let (alpha, plus) = match epilogue.plus {
+    let (alpha, plus) = scaled(&epilogue);
+    gemm::finished(alpha, operands, batch, plus, epilogue.finish, out);
+}
+
+/// As [`product`], of operands rounded to bf16.
+pub(in crate::ops) fn product_bf16(
+    operands: (Mat<'_, f32>, Mat<'_, f32>),
+    batch: Batch<'_>,
+    epilogue: Epilogue<'_>,
+    out: &mut [f32],
+) {
+    let (alpha, plus) = scaled(&epilogue);
+    gemm::finished_bf16(alpha, operands, batch, plus, epilogue.finish, out);
+}
+
+/// The factor of a product, and what is added.
+fn scaled<'a, T: Real + Stored>(epilogue: &Epilogue<'a>) -> (T, gemm::Plus<'a, T>) {
+    match epilogue.plus {
         Plus::Nothing => (T::from_f64(1.0), gemm::Plus::Nothing),
         Plus::Row(row) => {
             (T::from_f64(1.0), gemm::Plus::Row(row.slice().expect("a row is contiguous")))
         }
         Plus::Output(times) => (T::from_f64(times), gemm::Plus::Output),
-    };
-    gemm::finished(alpha, operands, batch, plus, epilogue.finish, out);
+    }
 }
 
 /// An operand and how it lies.
