@@ -446,7 +446,8 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 ///
 /// ```
 /// use chainrule::{DType, Tensor, try_autocast};
-/// let (x, w) = (Tensor::from([[1.00390625f32, 2.0]]), Tensor::from([[1.0f32], [0.0]]).parameter());
+/// let x = Tensor::from([[1.00390625f32, 2.0]]);
+/// let w = Tensor::from([[1.0f32], [0.0]]).parameter();
 /// let y = try_autocast(DType::BF16, || x.matmul(&w))?;
 /// // 1 + 1/256 lies between two numbers of bf16.
 /// assert_eq!((y.dtype(), y.item()), (DType::F32, 1.0));

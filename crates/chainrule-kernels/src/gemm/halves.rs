@@ -87,8 +87,8 @@ impl From<Operand<f32>> for Lines {
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Writes all lines, and says how far a line and a step of the depth are from the next. What is
-    /// contiguous stays so.
+    /// Writes all lines, and says how far a line and a step of the depth are from the next.
+    /// Contiguous operands stay so.
     ///
     /// # Safety
     ///

@@ -44,7 +44,7 @@ impl Library {
         }
     }
 
-    /// What the random numbers of a script come from.
+    /// Source of the random numbers of a script.
     pub(super) fn generator(self) -> &'static str {
         match self {
             Library::Numpy => "NumPy's generator",
