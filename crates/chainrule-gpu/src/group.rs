@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
 use crate::kernels::{Emitted, Kernel, Shape, emit};
-use crate::plan::reads;
+use crate::plan::{most, reads};
 
 /// Kernels that are looked at for one that a value may join.
 const NEAR: usize = 24;
@@ -18,11 +18,6 @@ pub(crate) struct Grouped {
     pub kernels: Vec<(Kernel, Emitted)>,
     /// For each value whether it has a buffer.
     pub buffers: Vec<bool>,
-}
-
-/// Buffers that a kernel may take: WebGPU promises eight.
-fn most(dialect: Dialect) -> usize {
-    if dialect == Dialect::Cuda { 32 } else { 8 }
 }
 
 /// Kernels for all stored values.

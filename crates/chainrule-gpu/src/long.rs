@@ -13,6 +13,9 @@ const SUMS_FROM: usize = 64;
 /// Indices from which they are sorted first; fewer are looked through for each element.
 const ROWS_FROM: usize = 512;
 
+/// Values that are joined at once.
+const JOINED: usize = 6;
+
 impl Reader {
     /// Running sums: those in pieces of about the root of the length, and those of the pieces.
     pub(crate) fn cumulate(
@@ -53,6 +56,20 @@ impl Reader {
         }
         let flat = self.add("flat", dtype, with(&[whole]), Step::Reshape(sums))?;
         Ok(Step::Slice(flat, vec![(axis, 0, 1)]))
+    }
+
+    /// Values one after the other; many in parts, so that a kernel need not take them all.
+    pub(crate) fn concat(&mut self, all: Vec<ValueId>, axis: usize) -> Result<Step> {
+        if all.len() <= JOINED {
+            return Ok(Step::Concat(all, axis));
+        }
+        let (dtype, mut parts) = (self.dtype(all[0]), Vec::new());
+        for part in all.chunks(JOINED) {
+            let mut dims = self.dims(part[0]);
+            dims[axis] = part.iter().map(|&x| self.dims(x)[axis]).sum();
+            parts.push(self.add("part", dtype, dims, Step::Concat(part.to_vec(), axis))?);
+        }
+        self.concat(parts, axis)
     }
 
     /// The places that sort an axis; the first `count` of them.

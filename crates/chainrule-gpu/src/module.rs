@@ -82,7 +82,7 @@ impl KernelModule {
         if dialect == Dialect::Wgsl {
             crate::wgsl::admitted(&graph)?;
         }
-        let stored = plan::stored(&graph);
+        let stored = plan::stored(&graph, dialect);
         let grouped = group(&graph, &stored, dialect);
         Ok(KernelModule::of(&graph, &grouped, dialect))
     }

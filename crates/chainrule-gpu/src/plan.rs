@@ -1,5 +1,8 @@
 //! Values that are stored, and values that are computed where they are used.
 
+use std::collections::BTreeSet;
+
+use crate::dialect::Dialect;
 use crate::forms::is_slow;
 use crate::graph::{Graph, Step, ValueId};
 
@@ -17,7 +20,7 @@ struct Uses {
 }
 
 /// For each value, whether it has a buffer of its own.
-pub(crate) fn stored(graph: &Graph) -> Vec<bool> {
+pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
     let n = graph.values.len();
     let mut uses = vec![Uses::default(); n];
     let mut out = vec![false; n];
@@ -52,6 +55,7 @@ pub(crate) fn stored(graph: &Graph) -> Vec<bool> {
         }
     }
     deep(graph, &mut out, &uses);
+    wide(graph, &mut out, most(dialect) - 2);
     // A value that nobody needs is not computed.
     (0..n).for_each(|v| out[v] &= uses[v].count > 0);
     out
@@ -69,6 +73,38 @@ fn deep(graph: &Graph, stored: &mut [bool], uses: &[Uses]) {
         if stored[v] || value.step.is_given() {
             depth[v] = 0;
         }
+    }
+}
+
+/// Buffers that a kernel may take: WebGPU promises eight.
+pub(crate) fn most(dialect: Dialect) -> usize {
+    if dialect == Dialect::Cuda { 32 } else { 8 }
+}
+
+/// Stores values so that no expression reads more buffers than this.
+fn wide(graph: &Graph, stored: &mut [bool], most: usize) {
+    let mut reads: Vec<BTreeSet<ValueId>> = Vec::with_capacity(graph.values.len());
+    for value in &graph.values {
+        let operands = value.step.operands();
+        let own = loop {
+            let mut own = BTreeSet::new();
+            for &x in &operands {
+                match stored[x] || graph.values[x].step.is_given() {
+                    true if graph.scalar(x).is_none() => drop(own.insert(x)),
+                    true => {}
+                    false => own.extend(&reads[x]),
+                }
+            }
+            let inside = operands
+                .iter()
+                .copied()
+                .filter(|&x| !stored[x] && !graph.values[x].step.is_given() && reads[x].len() > 1);
+            match inside.max_by_key(|&x| reads[x].len()) {
+                Some(x) if own.len() > most => stored[x] = true,
+                _ => break own,
+            }
+        };
+        reads.push(own);
     }
 }
 

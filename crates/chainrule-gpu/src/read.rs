@@ -184,7 +184,7 @@ impl Reader {
                 Step::Slice(x[0], (0..axes.len()).map(cut).collect())
             }
             "Pad" => Step::Pad(x[0], self.graph.ints(x[1])?[..rank].to_vec(), x[2]),
-            "Concat" => Step::Concat(x.to_vec(), axis("axis", rank)),
+            "Concat" => return Some(self.concat(x.to_vec(), axis("axis", rank))),
             "Gather" => Step::Gather(x[0], x[1], axis("axis", rank)),
             "GatherElements" => Step::Elements(x[0], x[1], axis("axis", rank)),
             "Trilu" => Step::Triangle(x[0], *self.graph.ints(x[1])?.first()?, flag("upper")),

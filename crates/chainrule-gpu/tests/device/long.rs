@@ -21,14 +21,25 @@ pub fn cases(dtype: DType, dialect: Dialect) -> Vec<Case> {
     let turned = |x: &[Tensor]| (x[0].try_flip(&[1][..])?.try_cumsum(1)? * 0.1).try_sin();
     let sorted = |x: &[Tensor]| Ok(x[0].try_sort(1, true)?.0);
     let largest = |x: &[Tensor]| Ok(x[0].try_topk(7, 1, true, true)?.0);
+    let part = |x: &Tensor, i: usize| (x * (0.1 * i as f64)).try_sin()?.try_sum(1, true);
+    let parts = |x: &[Tensor]| (1..=40).map(|i| part(&x[0], i)).collect::<Result<Vec<Tensor>>>();
+    // A sum and a row of more values than a kernel may take.
+    let added = |x: &[Tensor]| {
+        let parts = parts(x)?;
+        let first = parts[0].clone();
+        parts[1..].iter().try_fold(first, |sum, part| (sum * 0.9).try_add(&part.try_exp()?))
+    };
+    let joined = |x: &[Tensor]| Tensor::try_cat(&parts(x)?.iter().collect::<Vec<_>>(), 0);
     type Call<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
-    let all: [(&str, Call<'_>, &Tensor); 6] = [
+    let all: [(&str, Call<'_>, &Tensor); 8] = [
         ("embedding", &embedded, &rows),
         ("index_select", &picked, &line),
         ("cumsum", &summed, &line),
         ("cumsum of flipped", &turned, &line),
         ("sort", &sorted, &many),
         ("topk", &largest, &many),
+        ("sum of many", &added, &rows),
+        ("row of many", &joined, &rows),
     ];
     let one = |(name, call, x): (&str, Call<'_>, &Tensor)| {
         let f = |x: &[Tensor]| with_gradients(call, x);
