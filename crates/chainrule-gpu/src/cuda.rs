@@ -1,5 +1,5 @@
-//! A GPU by NVIDIA: the driver, NVRTC and graphs of launches. The libraries are loaded when a device
-//! is opened, so that none is needed to build.
+//! A GPU by NVIDIA: the driver, NVRTC and graphs of launches. The libraries are loaded when a
+//! device is opened, so that none is needed to build.
 
 use std::sync::Arc;
 

@@ -87,7 +87,8 @@ pub trait Device: Send {
 /// ```
 /// use chainrule_gpu::DeviceName;
 /// assert_eq!("wgpu:1".parse::<DeviceName>()?, DeviceName::Wgpu(1));
-/// assert!("tpu".parse::<DeviceName>().unwrap_err().to_string().contains("cpu, cuda[:N] or wgpu[:N]"));
+/// let error = "tpu".parse::<DeviceName>().unwrap_err();
+/// assert!(error.to_string().contains("cpu, cuda[:N] or wgpu[:N]"));
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

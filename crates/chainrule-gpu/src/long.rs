@@ -36,7 +36,7 @@ impl Reader {
         let mut padded = x;
         if whole > n {
             let zero = self.scalar(0.0, dtype)?;
-            // What is padded stands at the end, and adds nothing to either direction.
+            // The padding stands at the end, and adds nothing to either direction.
             let pad = Step::Pad(x, vec![0; dims.len()], zero);
             padded = self.add("whole_pieces", dtype, with(&[whole]), pad)?;
         }

@@ -207,8 +207,8 @@ fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
     kernel.members.iter().map(line).collect()
 }
 
-/// The text of a kernel with its own names by numbers, in the order in which they are met: alike for
-/// kernels that differ in names alone.
+/// The text of a kernel with its own names by numbers, in the order in which they are met: alike
+/// for kernels that differ in names alone.
 fn renamed(text: &str, own: &HashSet<&str>) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut numbers: HashMap<&str, usize> = HashMap::new();

@@ -302,7 +302,7 @@ fn rank(
     body.name(v, coords, &cast)
 }
 
-/// How many indices are of rows before this one.
+/// The number of indices that are of rows before this one.
 fn begins(body: &mut Body<'_>, v: ValueId, coords: &[Coord], index: ValueId) -> String {
     let d = body.dialect;
     let (count, dtype) = (body.graph.values[index].dims[0], body.graph.values[index].dtype);

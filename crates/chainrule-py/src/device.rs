@@ -54,7 +54,7 @@ impl OnDevice {
         Ok(OnDevice { session, at })
     }
 
-    /// A run: its results. What it changes stays on the device until [`OnDevice::fetch`].
+    /// A run: its results. Changed values stay on the device until [`OnDevice::fetch`].
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         lock(&self.session).run(self.at, inputs)
     }

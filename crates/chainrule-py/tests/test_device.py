@@ -1,5 +1,5 @@
-"""Compiled functions on a device, beside the processor; skipped where the package or the machine has
-none.
+"""Compiled functions on a device, beside the processor; skipped where the package or the machine
+has none.
 """
 
 import pytest

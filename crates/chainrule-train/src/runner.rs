@@ -19,8 +19,8 @@ pub trait ProgramRunner {
     /// Why a program is not for these arguments, if it is not.
     fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String>;
 
-    /// Runs a program: its results. What it changes stays on the device; what was changed outside
-    /// since the last run is seen.
+    /// Runs a program: its results. Changed values stay on the device; those that were changed
+    /// outside since the last run are seen.
     fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>>;
 
     /// Gives all that was changed on the device its value there.

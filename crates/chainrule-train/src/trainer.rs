@@ -165,8 +165,8 @@ impl<'a> Trainer<'a> {
     /// Has a device run the steps. Parameters and the optimizer's state live there and are fetched
     /// where something reads them: a measurement, a checkpoint, the monitor, the end.
     ///
-    /// The steps must be programs: [`Trainer::run`] errors without [`TrainerOptions::compiled`], for
-    /// several micro-batches, and for a task whose gradients are computed by hand.
+    /// The steps must be programs: [`Trainer::run`] errors without [`TrainerOptions::compiled`],
+    /// for several micro-batches, and for a task whose gradients are computed by hand.
     pub fn with_runner(mut self, runner: Box<dyn ProgramRunner>) -> Self {
         self.runner = Some(runner);
         self

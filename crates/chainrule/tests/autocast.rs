@@ -61,7 +61,7 @@ fn linear_rounds_but_for_its_bias() {
     let (w, bias) = (draw(&[21, 37], 2).parameter(), draw(&[21], 3).parameter());
     let y = autocast(DType::BF16, || x.linear(&w, Some(&bias)));
     let rows = x.reshape([33, 37]);
-    let whole = rounded(&rows).matmul(&rounded(&w).t()).add(&bias.detach().to_dtype(DType::F64));
+    let whole = rounded(&rows).matmul(&rounded(&w).t()).add(bias.detach().to_dtype(DType::F64));
     let off = y.reshape([33, 21]).to_dtype(DType::F64).sub(&whole).abs().max_all().item();
     assert!(off < 1e-5, "{off:e}");
     let g = draw(&[3, 11, 21], 4);

@@ -438,9 +438,9 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 /// in the same way, wherever `backward` is called, and a program traced inside has them. Products
 /// of f64 and of integers stay as they are, and so do convolutions, attention and LSTM cells.
 ///
-/// Where the processor has AVX512-BF16, products of more than one row and column run on it: they
-/// take subnormal numbers as zero. Elsewhere the rounded operands are multiplied in f32, which is
-/// not faster than without `autocast`.
+/// Products of more than one row and column run on AVX512-BF16 if the processor has it: they take
+/// subnormal numbers as zero. Elsewhere the rounded operands are multiplied in f32, which is not
+/// faster than without `autocast`.
 ///
 /// Errors for a dtype other than bf16 and f32.
 ///

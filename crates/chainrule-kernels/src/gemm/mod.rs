@@ -180,7 +180,7 @@ pub fn finished<T: GemmElement>(
 /// As [`finished`], of operands that are rounded to bf16: products of two such numbers are exact
 /// in f32, in which they are summed.
 ///
-/// Where the processor has AVX512-BF16 its instruction adds the products of two depths at once. It
+/// AVX512-BF16, if the processor has it, adds the products of two depths at once: its instruction
 /// rounds to nearest even after each addition, and takes and gives subnormal numbers as zero.
 /// Elsewhere the f32 products of rounded copies are computed, which keep them. NaN and infinities
 /// come through either way.

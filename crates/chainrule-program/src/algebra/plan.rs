@@ -170,8 +170,8 @@ pub(super) fn weight(step: &Operation) -> f64 {
     }
 }
 
-/// The cost of the slope of a log-softmax for each element: about an exponential, of which f32 makes
-/// as many at once as of other numbers.
+/// The cost of the slope of a log-softmax for each element: about an exponential, of which f32
+/// makes as many at once as of other numbers.
 pub(super) fn log_slope_weight(dtype: DType) -> f64 {
     if dtype == DType::F32 { 3.0 } else { 8.0 }
 }

@@ -26,7 +26,7 @@ const STEP_MOVED: f64 = 1.0;
 /// moved too.
 const MOVES: usize = 2;
 
-/// How far the roundings of a program are looked into. More runs only ever allow more.
+/// The runs by which the roundings of a program are estimated. More runs only ever allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Runs {
     /// The plain one alone.

@@ -170,8 +170,8 @@ impl Pending {
         new.any(|is_new| is_new)
     }
 
-    /// The root that parts the most, if any does: the roundings of the plain program are looked into
-    /// as far as this takes. The new roots lack those that are gone.
+    /// The root that parts the most, if any does: the roundings of the plain program are estimated
+    /// by as many runs as this takes. The new roots lack those that are gone.
     fn parted(
         &self,
         new: &[Arc<Value>],

@@ -415,8 +415,9 @@ def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse:
     The program is simplified by algebra and its chains of ops are fused. Without both the results
     are those of the eager mode, bit for bit.
 
-    A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was built
-    with them. Parameters and the optimizer's state live there; what a call changed is fetched after
-    it, and what was written since is seen by the next one. Random numbers are another stream there.
+    A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was
+    built with them. Parameters and the optimizer's state live there; what a call changed is
+    fetched after it, and what was written since is seen by the next one. Random numbers are
+    another stream there.
     """
     return Compiled(f, simplify, fuse, device) if f is not None else lambda f: Compiled(f, simplify, fuse, device)

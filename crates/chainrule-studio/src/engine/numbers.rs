@@ -126,9 +126,7 @@ impl<'a> Part<'a> {
         let sum: f64 = terms.clone().map(|(a, b)| a * b).sum();
         // A sum may cancel: its error goes by the size of its terms.
         let size: f64 = terms.clone().map(|(a, b)| (a * b).abs()).sum();
-        if !((sum - self.result).abs() <= SAME * size) {
-            return None;
-        }
+        let is_result = (sum - self.result).abs() <= SAME * size;
         let factor = |x: f64| match x < 0.0 {
             true => format!("\\left({}\\right)", tex::number(x)),
             false => tex::number(x),
@@ -138,7 +136,7 @@ impl<'a> Part<'a> {
             .map(|(a, b)| format!("{} \\cdot {}", factor(*a), factor(*b)))
             .collect();
         let rest = if row.len() > SHOWN { " + \\ldots" } else { "" };
-        Some(products.join(" + ") + rest)
+        is_result.then(|| products.join(" + ") + rest)
     }
 
     /// A row of an operand of a product, or a column; `x^T` is the transpose.

@@ -130,8 +130,8 @@ fn data((far, scale, is_uneven): (f64, f64, bool), seed: u64) -> [Tensor; 3] {
     })
 }
 
-/// The largest error of each gradient in roundings of its largest element. Where the plain program
-/// overflows there is nothing to be as accurate as; elsewhere a result that is no number is wrong.
+/// The largest error of each gradient in roundings of its largest element. Elements
+/// at which the plain program overflows are skipped; another result that is no number is wrong.
 fn errors(got: &[Tensor], plain: &[Tensor], truth: &[Tensor]) -> Vec<f64> {
     let error = |((got, plain), want): ((&Tensor, &Tensor), &Tensor)| {
         let [got, plain, want] = [got, plain, want].map(Tensor::to_f64_vec);

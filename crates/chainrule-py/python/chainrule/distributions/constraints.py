@@ -18,7 +18,7 @@ class Constraint:
         self.event_dim, self.is_discrete = event_dim, is_discrete
 
     def check(self, value: Tensor) -> Any:
-        """Which values are in the set."""
+        """The values that are in the set, as booleans."""
         return self._check(value)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 //! The loss and the gradients of a micro-batch as a program.
 //!
 //! A program is believed after one of its runs was compared with the plain one, on the batch that
-//! it got. Which one that is may not depend on the ranks, as the outcome decides about bits: it is
-//! the first micro-batch of its shapes, by step and number. The step in which it comes is computed
+//! it got. That run is the one of the first micro-batch of its shapes, by step and number, whatever
+//! the ranks, as the outcome decides about bits. The step in which it comes is computed
 //! by the program, then the rank that has that micro-batch compares; if the two part, all ranks
 //! take the plain program, and do the step again.
 
