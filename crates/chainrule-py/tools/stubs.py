@@ -20,7 +20,7 @@ import chainrule
 from chainrule import _chainrule as native
 
 PARAMETERS = {
-    "other": "_TensorLike", "dim0": "int", "dim1": "int", "dim2": "int", "value": "_TensorLike", "condition": "Tensor", "name": "str",
+    "other": "_TensorLike", "dim0": "int", "dim1": "int", "dim2": "int", "value": "_TensorLike", "condition": "Tensor", "name": "str", "library": "str",
     "retain_graph": "bool | None", "create_graph": "bool", "gradient": "Tensor | None", "requires_grad": "bool", "start_dim": "int",
     "end_dim": "int", "offset": "int", "tensor": "Tensor", "indices": "Any", "hook": "Callable[[Tensor], Any]", "seed": "int", "n": "int",
     "force": "bool", "resized": "Program | None", "dimension": "int", "size": "int", "step": "int", "start": "int", "length": "int",
