@@ -15,7 +15,7 @@ use crate::language::value::Data;
 /// f32.
 const SAME: f64 = 1e-4;
 /// The products of a sum that are written out.
-const SHOWN: usize = 3;
+const SHOWN: usize = 2;
 
 /// The rule of a step with numbers put in and the results, as TeX. A tensor is shown at the
 /// largest element of its gradient, if the rule's formula gives that element; parts for which it
@@ -78,7 +78,9 @@ impl<'a> Part<'a> {
         let result = tex::number(self.result);
         Some(match right.is_empty() || right == result || right.starts_with("\\text") {
             true => format!("{left} = {result}"),
-            false => format!("{left} = {right} = {result}"),
+            false if self.gradient.numel() == 1 => format!("{left} = {right} = {result}"),
+            // Sums are long: their result has a line of its own.
+            false => format!("\\begin{{aligned}}{left} &= {right}\\\\&= {result}\\end{{aligned}}"),
         })
     }
 

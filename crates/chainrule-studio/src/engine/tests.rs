@@ -151,13 +151,16 @@ fn numbers_of_one_element_of_tensors() {
         let step = &steps["steps"][node["backward"].as_u64().unwrap() as usize];
         step["numbers_tex"].as_str().unwrap().to_string()
     };
-    assert_eq!(
-        numbers("Y"),
-        "\\begin{gathered}{\\mathrm{d}\\mathrm{X}}_{1,\\,1} = 86 \\cdot 7 + 100 \\cdot 8 = 1402\\\\\
-         {\\mathrm{d}\\mathrm{W}}_{1,\\,1} = 2 \\cdot 44 + 4 \\cdot 100 = 488\\end{gathered}"
-    );
+    let part = |left: &str, right: &str, result: &str| {
+        format!("\\begin{{aligned}}{left} &= {right}\\\\&= {result}\\end{{aligned}}")
+    };
+    let dx = "{\\mathrm{d}\\mathrm{X}}_{1,\\,1}";
+    let dw = "{\\mathrm{d}\\mathrm{W}}_{1,\\,1}";
+    let (of_x, of_w) = ("86 \\cdot 7 + 100 \\cdot 8", "2 \\cdot 44 + 4 \\cdot 100");
+    let both = [part(dx, of_x, "1402"), part(dw, of_w, "488")].join("\\\\");
+    assert_eq!(numbers("Y"), format!("\\begin{{gathered}}{both}\\end{{gathered}}"));
     // The gradient of b is a sum over rows, which its formula for one element is not.
-    assert_eq!(numbers("Z"), "{\\mathrm{d}\\mathrm{X}}_{1,\\,1} = 1 \\cdot \\left(-2\\right) = -2");
+    assert_eq!(numbers("Z"), part(dx, "1 \\cdot \\left(-2\\right)", "-2"));
 }
 
 #[test]
