@@ -60,11 +60,10 @@ impl Sources {
 
     /// Runs cargo on the copy: whether it succeeds, and its output.
     ///
-    /// Everything is built in the folder of this test's own build, where the dependencies are
-    /// already.
+    /// Everything is built in a folder of the copy. Cargo tells its packages from those of this
+    /// workspace by nothing, so that in one folder the list of ops of one would be taken for that
+    /// of the other.
     fn cargo(&self, arguments: &[&str]) -> (bool, String) {
-        let own = std::env::current_exe().expect("this program");
-        let target = own.ancestors().nth(3).expect("target/profile/deps/program");
         let mut cargo = Command::new(env!("CARGO"));
         // Everything after `--` is the tests' own.
         let (command, rest) = arguments.split_first().expect("a command");
@@ -73,7 +72,7 @@ impl Sources {
             cargo.arg("--release");
         }
         cargo.args(rest);
-        let run = cargo.env("CARGO_TARGET_DIR", target).output().expect("cargo");
+        let run = cargo.env("CARGO_TARGET_DIR", self.0.join("target")).output().expect("cargo");
         let text = [run.stdout, run.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         (run.status.success(), text.concat())
     }
