@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chainrule::Tensor;
 use chainrule::autograd::{self, CustomContext, CustomOp};
+use chainrule_core::tensor::node::Mode;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -313,4 +314,18 @@ pub fn is_grad_enabled() -> bool {
 #[pyfunction]
 pub fn _set_record_all(on: bool) -> bool {
     chainrule::set_record_all(on)
+}
+
+/// Switches products on bf16 on this thread until they are switched again, and returns whether
+/// they were on.
+#[pyfunction]
+pub fn _set_autocast(on: bool) -> bool {
+    let mode = Mode::get();
+    mode.rounding(on).set();
+    mode.has(Mode::BF16)
+}
+
+#[pyfunction]
+pub fn _is_autocast() -> bool {
+    chainrule::autocast_dtype().is_some()
 }

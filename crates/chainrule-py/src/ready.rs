@@ -380,6 +380,8 @@ pub struct Conditions {
     program: Py<PyProgram>,
     met: Py<Met>,
     grad: bool,
+    /// Whether products round their operands to bf16.
+    rounds: bool,
     float: DType,
     groups: Vec<Group>,
     /// Nothing where arguments are of a kind that Python has to look at.
@@ -408,7 +410,19 @@ impl Conditions {
         }
         let (arguments, named) = (Argument::of(&given.0).ok(), Argument::of(&given.1).ok());
         let (grad, float) = (chainrule::is_grad_enabled(), default_float());
-        Ok(Conditions { program, met, grad, float, groups, arguments, named, same, written })
+        let rounds = chainrule::autocast_dtype().is_some();
+        Ok(Conditions {
+            program,
+            met,
+            grad,
+            rounds,
+            float,
+            groups,
+            arguments,
+            named,
+            same,
+            written,
+        })
     }
 
     /// The work before each run.
@@ -457,6 +471,7 @@ impl Conditions {
         let mut tensors = Vec::new();
         let fits = !session::is_any()
             && chainrule::is_grad_enabled() == self.grad
+            && chainrule::autocast_dtype().is_some() == self.rounds
             && default_float() == self.float
             && arguments.fits(args.as_any(), &mut tensors)?
             && named.fits(kwargs.as_any(), &mut tensors)?

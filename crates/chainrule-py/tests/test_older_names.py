@@ -54,7 +54,7 @@ def test_devices_and_switches():
     cr.cuda.manual_seed_all(1)
 
 
-def test_mixed_precision_changes_nothing():
+def test_mixed_precision_keeps_what_is_no_product():
     w = cr.ones(2, requires_grad=True)
     opt, scaler = cr.optim.SGD([w], lr=0.5), cr.amp.GradScaler()
     with cr.autocast("cpu", dtype=cr.bfloat16):

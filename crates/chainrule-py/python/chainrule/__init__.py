@@ -76,12 +76,12 @@ from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import (  # noqa: E402
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor,
 )
-from . import _aliases, _stft, _switches  # noqa: E402
+from . import _aliases, _autocast, _stft, _switches  # noqa: E402
 from ._aliases import *  # noqa: E402, F403
 from ._stft import *  # noqa: E402, F403
 from ._switches import *  # noqa: E402, F403
 from ._switches import attach as _attach_switches  # noqa: E402
-from .amp import autocast  # noqa: E402
+from ._autocast import *  # noqa: E402, F403
 from .func import vmap  # noqa: E402
 from ._monitor import Finding, monitor  # noqa: E402
 from ._studio import studio  # noqa: E402
@@ -114,9 +114,9 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_aliases.__all__, *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
+    *_aliases.__all__, *_autocast.__all__, *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
-    "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp", "autocast",
+    "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp",
     "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
     "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype",
     "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",

@@ -67,9 +67,4 @@ def slogdet(input: Tensor) -> Any:
     return linalg.slogdet(input)
 
 
-def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """No: `autocast` has no effect."""
-    return False
-
-
-__all__ = sorted([*_names, "is_autocast_enabled", "is_nonzero", "logdet", "promote_types", "slogdet"])
+__all__ = sorted([*_names, "is_nonzero", "logdet", "promote_types", "slogdet"])

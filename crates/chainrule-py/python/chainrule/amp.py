@@ -1,43 +1,15 @@
-"""Mixed precision under PyTorch's names: ops run in the dtype of their operands, and gradients are
-scaled as in PyTorch.
+"""Mixed precision under PyTorch's names: products that round their operands to bfloat16, and
+gradients that are scaled.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from . import _chainrule as _c
+from ._autocast import autocast, custom_bwd, custom_fwd, is_autocast_available
 from ._chainrule import Tensor
-
-
-class autocast:
-    """A block or a decorator without effect: ops run in the dtype of their operands, more exactly
-    than in half precision.
-
-    ```
-    with cr.amp.autocast("cpu", dtype=cr.bfloat16):
-        assert (cr.ones(2) * 2).dtype == cr.float32
-    ```
-    """
-
-    def __init__(self, device_type: str = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
-        self.device_type, self.dtype, self.enabled = device_type, dtype, enabled
-
-    def __enter__(self) -> autocast:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        return run
 
 
 class GradScaler:
@@ -183,14 +155,4 @@ class GradScaler:
         self._since = state_dict["_growth_tracker"]
 
 
-def custom_fwd(fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None) -> Any:
-    """The `forward` of a Function as it is: nothing is cast."""
-    return fwd if fwd is not None else functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
-
-
-def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
-    """The `backward` of a Function as it is: nothing is cast."""
-    return bwd if bwd is not None else functools.partial(custom_bwd, device_type=device_type)
-
-
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

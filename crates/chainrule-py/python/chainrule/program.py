@@ -135,7 +135,7 @@ class Compiled:
         first: dict[int, int] = {}
         same = tuple(first.setdefault(id(t), i) for i, t in enumerate(tensors))
         metas = tuple((t._dims, t.dtype.name, t.requires_grad, t.is_leaf) for t in tensors)
-        key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c.get_default_dtype().name)
+        key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c._is_autocast(), _c.get_default_dtype().name)
         self._tell_rates()
         kept = self._programs.setdefault(key, [])
         found = next((t for t in kept if t.holds()), None)
@@ -151,6 +151,7 @@ class Compiled:
         name_captured(self._function)
         guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, (Tensor, ComplexTensor))])
         info: dict[str, Any] = {}
+        rounds = _c._is_autocast()
 
         def flat(*inputs: Tensor) -> list[Tensor]:
             leaves = [x._apart() if a.requires_grad else x for x, a in zip(inputs, tensors)]
@@ -158,6 +159,7 @@ class Compiled:
             before = [x._writes for x in leaves]
             call_args, call_kwargs = put_back(nest, leaves)
             out = self._function(*call_args, **call_kwargs)
+            info["switches"] = _c._is_autocast() != rounds
             info.update(_seen(out, leaves))
             results: list[Tensor] = info.pop("results")
             graded = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, tensors)) if a.requires_grad and same[i] == i]
@@ -171,6 +173,10 @@ class Compiled:
         if guards.drawn() != drawn:
             raise _c.GradientError(
                 "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
+            )
+        if info["switches"]:
+            raise _c.GradientError(
+                "compile: the function switches autocast for what comes after it, which a program would not do in later runs: use `with cr.autocast(...):`"
             )
         changed = guards.changed()
         if changed is not None:

@@ -143,7 +143,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
 
     if _c._session_on() or not _c.is_grad_enabled():
         return function(*args, **kwargs)
-    state = _c._rng_state()
+    state, rounds = _c._rng_state(), _c._is_autocast()
     writes = [a._writes for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
     _c._uses_begin()
     try:
@@ -167,12 +167,14 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
         create, now = _c.is_grad_enabled(), _c._rng_state()
         if preserve_rng_state:
             _c._set_rng_state(state)
+        rounds_now = _c._set_autocast(rounds)
         try:
             with enable_grad():
                 again = function(*args, **kwargs)
                 again = again if isinstance(again, Tensor) else cat([t.reshape(-1) for t in again])
                 return _c._grad([again], used, [cotangent], create)
         finally:
+            _c._set_autocast(rounds_now)
             _c._set_rng_state(now)
 
     made = _c._apply_custom("checkpoint", lambda *_: row, reverse, used)

@@ -10,7 +10,7 @@ from ..amp import custom_bwd, custom_fwd
 
 
 class autocast(_autocast):
-    """`amp.autocast("cuda", ...)`, which has no effect."""
+    """`amp.autocast("cuda", ...)`, which warns and has no effect without such a device."""
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
         super().__init__("cuda", dtype, enabled, cache_enabled)
