@@ -300,12 +300,14 @@ def mended(path, text):
     """The lines of a file with the corrections of a report made."""
     rows = path.read_text().split("\n")
     said = text.splitlines()
-    for place, corrected in zip(said, itertools.islice(said, 2, None)):
+    for k, (place, corrected) in enumerate(zip(said, itertools.islice(said, 2, None)), 3):
         at = re.match(rf"{path.name}:(\d+) ", place)
         if at and corrected.startswith("corrected"):
-            new = corrected.removeprefix("corrected").strip().partition("    ")[0]
+            # A line that was missing comes with the one that it stands before.
+            more = itertools.takewhile(lambda row: row.startswith(" " * len("corrected")), said[k:])
+            new = [row.removeprefix("corrected").strip().partition("    ")[0] for row in (corrected, *more)]
             old = rows[int(at[1]) - 1]
-            rows[int(at[1]) - 1] = old[: len(old) - len(old.lstrip())] + new
+            rows[int(at[1]) - 1] = "\n".join(old[: len(old) - len(old.lstrip())] + row for row in new)
     return "\n".join(rows[HEAD:])
 
 

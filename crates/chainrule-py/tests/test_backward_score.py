@@ -10,9 +10,10 @@ from backward_score import all_cases, judged
 from follow_cases import LIBRARIES
 from further_backward_cases import FURTHER, UNUSUAL
 from more_backward_cases import MORE
+from rarer_backward_cases import ALSO_RIGHT, RARER
 
-ALL = CASES | MORE | FURTHER
-UNLIKE = RIGHT | UNUSUAL
+ALL = CASES | MORE | FURTHER | RARER
+UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")

@@ -88,7 +88,9 @@ def target_of(node: Any) -> str | None:
     """The variable that a statement assigns or changes, if it is one."""
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else None
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        target = node.value.func.value
+        # `np.add.at(x, ...)` changes its first argument.
+        scattered = node.value.func.attr == "at" and isinstance(node.value.func.value, ast.Attribute) and node.value.args
+        target = node.value.args[0] if scattered else node.value.func.value
     while isinstance(target, ast.Subscript):
         target = target.value
     return target.id if isinstance(target, ast.Name) else None

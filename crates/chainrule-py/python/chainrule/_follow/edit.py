@@ -92,6 +92,13 @@ class Scope:
                     found.append((0.4, f"1 / {bracketed(text)}"))
         return found[:2]
 
+    def indexed(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Elements and parts of variables (`hs[t]`, `p[1]`) that either pass reads somewhere, with
+        their shapes; masks are none of them.
+        """
+        found = ((text, v) for text, v in self.donors if text.endswith("]") and "(" not in text and ":" not in text and self.engine.is_float(v))
+        yield from ((text, tuple(v.shape)) for text, v in list(found)[:24])
+
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name, v in self.names.items():
             if self.engine.is_tensor(v):

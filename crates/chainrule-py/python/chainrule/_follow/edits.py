@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,6 +170,10 @@ class Edits(Kin):
             inner = ", ".join(self.text(p) for p in parts)
             name = self.text(target.value)
             say = "an index that occurs several times gets the sum of its parts, not the last of them"
+            if self.unit.has_arrays:
+                at = f"({inner})" if len(parts) > 1 else inner
+                yield self._whole(f"np.add.at({name}, {at}, {value})", 1.2, say, target)
+                return
             yield self._whole(f"{name}.index_put_(({inner},), {value}, accumulate=True)", 1.2, say, target)
 
     def _exchanged(self, parts: list[Any], cost: float) -> Iterator[Edit]:
@@ -366,6 +371,8 @@ class Edits(Kin):
         for name, v in self.scope.names.items():
             if isinstance(v, (int, float)) and not isinstance(v, bool) and name != self.text(node):
                 yield self._edit(node, name, cost, "another number")
+        if isinstance(x, int) and node is getattr(self.statement.node, "value", None):
+            yield from self._count_of_axes(node, x)
         if isinstance(x, int) or float(x).is_integer():
             for step in ("- 1", "+ 1"):
                 yield self._edit(node, f"{mine} {step}", 2.0 if isinstance(node, (ast.Subscript, ast.Call)) else 1.2, f"`{self.text(node)} {step}` is due")
@@ -379,6 +386,17 @@ class Edits(Kin):
         if isinstance(node, ast.BinOp):
             yield self._edit(node, self.text(node.left), 0.95, "")
             yield self._edit(node, self.text(node.right), 1.3, "")
+
+    def _count_of_axes(self, node: Any, x: int) -> Iterator[Edit]:
+        """Another number of elements: of some axes of a tensor together."""
+        seen = {x}
+        for name, shape in self.scope.tensors():
+            for n in range(1, len(shape) + 1 if len(shape) > 1 and name.isidentifier() else 0):
+                for axes in itertools.combinations(range(len(shape)), n):
+                    count = self._count(tuple(shape[i] for i in axes))
+                    if count not in seen and count > 1 and len(seen) < 40:
+                        seen.add(count)
+                        yield self._edit(node, " * ".join(f"{name}.shape[{i}]" for i in axes), 1.6 + 0.05 * n, f"the size of {'axis' if n == 1 else 'the axes'} {', '.join(map(str, axes))} is due")
 
     def _operator(self, node: Any) -> Iterator[Edit]:
         yield from self.slopes(node)
@@ -492,9 +510,9 @@ class Edits(Kin):
         for at in given[:1]:
             for d in range(-1, rank):
                 yield self._edit(at, str(d), 1.0, f"axis {d} is due")
-            for a in range(rank):
-                for b in range(a + 1, rank):
-                    yield self._edit(at, f"({a}, {b})", 1.8, f"the axes {a} and {b} are due")
+            for n in (2, 3):
+                for axes in itertools.combinations(range(rank), n):
+                    yield self._edit(at, f"({', '.join(map(str, axes))})", 1.8, f"the axes {axes} are due")
         for at in [*positional, *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]:
             if isinstance(at, ast.Tuple):
                 for a in range(rank):

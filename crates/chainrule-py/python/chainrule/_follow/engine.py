@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .case import FAR_SEED, Array, Case, Quantity
+from .differences import STEPS
 from .kinks import at_kink
 
 MOST = 3000
@@ -17,6 +18,9 @@ MOST = 3000
 
 class Engine:
     """Tensors of one library."""
+
+    near = 1e-9
+    """Relative difference up to which two values are the same quantity."""
 
     def is_tensor(self, x: Any) -> bool:
         raise NotImplementedError
@@ -176,13 +180,14 @@ class Engine:
             x = self.array(inputs[i])
             right = np.zeros(x.size)
             for k in range(x.size):
-                size = 1e-3 * max(1.0, abs(float(x.reshape(-1)[k])))
-                values = []
-                for s in (1.0, -1.0, 0.5, -0.5):
+                size = max(1.0, abs(float(x.reshape(-1)[k])))
+
+                def at(step: float, i: int = i, k: int = k, x: Array = x) -> float:
                     moved = np.array(x)
-                    moved.reshape(-1)[k] += s * size
-                    values.append(self.value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above))
-                wide, narrow = (values[0] - values[1]) / (2 * size), (values[2] - values[3]) / size
-                right[k] = (4 * narrow - wide) / 3
+                    moved.reshape(-1)[k] += step
+                    return self.value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above)
+
+                total = sum(w * (at(s * size) - at(-s * size)) for s, w in STEPS)
+                right[k] = total / (60 * STEPS[0][0] * size)
             out.append(right.reshape(x.shape))
         return out

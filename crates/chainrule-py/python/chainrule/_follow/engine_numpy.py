@@ -11,10 +11,13 @@ import numpy as np
 
 from .case import Array, Case, Quantity
 from .engine import Engine
+from .on_the_way import slopes_on_the_way
 
 
 class Numpy(Engine):
     """The engine of NumPy. There is no tape: differences of the forward pass judge."""
+
+    near = 1e-7
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, np.ndarray)
@@ -73,6 +76,9 @@ class Numpy(Engine):
             return g
         a = g.sum(tuple(range(lead)))
         return a.sum(tuple(i for i, b in enumerate(to) if b == 1), keepdims=True).reshape(to)
+
+    def reference(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
+        return self._differences(case, inputs, above), slopes_on_the_way(self, case, inputs, above) if quantities else []
 
     def tape(
         self, case: Case, inputs: list[Any], above: list[Any], quantities: bool

@@ -42,7 +42,9 @@ def _shape_of_sorted(x: Array) -> Array:
 class Known:
     """The quantities of the right passes at one point."""
 
-    def __init__(self, point: Point, given: list[Quantity]) -> None:
+    def __init__(self, point: Point, given: list[Quantity], near: float = NEAR) -> None:
+        self.near = near
+        """Relative difference up to which two values are the same."""
         self._by_size: dict[int, list[Quantity]] = {}
         self._tables: dict[int, tuple[Array, Array]] = {}
         self.all = [*given, *point.quantities]
@@ -76,7 +78,7 @@ class Known:
         flat = np.ascontiguousarray(x).reshape(-1)
         size, shape = float(np.abs(flat).max()), _squeezed(x.shape)
         like = np.array([_squeezed(q.value.shape) == shape for q in quantities])
-        exact = np.flatnonzero(like & (np.abs(rows - flat).max(1) <= NEAR * size))
+        exact = np.flatnonzero(like & (np.abs(rows - flat).max(1) <= self.near * size))
         if exact.size:
             return Match(quantities[exact[0]], 1.0, False)
         if x.size < 3:
@@ -86,11 +88,11 @@ class Known:
         with np.errstate(all="ignore"):
             factors = flat[at] / rows[:, at]
             off = np.abs(rows * factors[:, None] - flat).max(1)
-        multiple = np.flatnonzero(like & (off <= NEAR * size))
+        multiple = np.flatnonzero(like & (off <= self.near * size))
         if multiple.size:
             return Match(quantities[multiple[0]], float(factors[multiple[0]]), False)
         for sign, mine in ((1.0, _shape_of_sorted(flat)), (-1.0, _shape_of_sorted(-flat))):
-            turned = np.flatnonzero(np.abs(ordered - mine).max(1) <= NEAR)
+            turned = np.flatnonzero(np.abs(ordered - mine).max(1) <= self.near)
             if turned.size:
                 return Match(quantities[turned[0]], sign * size / float(np.abs(rows[turned[0]]).max()), True)
         return None

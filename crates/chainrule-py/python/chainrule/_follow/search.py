@@ -19,7 +19,7 @@ from .known import Match
 from .scopes import Scopes
 from .solve import Due, due
 from .steps import Step, gradient_names
-from .synthesis import deeper_proposals, insertions, named_proposals, partial_proposals, proposals
+from .synthesis import deeper_proposals, insertions, last_of_loop, named_proposals, partial_proposals, proposals
 
 SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
 
@@ -51,6 +51,9 @@ class Hit:
         """Cost up to which other edits are tried."""
         return self.cost + (CHANCE if self.is_chance else 0.0)
 
+
+LIKELY_WRONG = 0.12
+"""The rank of a statement that reads what is right, and gives what is not."""
 
 CHANCE = 1.0
 """Cost of an edit that is not right at all sizes at which the backward pass runs."""
@@ -289,8 +292,8 @@ class Search(Scopes):
             shape, text = scope.shape(node), step.unit.text(node)
             if shape is None:
                 continue
-            for name, other in scope.tensors():
-                if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
+            for name, other in [*scope.tensors(), *scope.indexed()]:
+                if not fits(other, shape) or len(other) > len(shape) or name in scope.masks:
                     continue
                 forms = [(2.6, f"{text} + {name}", "term"), (2.6, f"{text} - {name}", "term"), (2.2, _times(name, text, node), "factor"), (2.4, f"{_pow(text, node)} / {name}", "division by")]
                 edits += [Edit(step.unit, step.statement, [(node, new)], cost, f"the {what} `{name}` is missing", node) for cost, new, what in forms]
@@ -388,8 +391,12 @@ class Search(Scopes):
         return self.try_edits(step, found) if found else []
 
     def _inserted(self, step: Step) -> list[Hit]:
-        found = insertions(self, step, self.scope(step))
-        return self.try_edits(step, found) if found else []
+        last = last_of_loop(self, step) if step.rank < LIKELY_WRONG else None
+        for at in [step] if last is None else [step, last]:
+            found = insertions(self, at, self.scope(at))
+            if found and (hits := self.try_edits(at, found)):
+                return hits
+        return []
 
     def _more(self, step: Step) -> list[Hit]:
         """A factor or a term that is forgotten, of the variables at hand."""

@@ -26,6 +26,8 @@ _RULES: dict[str, Rule] = {
     "cos": lambda u, y: f"(-{y.replace('cos', 'sin')})",
     "square": lambda u, y: f"2 * {u}",
     "logsigmoid": lambda u, y: f"(1 - {u}.sigmoid())",
+    "silu": lambda u, y: f"{u}.sigmoid() * (1 + {u} * (1 - {u}.sigmoid()))",
+    "gelu": lambda u, y: f"(0.5 * (1 + ({u} / 2 ** 0.5).erf()) + {u} * (-{u} ** 2 / 2).exp() / (2 * 3.141592653589793) ** 0.5)",
     "log1p": lambda u, y: f"(1 / (1 + {u}))",
     "expm1": lambda u, y: f"{u}.exp()",
 }

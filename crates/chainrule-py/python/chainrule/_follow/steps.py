@@ -170,7 +170,10 @@ class Recording:
         made = {key_of(engine.array(v)): v for _, v in self._named_floats(self.hook.moments)}
         # A value that is none of the forward pass is a gradient, or on the way to one.
         own = {key for key, v in made.items() if key not in self.still and ((m := self._match(v)) is None or m.quantity.is_gradient)}
-        return same if 2 * len(own & same) < len(own) else set()
+        # A variable that is named for a gradient is meant to be one.
+        speaking = set[str]().union(*(gradient_names(q.name) for q in self.known.all if q.name))
+        named = {key_of(engine.array(v)) for name, v in self._named_floats(self.hook.moments) if name in speaking}
+        return same - named if 2 * len(own & same) < len(own) else set()
 
     def _same_at(self, point: Point) -> set[Any]:
         """Values that are the same at another point."""
@@ -222,7 +225,7 @@ class Recording:
         given += [Quantity(f"`{text}` of {q.words}", v, False) for q in [*given, *point.quantities] if not q.is_gradient for text, v in _derived(q.value)]
         # Named ones are found first, and gradients of named ones before parts of gradients.
         point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
-        return Known(point, given)
+        return Known(point, given, self.engine.near)
 
     def _constants(self) -> list[float]:
         found = []
@@ -301,7 +304,7 @@ class Recording:
         if not all(named.values()) or len(step.results) % len(targets):
             return None
         pairs = zip(step.results, targets * (len(step.results) // len(targets)))
-        named_right = all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named[t]) for m, t in pairs)
+        named_right = all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=self.known.near, atol=0) for x in named[t]) for m, t in pairs)
         if not named_right and step.right and all(t.startswith("g") and not t.startswith("grad") for t in targets):
             # `gw` may be `g` times `w`.
             return None
@@ -486,10 +489,10 @@ class Recording:
         if not step.results:
             rank += 0.25 if step.touches == wrong else 0.6
         elif step.is_named or self._is_of_forward(step):
-            rank += 1.0
+            rank += 1.8 if step.right and step.is_named else 1.0
         elif step.right:
             # A right quantity, but perhaps not the one that is due.
-            rank += 0.3 if step.touches == wrong else 0.5
+            rank += (0.12 if self._is_whole_of_parts(step) else 0.3) if step.touches == wrong else 0.5
         elif not step.known:
             rank += 0.3
         elif step.reads_parts:
@@ -503,6 +506,15 @@ class Recording:
             rank -= 0.2
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)
         return rank
+
+    def _is_whole_of_parts(self, step: Step) -> bool:
+        """Whether it gives a part of a gradient to a variable that gets no other part: the rest of
+        it may be forgotten.
+        """
+        target = target_of(step.statement.node)
+        made = [s for s in self.steps if s.unit is step.unit and target in targets_of(s.statement.node)]
+        parts = all(m is not None and m.quantity.is_gradient and m.quantity.words.startswith("a part") for m in step.results)
+        return target is not None and made == [step] and parts and not step.calls
 
     def _makes_one_wrong(self, step: Step) -> bool:
         """Whether it returns or assigns several values and makes one of them there, of what is

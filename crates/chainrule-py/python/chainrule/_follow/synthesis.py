@@ -18,7 +18,7 @@ import numpy as np
 
 from .case import Array
 from .edit import Edit, Scope
-from .texts import fits, stretches
+from .texts import fits, number_of, stretches
 from .bench import target_of
 from .solve import Due, due, due_by_name, due_for_some, due_of_variable, joined, operands, root_of, values_of
 
@@ -147,6 +147,16 @@ def _sums_of_three(wide: list[tuple[str, Array]], shape: tuple[int, ...]) -> Ite
                 yield Atom(f"({a} * {b} * {c}).sum({axis})", (x * y * z).sum(axis), 1.0)
 
 
+def _uneven_sums(wide: list[tuple[str, Array]], shape: tuple[int, ...]) -> Iterator[Atom]:
+    """Sums over an axis of products of a value with one that has an axis less, at its end."""
+    for (a, x), (b, y) in itertools.product(wide, wide):
+        if y.ndim != x.ndim + 1 or y.shape[:-1] != x.shape or x.ndim < 2:
+            continue
+        for axis in range(y.ndim):
+            if (*y.shape[:axis], *y.shape[axis + 1 :]) == shape:
+                yield Atom(f"({a}[..., None] * {b}).sum({axis})", (x[..., None] * y).sum(axis), 0.9)
+
+
 def _reductions(search: Search, step: Step, scope: Scope, solved: Due) -> Iterator[Atom]:
     """Products of matrices and sums over an axis of this shape, of two variables; in the first run,
     then in the others.
@@ -156,10 +166,12 @@ def _reductions(search: Search, step: Step, scope: Scope, solved: Due) -> Iterat
     if len(runs) != len(solved.shapes) or any(len(r) != len(runs[0]) for r in runs):
         return
     at_hand = [(text, values) for text, values, _ in _at_hand(search, step, scope, solved) if len(values) == len(runs)]
+    uneven = [(text, values) for text, values in at_hand if values[0].ndim in (len(solved.shapes[0]), len(solved.shapes[0]) + 1)][:2 * WIDE]
     wide = [(text, values) for text, values in at_hand if any((*values[0].shape[:i], *values[0].shape[i + 1 :]) == solved.shapes[0] for i in range(values[0].ndim))][:WIDE]
     found = []
     for run, (named, shape) in enumerate(zip(runs, solved.shapes)):
         each = {a.text: a for a in _reductions_of(scope, named, shape)}
+        each |= {a.text: a for a in _uneven_sums([(text, values[run]) for text, values in uneven], shape)}
         found.append(each | {a.text: a for a in _sums_of_three([(text, values[run]) for text, values in wide], shape)})
     for text, atom in found[0].items():
         if all(text in each for each in found):
@@ -338,6 +350,11 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
                 else:
                     new = f"{term[1]} * {inner}" if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult) else f"{term[1]} * ({inner})"
                 add(node, f"-{new}" if c < 0 else new, 2.2 + cost + term[0], f"the factor `{'-' if c < 0 else ''}{term[1]}` is missing")
+    for node, rest in _inner_factors(search, step, root, solved):
+        for cost, c, parts in Fit(solved, rest[1] * missing, rest[0], atoms).products(1):
+            if (term := _term(scope, c, parts)) is not None:
+                sign = "-" if c < 0 else "+"
+                add(node, f"({unit.text(node)} {sign} {term[1]})", 2.25 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
     for extra, (cost, c, parts) in itertools.chain(((0.2, p) for p in Fit(solved, wanted, None, sums).products(1)), ((0.0, p) for p in Fit(solved, wanted, None, atoms).products(2))):
         if (term := _term(scope, c, parts)) is not None:
             add(root, f"{'-' if c < 0 else ''}{term[1]}", 3.0 + extra + cost + term[0], "another expression")
@@ -390,11 +407,25 @@ def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> 
     """Edits that add a term to a variable before a statement."""
     node = step.statement.node
     atoms = _atoms(search, step, scope, solved)
+    for cost, c, parts in Fit(solved, solved.wanted, solved.value, atoms).products(2):
+        if c > 0 and (term := _term(scope, c, parts)) is not None:
+            new = f"{name} = {name} * {term[1]}"
+            text = f"{new}\n{step.unit.text(node)}"
+            yield Edit(step.unit, step.statement, [], 2.5 + cost + term[0], f"before it `{new}` is missing", node, whole=text)
     for cost, c, parts in Fit(solved, solved.wanted - solved.value, None, atoms).products(3):
         if (term := _term(scope, c, parts)) is not None:
             new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
             text = f"{new}\n{step.unit.text(node)}"
             yield Edit(step.unit, step.statement, [], 2.6 + cost + term[0], f"before it `{new}` is missing: a path of the gradient of `{name}`", node, whole=text)
+
+
+def last_of_loop(search: Search, step: Step) -> Step | None:
+    """The last statement of the loop that a statement stands in, if that is another one: a line
+    that is missing at its end spoils what the next run reads.
+    """
+    loops = [n for n in ast.walk(step.unit.node) if isinstance(n, ast.For) and any(n is step.statement.node for part in n.body for n in ast.walk(part))]
+    last = loops[-1].body[-1] if loops else None
+    return next((s for s in search.steps if s.statement.node is last and s is not step), None)
 
 
 def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
@@ -433,6 +464,37 @@ def _parts(search: Search, step: Step, root: Any, solved: Due) -> Iterator[tuple
             seen = values_of(search, step, node, solved.values)
             if seen is not None and (at := joined(seen)).shape == solved.value.shape:
                 yield node, (at, sign)
+
+
+def _inner_factors(search: Search, step: Step, root: Any, solved: Due) -> Iterator[tuple[Any, tuple[Array, float]]]:
+    """The factors of the value's terms: by what each is multiplied, and the sign of its term."""
+
+    def factors(node: Any, power: int) -> Iterator[tuple[Any, int]]:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            yield from factors(node.left, power)
+            yield from factors(node.right, power if isinstance(node.op, ast.Mult) else -power)
+        else:
+            yield node, power
+
+    def value(node: Any) -> Array | None:
+        if (x := number_of(node)) is not None:
+            return np.full(solved.value.shape, float(x))
+        seen = values_of(search, step, node, solved.values)
+        if seen is None or not all(stretches(v.shape, shape) for v, shape in zip(seen, solved.shapes)):
+            return None
+        return joined([np.broadcast_to(v, shape) for v, shape in zip(seen, solved.shapes)]).reshape(solved.value.shape)
+
+    for term, (_, sign) in _parts(search, step, root, solved):
+        parts = list(factors(term, 1))
+        values = [value(node) for node, _ in parts]
+        if len(parts) < 2 or any(v is None for v in values):
+            continue
+        with np.errstate(all="ignore"):
+            powers = [v**power for v, (_, power) in zip(values, parts) if v is not None]
+            for i, (node, power) in enumerate(parts):
+                rest = np.prod([v for j, v in enumerate(powers) if j != i], axis=0)
+                if power == 1 and number_of(node) is None and np.isfinite(rest).all() and rest.any():
+                    yield node, (rest, sign)
 
 
 __all__ = ["deeper_proposals", "insertions", "named_proposals", "partial_proposals", "proposals"]
