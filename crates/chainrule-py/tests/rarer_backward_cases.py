@@ -476,6 +476,199 @@ def cells_backward(g, xs, wx, wh, b):
 
 inputs = [np.random.default_rng(k).standard_normal(s) for k, s in enumerate([(4, 2), (2, 12), (3, 12), (12,)])]
 """
+CROSS = """
+class Cross(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, mem, wq, wkv, wo):
+        n, d = x.shape[0], wq.shape[1]
+        q = x @ wq
+        kv = mem @ wkv
+        k, v = kv[:, :d], kv[:, d:]
+        a = torch.softmax(q @ k.T / d ** 0.5, -1)
+        o = a @ v
+        y = x + o @ wo
+        ctx.save_for_backward(x, mem, wq, wkv, wo, q, k, v, a, o)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, mem, wq, wkv, wo, q, k, v, a, o = ctx.saved_tensors
+        d = wq.shape[1]
+        do = dy @ wo.T
+        dwo = o.T @ dy
+        da = do @ v.T
+        dv = a.T @ do
+        ds = a * (da - (da * a).sum(-1, keepdim=True))
+        ds = ds / d ** 0.5
+        dq = ds @ k
+        dk = ds.T @ q
+        dkv = torch.cat([dk, dv], 1)
+        dwq = x.T @ dq
+        dwkv = mem.T @ dkv
+        dx = dy + dq @ wq.T
+        dmem = dkv @ wkv.T
+        return dx, dmem, dwq, dwkv, dwo
+
+inputs = [torch.randn(4, 3), torch.randn(5, 3), torch.randn(3, 2), torch.randn(3, 4), torch.randn(2, 3)]
+"""
+BILSTM = """
+def gated(xs, w, u, b):
+    T, H = xs.shape[0], u.shape[0]
+    h = xs.new_zeros(xs.shape[1], H)
+    total = 0.0
+    for t in range(T):
+        z = xs[t] @ w + h @ u + b
+        f = torch.sigmoid(z[:, :H])
+        n = torch.tanh(z[:, H:])
+        h = f * h + (1 - f) * n
+        total = total + (h * h).sum() / T
+    return total
+
+def gated_backward(g, xs, w, u, b):
+    T, H = xs.shape[0], u.shape[0]
+    h = xs.new_zeros(xs.shape[1], H)
+    saved = []
+    for t in range(T):
+        z = xs[t] @ w + h @ u + b
+        f = torch.sigmoid(z[:, :H])
+        n = torch.tanh(z[:, H:])
+        prev = h
+        h = f * h + (1 - f) * n
+        saved.append((prev, f, n, h))
+    dxs = torch.zeros_like(xs)
+    dw = torch.zeros_like(w)
+    du = torch.zeros_like(u)
+    db = torch.zeros_like(b)
+    carry = torch.zeros_like(h)
+    for t in reversed(range(T)):
+        prev, f, n, h = saved[t]
+        dh = carry + 2 * g * h / T
+        df = dh * (prev - n)
+        dn = dh * (1 - f)
+        dzf = df * f * (1 - f)
+        dzn = dn * (1 - n * n)
+        dz = torch.cat([dzf, dzn], dim=1)
+        dw += xs[t].T @ dz
+        du += prev.T @ dz
+        db += dz.sum(0)
+        dxs[t] = dz @ w.T
+        carry = dh * f + dz @ u.T
+    return dxs, dw, du, db
+
+inputs = [torch.randn(4, 2, 3), torch.randn(3, 6), torch.randn(3, 6), torch.randn(6)]
+"""
+IM2COL = """
+class Conv2d(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, b):
+        N, C, H, W = x.shape
+        O, _, K, _ = w.shape
+        h, v = H - K + 1, W - K + 1
+        cols = torch.stack([x[:, :, i:i + h, j:j + v] for i in range(K) for j in range(K)], 2)
+        cols = cols.reshape(N, C * K * K, h * v)
+        y = (w.reshape(O, -1) @ cols).reshape(N, O, h, v) + b[:, None, None]
+        ctx.save_for_backward(cols, w)
+        ctx.size = H, W
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        cols, w = ctx.saved_tensors
+        H, W = ctx.size
+        N, O, h, v = dy.shape
+        _, C, K, _ = w.shape
+        d = dy.reshape(N, O, h * v)
+        db = dy.sum((0, 2, 3))
+        dw = (d @ cols.transpose(1, 2)).sum(0).reshape(w.shape)
+        dcols = w.reshape(O, -1).T @ d
+        dcols = dcols.reshape(N, C, K * K, h, v)
+        dx = dy.new_zeros(N, C, H, W)
+        for i in range(K):
+            for j in range(K):
+                dx[:, :, i:i + h, j:j + v] += dcols[:, :, i * K + j]
+        return dx, dw, db
+
+inputs = [torch.randn(2, 2, 4, 5), torch.randn(3, 2, 2, 2), torch.randn(3)]
+"""
+NORMED_MLP = """
+def block(x, gain, w1, w2):
+    r = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
+    n = x * r * gain
+    a = n @ w1
+    s = torch.sigmoid(1.702 * a)
+    return x + (a * s) @ w2
+
+def block_backward(g, x, gain, w1, w2):
+    d = x.shape[-1]
+    r = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
+    xr = x * r
+    n = xr * gain
+    a = n @ w1
+    s = torch.sigmoid(1.702 * a)
+    h = a * s
+    dw2 = h.T @ g
+    dh = g @ w2.T
+    da = dh * (s + 1.702 * a * s * (1 - s))
+    dw1 = n.T @ da
+    dn = da @ w1.T
+    dgain = (dn * xr).sum(0)
+    dxr = dn * gain
+    dx = r * dxr - x * r ** 3 * (dxr * x).sum(-1, keepdim=True) / d
+    dx = dx + g
+    return dx, dgain, dw1, dw2
+
+inputs = [torch.randn(5, 3), torch.rand(3) + 0.5, torch.randn(3, 4), torch.randn(4, 3)]
+"""
+HINGE = """
+Y = torch.tensor([0, 2, 1, 1, 0])
+
+def svm(x, w, b):
+    s = x @ w + b
+    right = s[torch.arange(5), Y][:, None]
+    m = torch.relu(s - right + 1)
+    m = m * (torch.arange(3)[None] != Y[:, None]).to(s.dtype)
+    return m.sum() / 5 + 0.05 * (w * w).sum()
+
+def svm_backward(g, x, w, b):
+    s = x @ w + b
+    right = s[torch.arange(5), Y][:, None]
+    mask = (s - right + 1 > 0).to(s.dtype)
+    mask[torch.arange(5), Y] = 0
+    ds = mask / 5
+    ds[torch.arange(5), Y] = -mask.sum(1) / 5
+    dw = g * (x.T @ ds + 0.1 * w)
+    db = g * ds.sum(0)
+    dx = g * ds @ w.T
+    return dx, dw, db
+
+inputs = [torch.randn(5, 4), torch.randn(4, 3), torch.randn(3)]
+"""
+VQ = """
+def mixture(x, mu, logs, logit):
+    inv = torch.exp(-2 * logs)
+    sq = ((x[:, None, :] - mu) ** 2 * inv).sum(-1)
+    lp = torch.log_softmax(logit, 0) - 0.5 * sq - logs.sum(-1)
+    return -torch.logsumexp(lp, 1).mean()
+
+def mixture_backward(g, x, mu, logs, logit):
+    n, k = x.shape[0], mu.shape[0]
+    inv = torch.exp(-2 * logs)
+    diff = x[:, None, :] - mu
+    sq = (diff ** 2 * inv).sum(-1)
+    lp = torch.log_softmax(logit, 0) - 0.5 * sq - logs.sum(-1)
+    resp = torch.softmax(lp, 1)
+    dlp = -g * resp / n
+    dlogit = dlp.sum(0) - torch.softmax(logit, 0) * dlp.sum()
+    dsq = -0.5 * dlp
+    ddiff = 2 * dsq[:, :, None] * diff * inv
+    dx = ddiff.sum(1)
+    dmu = -ddiff.sum(0)
+    dinv = (dsq[:, :, None] * diff ** 2).sum(0)
+    dlogs = -2 * inv * dinv - dlp.sum(0)[:, None]
+    return dx, dmu, dlogs, dlogit
+
+inputs = [torch.randn(6, 2), torch.randn(3, 2), 0.3 * torch.randn(3, 2), torch.randn(3)]
+"""
 RARER = {
     "batch norm of pictures": (EITHER, BATCH_NORM_2D, {
         "rows counted alone": [("m = x.shape[0] * x.shape[2] * x.shape[3]", "m = x.shape[0]")],
@@ -594,6 +787,51 @@ RARER = {
         "gate by the new cell": [("df, da = dc * a, dc * c_prev, dc * i", "df, da = dc * a, dc * c_new, dc * i")],
         "tanh of the cell left out": [("do = dh * np.tanh(c_new)", "do = dh * c_new")],
         "two at once": [("da * (1 - a ** 2)", "da * (1 - a)"), ("np.outer(h_prev, dz)", "np.outer(h, dz)")],
+    }),
+    "cross attention": (EITHER, CROSS, {
+        "residual forgotten": [("dx = dy + dq @ wq.T", "dx = dq @ wq.T")],
+        "values first": [("torch.cat([dk, dv], 1)", "torch.cat([dv, dk], 1)")],
+        "softmax of keys": [("(da * a).sum(-1, keepdim=True)", "(da * a).sum(0, keepdim=True)")],
+    }),
+    "gated recurrence": (EITHER, BILSTM, {
+        "direct path": [("carry = dh * f + dz @ u.T", "carry = dz @ u.T")],
+        "carry by the other": [("carry = dh * f + dz @ u.T", "carry = dh * (1 - f) + dz @ u.T")],
+        "loss forgotten": [("dh = carry + 2 * g * h / T", "dh = carry + 2 * g * h")],
+        "new for old": [("df = dh * (prev - n)", "df = dh * (h - n)")],
+        "state": [("du += prev.T @ dz", "du += h.T @ dz")],
+        "bias": [("db += dz.sum(0)", "db = dz.sum(0)")],
+        "tanh": [("(1 - n * n)", "(1 - n)")],
+    }),
+    "columns": (EITHER, IM2COL, {
+        "index": [("dcols[:, :, i * K + j]", "dcols[:, :, j * K + i]")],
+        "assigned": [("dx[:, :, i:i + h, j:j + v] +=", "dx[:, :, i:i + h, j:j + v] =")],
+        "mean": [(".sum(0).reshape(w.shape)", ".mean(0).reshape(w.shape)")],
+        "bias": [("db = dy.sum((0, 2, 3))", "db = dy.sum((0, 2))[:, 0]")],
+        "order": [("dcols.reshape(N, C, K * K, h, v)", "dcols.reshape(N, K * K, C, h, v).transpose(1, 2)")],
+    }),
+    "normed block": (EITHER, NORMED_MLP, {
+        "constant": [("s + 1.702 * a * s * (1 - s)", "s + a * s * (1 - s)")],
+        "not divided": [(".sum(-1, keepdim=True) / d", ".sum(-1, keepdim=True)")],
+        "power": [("x * r ** 3", "x * r ** 2")],
+        "gain": [("dgain = (dn * xr).sum(0)", "dgain = (dn * n).sum(0)")],
+        "gain forgotten": [("dxr = dn * gain", "dxr = dn")],
+        "skip": [("    dx = dx + g\n", "")],
+        "two": [("dw2 = h.T @ g", "dw2 = a.T @ g"), ("x * r ** 3", "x * r ** 2")],
+    }),
+    "margins": (EITHER, HINGE, {
+        "own class": [("ds[torch.arange(5), Y] = -mask.sum(1) / 5", "ds[torch.arange(5), Y] = -1.0 / 5")],
+        "mean": [("ds = mask / 5", "ds = mask")],
+        "penalty": [("0.1 * w", "0.05 * w")],
+        "sign": [("= -mask.sum(1) / 5", "= mask.sum(1) / 5")],
+        "penalty unscaled": [("dw = g * (x.T @ ds + 0.1 * w)", "dw = g * x.T @ ds + 0.1 * w")],
+    }),
+    "mixture": (EITHER, VQ, {
+        "logit": [("dlogit = dlp.sum(0) - torch.softmax(logit, 0) * dlp.sum()", "dlogit = dlp.sum(0)")],
+        "log det": [("dlogs = -2 * inv * dinv - dlp.sum(0)[:, None]", "dlogs = -2 * inv * dinv")],
+        "exp": [("-2 * inv * dinv", "-2 * dinv")],
+        "half": [("dsq = -0.5 * dlp", "dsq = -dlp")],
+        "mu sign": [("dmu = -ddiff.sum(0)", "dmu = ddiff.sum(0)")],
+        "inverse": [("* diff * inv", "* diff")],
     }),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,8 +54,8 @@ class Edits(Kin):
         settings = {id(n) for test in tests for n in ast.walk(test)}
         return [n for n in ast.walk(node) if id(n) not in signed and id(n) not in settings and isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
 
-    def all(self) -> list[Edit]:
-        """All edits, the smallest first."""
+    def all(self, most: float = math.inf) -> list[Edit]:
+        """All edits that cost less than `most`, the smallest first."""
         found = [*self._statement()]
         for node in self.sites():
             found += self._expression(node)
@@ -62,7 +63,7 @@ class Edits(Kin):
         found += self.like_its_kin()
         idle = is_idle(parsed_text(self.unit.text(self.statement.node)))
         base, seen, out = ast.dump(parsed_text(self.unit.text(self.statement.node))), set(), []
-        for e in sorted(found, key=lambda e: e.cost):
+        for e in sorted((e for e in found if e.cost < most), key=lambda e: e.cost):
             try:
                 parsed = parsed_text(e.text())
                 tree = ast.dump(parsed)
@@ -333,6 +334,12 @@ class Edits(Kin):
                 yield self._edit(node, name, 1.9, f"`{name}` for {x!r}")
                 if x != 1:
                     yield self._edit(node, f"-{name}" if x == -1 else f"{x!r} * {name}", 2.1, f"the factor `{name}` is missing")
+        target = getattr(self.statement.node, "targets", [None])[0]
+        if isinstance(target, ast.Subscript) and not any(n is node for n in ast.walk(target)) and not self._is_argument(node):
+            for name, shape in self.scope.tensors():
+                for d in range(len(shape) if name.isidentifier() and len(shape) > 1 else 0):
+                    total = f"{'-' if x < 0 else ''}{name}.sum({d})"
+                    yield self._edit(node, total, 2.2, f"`{total}` for {x!r}")
         if not isinstance(x, int) or abs(x) < 100:
             for name, v in self.scope.names.items():
                 if isinstance(v, (int, float)) and not isinstance(v, bool):
@@ -410,7 +417,8 @@ class Edits(Kin):
         if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, (ast.Add, ast.Sub)):
             inner = node.left
             yield self._edit(node, f"{self.text(inner.left)} {sign_of(inner.op)} {as_operand(self.text(inner.right), inner.right)} ** {b}", 1.3, "the power belongs to one term only")
-            yield self._edit(node, f"{as_operand(self.text(inner.left), inner.left)} ** {b} {sign_of(inner.op)} {self.text(inner.right)}", 1.3, "the power belongs to one term only")
+            if number_of(inner.left) != 1:
+                yield self._edit(node, f"{as_operand(self.text(inner.left), inner.left)} ** {b} {sign_of(inner.op)} {self.text(inner.right)}", 1.3, "the power belongs to one term only")
         if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Pow):
             yield self._edit(node, f"({self.text(node.left)} {sign_of(node.op)} {self.text(node.right.left)}) ** {self.text(node.right.right)}", 1.4, "the power is that of the whole")
         if isinstance(node.op, (ast.Add, ast.Sub)):

@@ -28,6 +28,7 @@ class Pairs:
     def all_pairs(self) -> Iterator[Edit]:
         """All of them."""
         yield from self._exchanged_variables()
+        yield from self._exchanged_counters()
         yield from self._everywhere()
         yield from self._mirrored()
         yield from self._turned_round()
@@ -41,6 +42,16 @@ class Pairs:
             for b in names[i + 1 :]:
                 if a.id != b.id and fits(self.scope.shape(a) or (), self.scope.shape(b) or ()):
                     yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.6, f"`{a.id}` and `{b.id}` are exchanged", a)
+
+    def _exchanged_counters(self) -> Iterator[Edit]:
+        """Two whole numbers of one index, each in the place of the other: `i * n + j`."""
+        for node in self.sites():
+            names = [n for n in ast.walk(node) if isinstance(n, ast.Name)] if isinstance(node, ast.BinOp) else []
+            counters = [n for n in names if type(self.scope.value(n)) is int]
+            if 1 < len(names) == len(counters) < 5 and len({n.id for n in names}) == len(names):
+                for i, a in enumerate(counters):
+                    for b in counters[i + 1 :]:
+                        yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.25, f"`{a.id}` and `{b.id}` are exchanged", node)
 
     def _everywhere(self) -> Iterator[Edit]:
         """A variable that is read several times, another one in all these places."""

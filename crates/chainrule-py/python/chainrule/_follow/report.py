@@ -17,6 +17,7 @@ from .known import Match
 from .picture import svg
 from .search import Hit
 from .several import Found, find
+from .solve import Due
 from .steps import Step
 
 
@@ -117,7 +118,8 @@ def _located(found: Found, step: Step) -> Correction:
     indent = len(row) - len(row.lstrip())
     end = node.end_col_offset if node.end_lineno == node.lineno else len(row.encode())
     caret = len(row.encode()[: node.col_offset].decode()) - indent, len(row.encode()[:end].decode()) - indent
-    match = found.search.known.match(found.search.due_of(step).wanted)
+    solved = found.search.due_of(step)
+    match = found.search.known.match(solved.wanted) if isinstance(solved, Due) else None
     due = f": due is {match.quantity.words}" if match is not None and match.exact else ", and all that it reads is right"
     return Correction(unit.file, node.lineno, row.strip(), "", f"gives another value than is due here{due}", caret)
 

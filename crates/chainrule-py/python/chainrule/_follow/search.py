@@ -19,7 +19,7 @@ from .known import Match
 from .scopes import Scopes
 from .solve import Due, due
 from .steps import Step, gradient_names
-from .synthesis import deeper_proposals, insertions, last_of_loop, named_proposals, partial_proposals, proposals
+from .synthesis import deeper_proposals, insertions, later_places, named_proposals, partial_proposals, proposals
 
 SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
 
@@ -55,6 +55,9 @@ class Hit:
 LIKELY_WRONG = 0.12
 """The rank of a statement that reads what is right, and gives what is not."""
 
+SLACK = 0.05
+"""The cost by which an edit may exceed the best one so far."""
+
 CHANCE = 1.0
 """Cost of an edit that is not right at all sizes at which the backward pass runs."""
 
@@ -76,8 +79,8 @@ class Search(Scopes):
         are kept in `partial`.
         """
         hits: list[Hit] = []
-        # An edit that costs more by this than the best one would not be shown.
-        edits = [e for e in edits if e.cost + step.rank < self.cheapest + 1.0]
+        # An edit that costs more than the best one would not be shown.
+        edits = [e for e in edits if e.cost + step.rank < self.cheapest + SLACK]
         before = set(range(len(self.base))) - set(self.wrong)
         due_here = self.named_of(step)
         for chunk in _chunks(edits, 150):
@@ -85,6 +88,8 @@ class Search(Scopes):
                 for k, i in enumerate(valid, 1):
                     if self.bench.left() <= 0:
                         break
+                    if chunk[i].cost + step.rank >= self.cheapest + SLACK:
+                        continue
                     self.hook.k, self.hook.takes = k, []
                     found = self.bench.run()
                     if found is None:
@@ -130,6 +135,16 @@ class Search(Scopes):
             found = self.bench.run(point)
             if found is None or self._wrong(found, point):
                 return False
+        return True
+
+    def confirms(self, hit: Hit) -> bool:
+        """Whether the gradients that come right with an edit do so at other points, too."""
+        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]) as valid:
+            self.hook.k, self.hook.takes = 1, []
+            for point in [*self.others, *self.case.far()] if valid else []:
+                found = self.bench.run(point)
+                if found is None or hit.right & set(self._wrong(found, point)):
+                    return False
         return True
 
     def start(self) -> None:
@@ -216,7 +231,12 @@ class Search(Scopes):
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
         found = [s for s in near if s.results and isinstance(self.due_of(s), Due)]
         open_ones = [s for s in near if not s.results and s.touches]
-        return found[0] if len(found) == 1 and not open_ones else None
+        if len(found) == 1 and not open_ones:
+            return found[0]
+        # Where all that is read is right, and what comes of it is not the gradient that its
+        # variable is named for, the mistake is there, whatever it is.
+        sure = [s for s in near if s.rank < LIKELY_WRONG and s.is_named is False and s.results and not s.right and self.due_of(s) is not False]
+        return sure[0] if len(sure) == 1 and not found else None
 
     def _elsewhere(self) -> tuple[int, bool]:
         """The number of points of other sizes, or of larger inputs, at which the gradients are
@@ -275,7 +295,10 @@ class Search(Scopes):
         return hits
 
     def _small(self, step: Step) -> list[Hit]:
-        return self.try_edits(step, [e for e in self._edits(step) if e.cost < 2.3])
+        # Texts are parsed, which costs as much as a run: only those that could be the best.
+        most = min(2.3, self.cheapest + SLACK - step.rank)
+        edits = self._tried.get(id(step)) or Edits(step.unit, step.statement, self.scope(step)).all(most)
+        return self.try_edits(step, [e for e in edits if e.cost < 2.3])
 
     def _large(self, step: Step) -> list[Hit]:
         return self.try_edits(step, [e for e in self._edits(step) if e.cost >= 2.3])
@@ -391,9 +414,12 @@ class Search(Scopes):
         return self.try_edits(step, found) if found else []
 
     def _inserted(self, step: Step) -> list[Hit]:
-        last = last_of_loop(self, step) if step.rank < LIKELY_WRONG else None
-        for at in [step] if last is None else [step, last]:
+        places = [step, *(later_places(self, step) if step.rank <= LIKELY_WRONG else ())]
+        for at in places:
             found = insertions(self, at, self.scope(at))
+            for e in found:
+                # The place is that of the statement which gives but a part.
+                e.cost += step.rank - at.rank
             if found and (hits := self.try_edits(at, found)):
                 return hits
         return []

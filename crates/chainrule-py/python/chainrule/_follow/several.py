@@ -160,7 +160,8 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             return found
         search.bench.extend(1.5 * seconds)
         if not hits or hits[0].cost > LARGE:
-            hits = search.one(low=LIKELY, hits=hits)
+            # What has the right name, or is of the forward pass, is no rival of a likely one.
+            hits = search.one(low=LIKELY, high=1.0 if hits and not hits[0].is_chance else 9.0, hits=hits)
         if hits:
             found.hits.append(search.measured(hits))
             found.error = hits[0].error
@@ -171,7 +172,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             if not _two(search, found, 2):
                 # Half a correction is shown only where its statement reads what is right and gives
                 # what is not.
-                first = next((h for h in _promising(search) if h.step.rank < LIKELY and len(h.right) > len(search.base) - len(search.wrong)), None)
+                first = next((h for h in _promising(search) if h.step.rank < LIKELY and len(h.right) > len(search.base) - len(search.wrong) and search.confirms(h)), None)
                 if first is not None:
                     found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
                 else:

@@ -419,13 +419,16 @@ def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> 
             yield Edit(step.unit, step.statement, [], 2.6 + cost + term[0], f"before it `{new}` is missing: a path of the gradient of `{name}`", node, whole=text)
 
 
-def last_of_loop(search: Search, step: Step) -> Step | None:
-    """The last statement of the loop that a statement stands in, if that is another one: a line
-    that is missing at its end spoils what the next run reads.
+def later_places(search: Search, step: Step) -> Iterator[Step]:
+    """The statements before which a line may be missing where a statement gives but a part: the
+    first that reads its variable, and the last one of its loop, for what the next run reads.
     """
-    loops = [n for n in ast.walk(step.unit.node) if isinstance(n, ast.For) and any(n is step.statement.node for part in n.body for n in ast.walk(part))]
-    last = loops[-1].body[-1] if loops else None
-    return next((s for s in search.steps if s.statement.node is last and s is not step), None)
+    target, node = target_of(step.statement.node), step.statement.node
+    later = sorted((s for s in search.steps if s.unit is step.unit and s.order > step.order and not s.statement.head), key=lambda s: s.order)
+    readers = (s for s in later if any(isinstance(n, ast.Name) and n.id == target and isinstance(n.ctx, ast.Load) for n in ast.walk(s.statement.node)))
+    loops = [n for n in ast.walk(step.unit.node) if isinstance(n, ast.For) and any(n is node for part in n.body for n in ast.walk(part))]
+    last = (s for s in search.steps if loops and s.statement.node is loops[-1].body[-1] and s is not step)
+    yield from itertools.chain(itertools.islice(readers, 1), itertools.islice(last, 1))
 
 
 def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
