@@ -16,7 +16,9 @@ pub(crate) fn call(
 ) -> Option<Made<Val>> {
     Some(match name {
         "_each" => each(at, args),
-        "_linear_grad" => linear_grad(at, args),
+        "_linear_grad" => linear_grad(at, args, false),
+        "_linear_grad_bf16" => linear_grad(at, args, true),
+        "_bf16" => Some(bf16(at, &array(args, 0)?).into()),
         "_conv2d" => conv(at, args, named),
         "_conv2d_weight_grad" => conv_weight_grad(at, args, named),
         "_conv_transpose2d" => conv_transpose(at, args, named),
@@ -66,12 +68,23 @@ fn each(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     }
 }
 
-fn linear_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
-    let (g, x, weight) = (array(args, 0)?, array(args, 1)?, array(args, 2)?);
+/// The numbers rounded to bf16, in their own dtype.
+fn bf16(at: &mut Interpreter, x: &Array) -> Array {
+    let near = at.graph.cast(x, DType::BF16);
+    at.graph.cast(&near, x.dtype)
+}
+
+/// The wanted gradients; `rounds` rounds the operands of products.
+fn linear_grad(at: &mut Interpreter, args: &[Val], rounds: bool) -> Made<Val> {
+    let (g, mut x, mut weight) = (array(args, 0)?, array(args, 1)?, array(args, 2)?);
+    let mut near = g.clone();
+    if rounds {
+        [near, x, weight] = [g.clone(), x, weight].map(|operand| bf16(at, &operand));
+    }
     let wants = args.get(3)?.row()?;
     let graph = &mut at.graph;
     let rows = x.dims[..x.dims.len().checked_sub(1)?].iter().product();
-    let flat = graph.reshape(&g, &[rows, weight.dims[0]]);
+    let flat = graph.reshape(&near, &[rows, weight.dims[0]]);
     let x2 = graph.reshape(&x, &[rows, weight.dims[1]]);
     let mut out = Vec::new();
     for (i, wanted) in wants.iter().enumerate() {
@@ -87,7 +100,10 @@ fn linear_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
                 let turned = graph.swap(&flat, 0, 1)?;
                 graph.matmul(&turned.into(), &x2.clone().into())?
             }
-            _ => graph.reduce("ReduceSum", &flat, Some(&[0]), false)?,
+            _ => {
+                let whole = graph.reshape(&g, &[rows, weight.dims[0]]);
+                graph.reduce("ReduceSum", &whole, Some(&[0]), false)?
+            }
         };
         out.push(Val::from(made));
     }

@@ -6,12 +6,16 @@ use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
-use chainrule::{DType, Generator, Result, Tensor};
+use chainrule::{DType, Generator, Result, Tensor, try_autocast};
 use chainrule_core::ops::table;
 use chainrule_onnx::export;
 
 /// Ops without a form, or whose backward rule has none. A new one is written here with care.
 const WITHOUT: &str = include_str!("without.txt");
+
+/// Ops whose products take rounded operands under `autocast`.
+const ROUNDED: [&str; 4] =
+    ["matmul", "linear", "conv1d, conv2d", "conv_transpose1d, conv_transpose2d"];
 
 /// The script that runs the models.
 const SCRIPT: &str = include_str!("samples.py");
@@ -58,11 +62,17 @@ fn cases() -> (String, BTreeMap<String, String>) {
         for sample in (entry.samples)(&mut Generator::manual_seed(5)) {
             let inputs: Vec<Tensor> = sample.inputs.iter().map(single).collect();
             let call = &*sample.call;
-            for (backward, name) in
-                [(false, entry.name.to_string()), (true, format!("{} backward", entry.name))]
-            {
+            let plain =
+                [(false, entry.name.to_string()), (true, format!("{} backward", entry.name))];
+            let near = ROUNDED.contains(&entry.name);
+            let near = near.then(|| (true, format!("{} on bf16 backward", entry.name)));
+            for (backward, name) in plain.into_iter().chain(near) {
+                let call = |x: &[Tensor]| match name.contains("on bf16") {
+                    true => try_autocast(DType::BF16, || call(x))?,
+                    false => call(x),
+                };
                 let f = |x: &[Tensor]| match backward {
-                    true => with_gradients(&|x| call(x), x),
+                    true => with_gradients(&call, x),
                     false => Ok(vec![call(x)?]),
                 };
                 let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();

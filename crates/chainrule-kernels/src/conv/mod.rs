@@ -11,6 +11,7 @@
 //! the order of all sums depend on the sizes alone, so the bits of a result do not depend on the
 //! number of threads.
 
+mod halves;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -18,8 +19,9 @@ mod tile;
 mod weight;
 
 use super::gemm::drive::{Shared, run, threaded, with_buffer};
-use super::simd::{Level, level};
+use super::simd::level;
 use crate::param::Parameters;
+pub use halves::{forward_bf16, input_gradient_bf16, weight_gradient_bf16};
 use plan::Pass;
 pub use tile::ConvElement;
 use tile::{ConvKernels, Shifted, tile_rows};
@@ -100,11 +102,11 @@ pub fn forward<T: ConvElement>(
     bias: Option<&[T]>,
     output: &mut [T],
 ) {
-    forward_at(level(), conv, input, weight, bias, output);
+    forward_by(T::tiles(level()), conv, input, weight, bias, output);
 }
 
-fn forward_at<T: ConvElement>(
-    level: Level,
+fn forward_by<T: ConvElement>(
+    kernels: &'static ConvKernels<T>,
     conv: &Conv,
     input: &[T],
     weight: &[T],
@@ -121,14 +123,8 @@ fn forward_at<T: ConvElement>(
         channel: conv.taps(),
         group: conv.outputs * conv.inputs * conv.taps(),
     };
-    let step = Step {
-        kernels: T::tiles(level),
-        conv,
-        source: input,
-        plane: conv.input_plane(),
-        target: conv.output,
-        bias,
-    };
+    let step =
+        Step { kernels, conv, source: input, plane: conv.input_plane(), target: conv.output, bias };
     step.run(&[pass], &kernel, output);
 }
 
@@ -138,11 +134,11 @@ fn forward_at<T: ConvElement>(
 ///
 /// As [`forward`].
 pub fn input_gradient<T: ConvElement>(conv: &Conv, gradient: &[T], weight: &[T], input: &mut [T]) {
-    input_gradient_at(level(), conv, gradient, weight, input);
+    input_gradient_by(T::tiles(level()), conv, gradient, weight, input);
 }
 
-fn input_gradient_at<T: ConvElement>(
-    level: Level,
+fn input_gradient_by<T: ConvElement>(
+    kernels: &'static ConvKernels<T>,
     conv: &Conv,
     gradient: &[T],
     weight: &[T],
@@ -158,7 +154,7 @@ fn input_gradient_at<T: ConvElement>(
         group: conv.outputs * conv.inputs * conv.taps(),
     };
     let step = Step {
-        kernels: T::tiles(level),
+        kernels,
         conv,
         source: gradient,
         plane: conv.output_plane(),

@@ -1,8 +1,8 @@
 //! The passes against plain loops, at every level, over strides, paddings, dilations and groups.
 
-use super::weight::weight_gradient_at;
+use super::weight::weight_gradient_by;
 use super::*;
-use crate::simd::detected;
+use crate::simd::{Level, detected};
 use crate::threads::with_num_threads;
 
 const LEVELS: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
@@ -71,15 +71,43 @@ fn check<T: ConvElement + From<f32> + Into<f64>>(conv: &Conv, tolerance: f64) {
     for level in LEVELS.into_iter().filter(|&l| l <= detected()) {
         let nan: T = f32::NAN.into();
         let mut out = vec![nan; g.len()];
-        forward_at(level, conv, &x, &w, Some(&bias), &mut out);
+        forward_by(T::tiles(level), conv, &x, &w, Some(&bias), &mut out);
         close("output", conv, &out, &y, tolerance);
         let mut out = vec![nan; x.len()];
-        input_gradient_at(level, conv, &g, &w, &mut out);
+        input_gradient_by(T::tiles(level), conv, &g, &w, &mut out);
         close("gradient of the input", conv, &out, &dx, tolerance);
         let mut out = vec![nan; w.len()];
-        weight_gradient_at(level, conv, &x, &g, &mut out);
+        weight_gradient_by((T::tiles(level), T::kernels(level)), conv, &x, &g, &mut out);
         close("gradient of the weight", conv, &out, &dw, tolerance);
     }
+}
+
+/// The passes with operands that are rounded to bf16, against plain loops over rounded numbers.
+fn check_bf16(conv: &Conv) {
+    let images = conv.images * conv.groups;
+    let x: Vec<f32> = numbers(images * conv.inputs * conv.input_plane(), 1);
+    let w: Vec<f32> = numbers(conv.groups * conv.outputs * conv.inputs * conv.taps(), 2);
+    let g: Vec<f32> = numbers(images * conv.outputs * conv.output_plane(), 3);
+    let bias: Vec<f32> = numbers(conv.groups * conv.outputs, 4);
+    let (mut y, mut dx, mut dw) = (vec![0.0; g.len()], vec![0.0; x.len()], vec![0.0; w.len()]);
+    let near = |x: f32| half::bf16::from_f32(x).to_f64();
+    each(conv, |i, k, o| {
+        y[o] += near(x[i]) * near(w[k]);
+        dx[i] += near(g[o]) * near(w[k]);
+        dw[k] += near(g[o]) * near(x[i]);
+    });
+    for (i, y) in y.iter_mut().enumerate() {
+        *y += f64::from(bias[i / conv.output_plane() % bias.len()]);
+    }
+    let mut out = vec![f32::NAN; g.len()];
+    forward_bf16(conv, &x, &w, Some(&bias), &mut out);
+    close("output on bf16", conv, &out, &y, 1e-5);
+    let mut out = vec![f32::NAN; x.len()];
+    input_gradient_bf16(conv, &g, &w, &mut out);
+    close("gradient of the input on bf16", conv, &out, &dx, 1e-5);
+    let mut out = vec![f32::NAN; w.len()];
+    weight_gradient_bf16(conv, &x, &g, &mut out);
+    close("gradient of the weight on bf16", conv, &out, &dw, 1e-5);
 }
 
 fn conv(
@@ -119,6 +147,7 @@ fn strides_paddings_and_dilations() {
                     for input in [[5, 7], [9, 4]] {
                         if let Some(c) = conv([3, 2], input, kernel, stride, padding, dilation) {
                             check::<f64>(&c, 1e-14);
+                            check_bf16(&c);
                         }
                     }
                 }
@@ -133,6 +162,7 @@ fn odd_numbers_of_channels() {
         for m in [1, 2, 7, 9, 17, 50] {
             let c = conv([n, m], [3, 5], [3, 2], [1, 2], [1, 0], [1, 1]).unwrap();
             check::<f32>(&c, 1e-5);
+            check_bf16(&c);
             check::<f64>(&c, 1e-13);
         }
     }
@@ -143,6 +173,7 @@ fn odd_widths() {
     for width in [1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
         let c = conv([2, 3], [4, width], [3, 3], [1, 1], [1, 1], [1, 1]).unwrap();
         check::<f32>(&c, 1e-5);
+        check_bf16(&c);
         let c = conv([2, 3], [4, width], [3, 3], [2, 2], [1, 1], [1, 1]).unwrap();
         check::<f64>(&c, 1e-13);
     }
@@ -154,6 +185,7 @@ fn groups() {
         for channels in [[1, 1], [2, 3], [3, 1]] {
             let c = conv(channels, [6, 5], [3, 3], [2, 1], [1, 1], [1, 2]).unwrap();
             check::<f32>(&Conv { groups, ..c }, 1e-5);
+            check_bf16(&Conv { groups, images: 3, ..c });
         }
     }
 }
@@ -163,10 +195,12 @@ fn groups() {
 fn cut_into_pieces() {
     let c = conv([33, 5], [60, 61], [3, 3], [1, 1], [1, 1], [1, 1]).unwrap();
     check::<f32>(&c, 1e-5);
+    check_bf16(&c);
     let c = conv([150, 40], [6, 5], [3, 3], [2, 2], [1, 1], [1, 1]).unwrap();
     check::<f32>(&c, 1e-5);
     let c = conv([2, 3], [5, 6], [3, 3], [1, 1], [1, 1], [1, 1]).unwrap();
     check::<f32>(&Conv { images: 35, ..c }, 1e-5);
+    check_bf16(&Conv { images: 35, ..c });
 }
 
 /// Taps that never meet the image cost nothing, however far away they are.
@@ -191,7 +225,11 @@ fn the_threads_do_not_change_a_bit() {
             forward(&c, &x, &w, None, &mut y);
             input_gradient(&c, &y, &w, &mut dx);
             weight_gradient(&c, &x, &y, &mut dw);
-            (y, dx, dw)
+            let (mut near, mut dx_near, mut dw_near) = (x.clone(), x.clone(), w.clone());
+            forward_bf16(&c, &x, &w, None, &mut near);
+            input_gradient_bf16(&c, &y, &w, &mut dx_near);
+            weight_gradient_bf16(&c, &x, &y, &mut dw_near);
+            [y, dx, dw, near, dx_near, dw_near]
         })
     };
     assert!(all(1) == all(3), "one thread and three differ");

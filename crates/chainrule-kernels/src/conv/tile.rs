@@ -6,7 +6,7 @@
 //! are read where they lie, by a table of offsets.
 
 #[cfg(target_arch = "x86_64")]
-use crate::gemm::vector::{F32x8, F32x16, F64x4, F64x8};
+use crate::gemm::vector::{F32x8, F32x16, F64x4, F64x8, Pairs16};
 use crate::gemm::vector::{Plain, Vector};
 use crate::simd::{Level, array};
 
@@ -110,7 +110,7 @@ unsafe fn shifted_tile<V: Vector, const R: usize, const C: usize>(
             for (i, sums) in sums.iter_mut().enumerate() {
                 let left = V::splat(*a.add(i));
                 for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum = left.mul_add(right, *sum);
+                    *sum = left.dot_add(right, *sum);
                 }
             }
             a = a.wrapping_add(R);
@@ -139,7 +139,7 @@ unsafe fn gathered_tile<V: Vector, const R: usize, const C: usize>(
             for (left, sums) in lefts.iter().zip(&mut sums) {
                 let left = V::splat(*left.add(p));
                 for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum = left.mul_add(right, *sum);
+                    *sum = left.dot_add(right, *sum);
                 }
             }
             b = b.wrapping_add(panel.b_row);
@@ -248,6 +248,8 @@ macro_rules! kernels {
 #[cfg(target_arch = "x86_64")]
 kernels!(AVX512_F32, F32x16, f32, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
+kernels!(AVX512_WORDS, Pairs16, f32, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]);
+#[cfg(target_arch = "x86_64")]
 kernels!(AVX512_F64, F64x8, f64, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
 kernels!(AVX2_F32, F32x8, f32, #[target_feature(enable = "avx2,fma")]);
@@ -255,6 +257,44 @@ kernels!(AVX2_F32, F32x8, f32, #[target_feature(enable = "avx2,fma")]);
 kernels!(AVX2_F64, F64x4, f64, #[target_feature(enable = "avx2,fma")]);
 kernels!(PLAIN_F32, Plain<f32, 4>, f32,);
 kernels!(PLAIN_F64, Plain<f64, 2>, f64,);
+
+#[cfg(target_arch = "x86_64")]
+static AVX512_PAIRS: ConvKernels<f32> = ConvKernels { copy: copy_words, ..AVX512_WORDS };
+
+/// Copies words of two numbers as they are, which adding zero to them would not do.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+#[allow(clippy::too_many_arguments)]
+unsafe fn copy_words(
+    count: usize,
+    n: usize,
+    from: *const f32,
+    from_row: usize,
+    to: *mut f32,
+    to_row: usize,
+    plus: f32,
+) {
+    // SAFETY: the caller promises `count` rows of `n` numbers on both sides.
+    unsafe {
+        if plus.to_bits() != 0 {
+            return copy_rows::<Pairs16>(count, n, from, from_row, to, to_row, plus);
+        }
+        for row in 0..count {
+            let to = to.add(row * to_row);
+            std::ptr::copy_nonoverlapping(from.add(row * from_row), to, n);
+        }
+    }
+}
+
+/// The kernels of words that hold two numbers of bf16, whose sums are f32, where the processor has
+/// them.
+pub(super) fn pairs() -> Option<&'static ConvKernels<f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if crate::gemm::tile::pairs().is_some() {
+        return Some(&AVX512_PAIRS);
+    }
+    None
+}
 
 /// An element type that has kernels.
 pub trait ConvElement: crate::gemm::tile::GemmElement {

@@ -11,7 +11,7 @@ use super::tile::{ConvElement, ConvKernels, Gathered};
 use super::{BAND, Band, Conv};
 use crate::gemm::drive::{Shared, run, threaded, with_buffer};
 use crate::gemm::tile::{GemmKernels as Packing, Source};
-use crate::simd::{Level, level};
+use crate::simd::level;
 
 /// Positions that are summed up at a time: what they read stays in L1.
 const DEPTH: usize = 256;
@@ -29,11 +29,11 @@ const SUMS: usize = 192 << 10;
 ///
 /// If a slice has another length than `conv` says.
 pub fn weight_gradient<T: ConvElement>(conv: &Conv, input: &[T], gradient: &[T], weight: &mut [T]) {
-    weight_gradient_at(level(), conv, input, gradient, weight);
+    weight_gradient_by((T::tiles(level()), T::kernels(level())), conv, input, gradient, weight);
 }
 
-pub fn weight_gradient_at<T: ConvElement>(
-    level: Level,
+pub(super) fn weight_gradient_by<T: ConvElement>(
+    (kernels, packing): (&'static ConvKernels<T>, &'static Packing<T>),
     conv: &Conv,
     input: &[T],
     gradient: &[T],
@@ -44,7 +44,6 @@ pub fn weight_gradient_at<T: ConvElement>(
     if input.is_empty() || gradient.is_empty() || weight.is_empty() {
         return;
     }
-    let kernels = T::tiles(level);
     let pass = Pass::forward(conv);
     let wide = conv.outputs.next_multiple_of(kernels.lanes);
     let places = pass.kernel_places(conv.kernel[1]);
@@ -57,7 +56,7 @@ pub fn weight_gradient_at<T: ConvElement>(
     let images = conv.images.div_ceil((TASKS / (parts * conv.groups).min(TASKS)).min(conv.images));
     let work = Gradient {
         kernels,
-        packing: T::kernels(level),
+        packing,
         conv,
         input,
         gradient,

@@ -8,7 +8,7 @@ use super::tile::{GemmElement, GemmKernels};
 use crate::simd::vectorized;
 
 /// Numbers that one task packs.
-const TASK: usize = 1 << 16;
+pub(crate) const TASK: usize = 1 << 16;
 
 thread_local! {
     static LEFT: Room = const { Room::new() };
@@ -123,11 +123,12 @@ impl Lines {
         let row = |p: usize| unsafe {
             std::slice::from_raw_parts(self.data.add(p * self.step), self.count)
         };
-        match self.paired {
-            false => round(row(at), out),
-            true if 2 * at + 1 < self.depth => pair_rows(row(2 * at), row(2 * at + 1), out),
-            true => pair_last(row(2 * at), out),
+        if !self.paired {
+            return round(row(at), out);
         }
+        let second = (2 * at + 1 < self.depth).then(|| row(2 * at + 1));
+        // SAFETY: lines are paired where the processor has the instructions.
+        unsafe { convert::rows(row(2 * at), second, out) }
     }
 
     /// One line.
@@ -154,7 +155,8 @@ impl Lines {
         // SAFETY: the caller's promise.
         let numbers = unsafe { std::slice::from_raw_parts(from, self.depth) };
         match self.paired {
-            true => pair_line(numbers, out),
+            // SAFETY: as in `across`.
+            true => unsafe { convert::line(numbers, out) },
             false => round(numbers, out),
         }
     }
@@ -183,31 +185,99 @@ fn round_body<const FMA: bool>(from: &[f32], out: &mut [f32]) {
     out.iter_mut().zip(from).for_each(|(out, x)| *out = widened(*x));
 }
 
-#[inline(always)]
-fn pair_rows_body<const FMA: bool>(first: &[f32], second: &[f32], out: &mut [f32]) {
-    for ((out, x), y) in out.iter_mut().zip(first).zip(second) {
-        *out = pair(*x, *y);
+vectorized! { pub(crate) fn round(from: &[f32], out: &mut [f32]) = round_body }
+
+/// Numbers as pairs of bf16, by the processor's own rounding, which takes subnormal numbers as
+/// zero as its products do.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod convert {
+    use std::arch::x86_64::{
+        __m512, __m512bh, __m512i, _mm512_cvtne2ps_pbh, _mm512_loadu_ps, _mm512_mask_storeu_epi32,
+        _mm512_maskz_loadu_ps, _mm512_permutexvar_epi16, _mm512_setzero_ps, _mm512_storeu_si512,
+    };
+
+    /// The numbers of both halves in turn.
+    const IN_TURN: [u16; 32] = {
+        let mut order = [0; 32];
+        let mut i = 0;
+        while i < 16 {
+            (order[2 * i], order[2 * i + 1]) = (i as u16, 16 + i as u16);
+            i += 1;
+        }
+        order
+    };
+
+    /// The first `lanes` of sixteen lanes.
+    fn first(lanes: usize) -> u16 {
+        if lanes >= 16 { u16::MAX } else { (1 << lanes) - 1 }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    fn rounded(high: __m512, low: __m512) -> __m512i {
+        // SAFETY: 64 bytes either way.
+        unsafe { std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low)) }
+    }
+
+    /// Each number of `a` with that of `b`, or with 0.
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+    pub fn rows(a: &[f32], b: Option<&[f32]>, out: &mut [f32]) {
+        let n = a.len();
+        assert!(out.len() == n && b.is_none_or(|b| b.len() == n));
+        // SAFETY: all stays inside of slices of `n` numbers; the last lanes are masked.
+        unsafe {
+            let in_turn = std::mem::transmute::<[u16; 32], __m512i>(IN_TURN);
+            for at in (0..n).step_by(16) {
+                let mask = first(n - at);
+                let low = _mm512_maskz_loadu_ps(mask, a.as_ptr().add(at));
+                let high = match b {
+                    Some(b) => _mm512_maskz_loadu_ps(mask, b.as_ptr().add(at)),
+                    None => _mm512_setzero_ps(),
+                };
+                let pairs = _mm512_permutexvar_epi16(in_turn, rounded(high, low));
+                _mm512_mask_storeu_epi32(out.as_mut_ptr().add(at).cast(), mask, pairs);
+            }
+        }
+    }
+
+    /// Each number with the next; the last one of an odd count with 0.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub fn line(numbers: &[f32], out: &mut [f32]) {
+        let n = numbers.len();
+        assert!(out.len() == n.div_ceil(2));
+        let whole = n - n % 32;
+        // SAFETY: as above.
+        unsafe {
+            let (from, to) = (numbers.as_ptr(), out.as_mut_ptr());
+            for at in (0..whole).step_by(32) {
+                let low = _mm512_loadu_ps(from.add(at));
+                let high = _mm512_loadu_ps(from.add(at + 16));
+                _mm512_storeu_si512(to.add(at / 2).cast(), rounded(high, low));
+            }
+            let rest = n - whole;
+            if rest > 0 {
+                let low = _mm512_maskz_loadu_ps(first(rest), from.add(whole));
+                let mask = first(rest.saturating_sub(16));
+                let high = _mm512_maskz_loadu_ps(mask, from.wrapping_add(whole + 16));
+                let mask = first(rest.div_ceil(2));
+                let to = to.add(whole / 2).cast();
+                _mm512_mask_storeu_epi32(to, mask, rounded(high, low));
+            }
+        }
     }
 }
 
-#[inline(always)]
-fn pair_last_body<const FMA: bool>(first: &[f32], out: &mut [f32]) {
-    out.iter_mut().zip(first).for_each(|(out, x)| *out = pair(*x, 0.0));
-}
-
-#[inline(always)]
-fn pair_line_body<const FMA: bool>(line: &[f32], out: &mut [f32]) {
-    let pairs = line.chunks_exact(2);
-    if let ([x], Some(last)) = (pairs.remainder(), out.last_mut()) {
-        *last = pair(*x, 0.0);
+/// Without kernels of pairs.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) mod convert {
+    pub unsafe fn rows(_: &[f32], _: Option<&[f32]>, _: &mut [f32]) {
+        unreachable!("no kernels take pairs here")
     }
-    out.iter_mut().zip(pairs).for_each(|(out, xs)| *out = pair(xs[0], xs[1]));
-}
 
-vectorized! { fn round(from: &[f32], out: &mut [f32]) = round_body }
-vectorized! { fn pair_rows(first: &[f32], second: &[f32], out: &mut [f32]) = pair_rows_body }
-vectorized! { fn pair_last(first: &[f32], out: &mut [f32]) = pair_last_body }
-vectorized! { fn pair_line(line: &[f32], out: &mut [f32]) = pair_line_body }
+    pub unsafe fn line(_: &[f32], _: &mut [f32]) {
+        unreachable!("no kernels take pairs here")
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -292,6 +362,44 @@ mod tests {
                 let x = f32::from_bits(u32::from(upper) << 16 | lower);
                 assert_eq!(nearest(x), bf16::from_f32(x).to_bits().into(), "{x:e}");
             }
+        }
+    }
+
+    /// The processor's rounding, over whole vectors and their ends.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn words_have_the_nearest_numbers() {
+        if pairs().is_none() {
+            return;
+        }
+        let halves = (0x80..=0x7f7fu32).flat_map(|upper| [upper, upper | 0x8000]);
+        let all = halves.flat_map(|upper| {
+            [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff].map(|lower| f32::from_bits(upper << 16 | lower))
+        });
+        let all: Vec<f32> = all.collect();
+        let mut at = 0;
+        for n in (0..70).cycle() {
+            if at + 2 * n + 2 > all.len() {
+                break;
+            }
+            let (first, second) = (&all[at..at + n], &all[at + n..at + 2 * n]);
+            let mut out = vec![0.0; n];
+            // SAFETY: the processor has the instructions.
+            unsafe { convert::rows(first, Some(second), &mut out) };
+            for ((out, x), y) in out.iter().zip(first).zip(second) {
+                assert_eq!(out.to_bits(), pair(*x, *y).to_bits(), "{x:e} {y:e}");
+            }
+            // SAFETY: as above.
+            unsafe { convert::rows(first, None, &mut out) };
+            assert!(out.iter().zip(first).all(|(o, x)| o.to_bits() == pair(*x, 0.0).to_bits()));
+            let mut out = vec![0.0; n.div_ceil(2)];
+            // SAFETY: as above.
+            unsafe { convert::line(first, &mut out) };
+            for (out, x) in out.iter().zip(first.chunks(2)) {
+                let wanted = pair(x[0], x.get(1).copied().unwrap_or(0.0));
+                assert_eq!(out.to_bits(), wanted.to_bits(), "{x:?}");
+            }
+            at += 2 * n + 1;
         }
     }
 

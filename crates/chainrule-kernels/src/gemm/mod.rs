@@ -10,7 +10,7 @@
 
 mod block;
 pub(super) mod drive;
-mod halves;
+pub(super) mod halves;
 mod plan;
 #[cfg(test)]
 mod tests;

@@ -543,7 +543,7 @@ kernels!(PLAIN_F64, Plain<f64, 2>, f64, transpose::<f64>,);
 
 /// The kernels of products whose elements are pairs of bf16 in the place of an f32, two steps of
 /// the depth in one, where the processor multiplies them. Its panels alone mean anything.
-pub(super) fn pairs() -> Option<&'static GemmKernels<f32>> {
+pub(crate) fn pairs() -> Option<&'static GemmKernels<f32>> {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16") {
         return Some(&AVX512_PAIRS);

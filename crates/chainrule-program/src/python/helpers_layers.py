@@ -197,6 +197,30 @@ def _linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
+def _bf16(x):
+    """The nearest numbers of bfloat16, in float32; of two the even one."""
+    bits = np.asarray(x, np.float32).view(np.uint32).astype(np.int64)
+    near = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+    return np.where(np.isnan(x), x, near.astype(np.uint32).view(np.float32))
+
+
+def _linear_bf16(x, weight, bias=None):
+    return _linear(_bf16(x), _bf16(weight), bias)
+
+
+def _linear_grad_bf16(g, x, weight, wants):
+    """As _linear_grad of rounded arrays; the sum of the gradients takes them whole."""
+    rows, near = math.prod(x.shape[:-1]), _bf16(g)
+    flat, x2 = near.reshape(rows, weight.shape[0]), _bf16(x).reshape(rows, weight.shape[1])
+    made = (
+        lambda: (flat @ _bf16(weight)).reshape(x.shape),
+        lambda: flat.T @ x2,
+        lambda: np.sum(g.reshape(rows, weight.shape[0]), 0),
+    )
+    found = tuple(f() for f, wanted in zip(made, wants) if wanted)
+    return found if len(found) > 1 else found[0]
+
+
 def _linear_grad(g, x, weight, wants):
     """The gradients of input, weight and bias, as wanted."""
     rows = math.prod(x.shape[:-1])

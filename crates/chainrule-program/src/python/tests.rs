@@ -12,7 +12,7 @@ use crate::tests::names::chunked_program;
 use crate::tests::training::{noisy, optimizers};
 use crate::tests::with_gradients;
 use crate::{Library, Program, compile};
-use chainrule_core::{DType, Generator, Tensor};
+use chainrule_core::{DType, Generator, Tensor, try_autocast};
 use chainrule_lab::models::DigitsMlp;
 
 /// A script, what it is called with, and what it must give.
@@ -206,6 +206,34 @@ fn every_op_gives_the_same_in_jax() {
 #[ignore = "JAX compiles each function for each shape, which takes minutes"]
 fn every_sample_gives_the_same_in_jax() {
     the_forms_give_the_same(Library::Jax, usize::MAX);
+}
+
+/// Ops whose products take rounded operands under `autocast`.
+const ROUNDED: [&str; 4] =
+    ["matmul", "linear", "conv1d, conv2d", "conv_transpose1d, conv_transpose2d"];
+
+#[test]
+fn products_on_bf16_are_the_same_in_each_library() {
+    for (_, library) in Library::ALL {
+        let mut cases = Vec::new();
+        for entry in table().filter(|e| ROUNDED.contains(&e.name)) {
+            for sample in (entry.samples)(&mut Generator::manual_seed(1)) {
+                let inputs: Vec<Tensor> =
+                    sample.inputs.iter().map(|x| x.to_dtype(DType::F32)).collect();
+                let call = |x: &[Tensor]| try_autocast(DType::BF16, || (sample.call)(x))?;
+                let name = format!("{} ({}) on bf16", entry.name, sample.note);
+                let case = sample_case(name.clone(), &call, &inputs, (2e-5, library)).unwrap();
+                assert!(case.script.contains("_bf16("), "{name}: {}", case.script);
+                cases.push(case);
+            }
+        }
+        if library == Library::Jax {
+            // Each function is compiled for each shape.
+            cases = cases.into_iter().step_by(5).collect();
+        }
+        let wrong = failures(&cases);
+        assert!(wrong.is_empty(), "{library}: {} failures\n{wrong}", wrong.lines().count());
+    }
 }
 
 /// A step of training by a script: the outputs, and what has changed.

@@ -7,12 +7,15 @@ use super::convolution::{
 use super::{ConvTranspose, as_given, as_images, expect_range, image_sizes, of_image};
 use crate::kernels::conv;
 use crate::ops::prelude::*;
+use crate::tensor::node::Mode;
 
 /// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape
 /// of its input.
 #[derive(Debug, Parameters)]
 pub(super) struct Transposed {
     pub conv: conv::Conv,
+    /// Whether operands of f32 are rounded to bf16.
+    pub bf16: bool,
 }
 
 impl Op for Transposed {
@@ -25,7 +28,10 @@ impl Op for Transposed {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_conv_transpose2d({*}, {conv_sizes})".into())
+        Some(match self.bf16 {
+            false => "_conv_transpose2d({*}, {conv_sizes})".into(),
+            true => "_conv_transpose2d(_bf16({0}), _bf16({1}), {conv_sizes})".into(),
+        })
     }
 
     fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
@@ -47,15 +53,15 @@ impl Op for Transposed {
     /// In a convolution the cotangent would be the image, and what is spread here the gradient of
     /// the output.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let (g, conv) = (cotangent, self.conv);
-        let dx =
-            wanted.get(0).then(|| apply(Convolution { conv, bias: false }, &[g, &at.input(1)]));
-        let dw = wanted.get(1).then(|| apply(WeightGrad { conv }, &[g, &at.input(0)]));
+        let (g, conv, bf16) = (cotangent, self.conv, self.bf16);
+        let plain = Convolution { conv, bias: false, bf16 };
+        let dx = wanted.get(0).then(|| apply(plain, &[g, &at.input(1)]));
+        let dw = wanted.get(1).then(|| apply(WeightGrad { conv, bf16 }, &[g, &at.input(0)]));
         Ok(smallvec![dx.transpose()?, dw.transpose()?])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        bilinear_tangent(at, tangents, |x, w| apply(Transposed { conv: self.conv }, &[x, w]))
+        bilinear_tangent(at, tangents, |x, w| apply(Transposed { ..*self }, &[x, w]))
     }
 }
 
@@ -63,6 +69,11 @@ impl WholeKernel for Transposed {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (x, w) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let mut value = Value::uninit(self.name(), out)?;
+        if self.bf16 && x.dtype() == DType::F32 {
+            let to = value.elements_mut();
+            conv::input_gradient_bf16(&self.conv, x.elements(), w.elements(), to);
+            return Ok(value.into());
+        }
         by_dtype!(x.dtype(), [F32, F64], |T| conv::input_gradient(
             &self.conv,
             x.elements::<T>(),
@@ -133,7 +144,8 @@ fn transpose<const N: usize>(
         dilation,
     };
     let weight = weight.try_reshape([w[0], w[1], kernel[0], kernel[1]])?;
-    let mut y = apply(Transposed { conv }, &[&images, &weight])?;
+    let bf16 = Mode::get().rounds(images.dtype());
+    let mut y = apply(Transposed { conv, bf16 }, &[&images, &weight])?;
     if let Some(bias) = bias {
         y = y.try_add(&bias.try_reshape([made, 1, 1])?)?;
     }
@@ -294,7 +306,7 @@ const MISTAKES: &[Mistake] = &[
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };
                 let turned = at.input(1).try_slice(&[crate::ops::Slice::Ellipsis, back, back])?;
-                let plain = Convolution { conv: op_here.conv, bias: false };
+                let plain = Convolution { conv: op_here.conv, bias: false, bf16: op_here.bf16 };
                 grads[0] = Some(apply(plain, &[g, &turned])?);
             }
             Ok(grads)

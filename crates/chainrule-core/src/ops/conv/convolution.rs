@@ -6,12 +6,15 @@ use super::conv_transpose::Transposed;
 use super::{Conv, Padding, as_given, as_images, expect_range, image_sizes, of_image};
 use crate::kernels::conv;
 use crate::ops::prelude::*;
+use crate::tensor::node::Mode;
 
 /// Inputs: images, weight, and the bias if there is one.
 #[derive(Debug, Parameters)]
 pub(super) struct Convolution {
     pub conv: conv::Conv,
     pub bias: bool,
+    /// Whether images and weight of f32 are rounded to bf16.
+    pub bf16: bool,
 }
 
 /// The shapes of what a convolution reads and makes.
@@ -37,7 +40,11 @@ impl Op for Convolution {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_conv2d({*}, {conv_sizes})".into())
+        Some(match (self.bf16, self.bias) {
+            (false, _) => "_conv2d({*}, {conv_sizes})".into(),
+            (true, false) => "_conv2d(_bf16({0}), _bf16({1}), {conv_sizes})".into(),
+            (true, true) => "_conv2d(_bf16({0}), _bf16({1}), {2}, {conv_sizes})".into(),
+        })
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
@@ -57,9 +64,9 @@ impl Op for Convolution {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let (g, conv) = (cotangent, self.conv);
-        let dx = wanted.get(0).then(|| apply(Transposed { conv }, &[g, &at.input(1)]));
-        let dw = wanted.get(1).then(|| apply(WeightGrad { conv }, &[&at.input(0), g]));
+        let (g, conv, bf16) = (cotangent, self.conv, self.bf16);
+        let dx = wanted.get(0).then(|| apply(Transposed { conv, bf16 }, &[g, &at.input(1)]));
+        let dw = wanted.get(1).then(|| apply(WeightGrad { conv, bf16 }, &[&at.input(0), g]));
         let mut grads: Grads = smallvec![dx.transpose()?, dw.transpose()?];
         if self.bias {
             let db = wanted.get(2).then(|| g.try_sum([2, 3], false)?.try_sum(0, false));
@@ -69,7 +76,7 @@ impl Op for Convolution {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let plain = || Convolution { conv: self.conv, bias: false };
+        let plain = || Convolution { bias: false, ..*self };
         let by_x = tangents[0].as_ref().map(|dx| apply(plain(), &[dx, &at.input(1)]));
         let by_weight = tangents[1].as_ref().map(|dw| apply(plain(), &[&at.input(0), dw]));
         let by_bias = tangents
@@ -85,6 +92,11 @@ impl WholeKernel for Convolution {
         let inputs = inputs.iter().map(|v| v.contiguous()).collect::<Result<Vec<_>>>()?;
         let mut value = Value::uninit(self.name(), out)?;
         match output(&mut value) {
+            Output::F32(o) if self.bf16 => {
+                let slice = |i: usize| inputs[i].slice::<f32>().expect("made contiguous");
+                let bias = self.bias.then(|| slice(2));
+                conv::forward_bf16(&self.conv, slice(0), slice(1), bias, o);
+            }
             Output::F32(o) => self.compute(&inputs, o),
             Output::F64(o) => self.compute(&inputs, o),
             _ => unreachable!("infer admits no other dtypes"),
@@ -106,6 +118,8 @@ impl Convolution {
 #[derive(Debug, Parameters)]
 pub(super) struct WeightGrad {
     pub conv: conv::Conv,
+    /// Whether operands of f32 are rounded to bf16.
+    pub bf16: bool,
 }
 
 impl Op for WeightGrad {
@@ -114,7 +128,10 @@ impl Op for WeightGrad {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_conv2d_weight_grad({*}, {conv_sizes})".into())
+        Some(match self.bf16 {
+            false => "_conv2d_weight_grad({*}, {conv_sizes})".into(),
+            true => "_conv2d_weight_grad(_bf16({0}), _bf16({1}), {conv_sizes})".into(),
+        })
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
@@ -134,16 +151,16 @@ impl Op for WeightGrad {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let conv = self.conv;
-        let dx = wanted.get(0).then(|| apply(Transposed { conv }, &[&at.input(1), cotangent]));
-        let dg = wanted
-            .get(1)
-            .then(|| apply(Convolution { conv, bias: false }, &[&at.input(0), cotangent]));
+        let (conv, bf16) = (self.conv, self.bf16);
+        let dx =
+            wanted.get(0).then(|| apply(Transposed { conv, bf16 }, &[&at.input(1), cotangent]));
+        let plain = Convolution { conv, bias: false, bf16 };
+        let dg = wanted.get(1).then(|| apply(plain, &[&at.input(0), cotangent]));
         Ok(smallvec![dx.transpose()?, dg.transpose()?])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        bilinear_tangent(at, tangents, |x, g| apply(WeightGrad { conv: self.conv }, &[x, g]))
+        bilinear_tangent(at, tangents, |x, g| apply(WeightGrad { ..*self }, &[x, g]))
     }
 }
 
@@ -151,6 +168,11 @@ impl WholeKernel for WeightGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (x, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let mut value = Value::uninit(self.name(), out)?;
+        if self.bf16 && x.dtype() == DType::F32 {
+            let to = value.elements_mut();
+            conv::weight_gradient_bf16(&self.conv, x.elements(), g.elements(), to);
+            return Ok(value.into());
+        }
         by_dtype!(x.dtype(), [F32, F64], |T| conv::weight_gradient(
             &self.conv,
             x.elements::<T>(),
@@ -266,9 +288,10 @@ fn convolve<const N: usize>(
         dilation,
     };
     let weight = weight.try_reshape(weight_shape(&conv))?;
+    let bf16 = Mode::get().rounds(images.dtype());
     let y = match bias {
-        Some(bias) => apply(Convolution { conv, bias: true }, &[&images, &weight, bias]),
-        None => apply(Convolution { conv, bias: false }, &[&images, &weight]),
+        Some(bias) => apply(Convolution { conv, bias: true, bf16 }, &[&images, &weight, bias]),
+        None => apply(Convolution { conv, bias: false, bf16 }, &[&images, &weight]),
     };
     as_given::<N>(y?, shape.rank())
 }
@@ -435,7 +458,10 @@ const MISTAKES: &[Mistake] = &[
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };
                 let turned = at.input(1).try_slice(&[crate::ops::Slice::Ellipsis, back, back])?;
-                grads[0] = Some(apply(Transposed { conv: this(op)?.conv }, &[g, &turned])?);
+                grads[0] = Some(apply(
+                    Transposed { conv: this(op)?.conv, bf16: this(op)?.bf16 },
+                    &[g, &turned],
+                )?);
             }
             Ok(grads)
         },
@@ -448,8 +474,10 @@ const MISTAKES: &[Mistake] = &[
             let images = this(op)?.conv.images;
             if wanted.get(1) && images > 0 {
                 let conv = conv::Conv { images: 1, ..this(op)?.conv };
+                let bf16 = this(op)?.bf16;
                 let last = |x: &Tensor| x.try_narrow(0, images - 1, 1);
-                grads[1] = Some(apply(WeightGrad { conv }, &[&last(&at.input(0))?, &last(g)?])?);
+                grads[1] =
+                    Some(apply(WeightGrad { conv, bf16 }, &[&last(&at.input(0))?, &last(g)?])?);
             }
             Ok(grads)
         },

@@ -28,7 +28,7 @@ impl Op for LinearOp {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        (!self.bf16).then(|| "_linear({*})".into())
+        Some(if self.bf16 { "_linear_bf16({*})" } else { "_linear({*})" }.into())
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
@@ -188,7 +188,8 @@ impl Op for LinearGrad {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        (!self.bf16).then(|| "_linear_grad({*}, {wants})".into())
+        let bf16 = if self.bf16 { "_bf16" } else { "" };
+        Some(format!("_linear_grad{bf16}({{*}}, {{wants}})").into())
     }
 
     /// Two products, as far as they are wanted, and the sum of the rows.

@@ -39,7 +39,7 @@ impl Op for MatMul {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        (!self.bf16).then(|| "{0} @ {1}".into())
+        Some(if self.bf16 { "_bf16({0}) @ _bf16({1})" } else { "{0} @ {1}" }.into())
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {

@@ -11,6 +11,11 @@ def _philox(counters, seed):
     return jnp.stack(c, -1)
 
 
+def _bf16(x):
+    """Rounded for good: XLA may leave out a pair of conversions."""
+    return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
+
+
 def _grad_norm(p, *gradients):
     """The norm of all gradients laid end to end."""
     every = jnp.concatenate([jnp.abs(g).ravel().astype(jnp.float64) for g in gradients])

@@ -16,6 +16,10 @@ def _loss(losses, reduction):
     return _reduced(losses, reduction, _divisor(losses.numel(), reduction, batch))
 
 
+def _bf16(x):
+    return x.to(torch.bfloat16).to(torch.float32)
+
+
 def _linear(x, weight, bias=None):
     return torch.nn.functional.linear(x, weight, bias)
 
