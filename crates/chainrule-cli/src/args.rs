@@ -31,6 +31,8 @@ pub use studio::Studio;
 pub use text::Text;
 pub use weights::Weights;
 
+use train::Autocast;
+
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
 /// The most numbers that the weights, or the values of one layer for a batch, may have: 100 million
@@ -326,6 +328,10 @@ pub struct Bench {
     /// Mode of the step
     #[arg(long, value_enum, default_value_t = Mode::Eager)]
     pub mode: Mode,
+
+    /// Round the operands of products to this dtype
+    #[arg(long, value_enum, value_name = "DTYPE")]
+    pub autocast: Option<Autocast>,
 
     /// Run the compiled step on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
     #[arg(long, value_name = "DEVICE")]

@@ -64,12 +64,15 @@ fn what_a_device_cannot_do_is_told_before_anything_is_written() {
     assert!(refused("--device wgpu --eager", 2).contains("--eager"));
     assert!(refused("--or-cpu", 2).contains("--device"));
     assert!(refused("--device wgpu --accumulate 2", 1).contains("--accumulate"));
+    assert!(refused("--device wgpu --autocast bf16", 1).contains("--autocast"));
     assert!(refused("--device wgpu:99", 1).contains("wgpu"));
     assert!(refused("--device cuda:99", 1).contains("cuda"));
     // The processor goes on where that is asked for.
     let output =
         place.run("train names --data names.txt --steps 3 --quiet --device wgpu:99 --or-cpu");
     assert!(output.status.success() && text(&output.stderr).contains("run on the processor"));
+    let near = place.refused("bench names --mode compiled --device wgpu --autocast bf16", 1);
+    assert!(near.contains("--autocast"), "{near}");
     let eager = place.refused("bench names --device wgpu", 1);
     assert!(eager.contains("--mode compiled"), "{eager}");
 }

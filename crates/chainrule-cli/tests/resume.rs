@@ -41,6 +41,12 @@ fn resumed_runs_give_the_same_bits() {
             25,
         ),
         ("names", "train names --model gru --data names.txt --json", 2, 4),
+        (
+            "names",
+            "train names --data names.txt --hidden 20 --lr-decay-at 9 --autocast bf16 --json",
+            7,
+            25,
+        ),
         ("regression", "train regression --optimizer adam --lr 0.1 --accumulate 2 --json", 9, 30),
     ] {
         for folder in ["whole", "parts"] {

@@ -262,6 +262,39 @@ fn the_first_thousand_losses_are_those_of_pytorch() {
     assert!(worst < 1e-5, "{worst}");
 }
 
+/// Every kind of training takes products on bf16, writes that down, and has losses near those of
+/// f32.
+#[test]
+fn autocast_is_recorded_and_rounds_the_steps() {
+    let place = Place::new();
+    for (kind, words) in [
+        ("names", "names --data names.txt --hidden 20"),
+        ("family", "names --model transformer --data names.txt"),
+        ("digits", "digits --examples 100 --batch 50 --model cnn"),
+        ("explicit", "digits --examples 100 --batch 50 --hidden 9 --backprop explicit"),
+        ("text", "text --layers 1 --heads 2 --width 16 --digits 1 --batch 4"),
+        ("moons", "moons --points 60 --batch 8"),
+        ("regression", "regression"),
+    ] {
+        let words = format!("train {words} --steps 4 --json --out {kind}");
+        let whole = place.json(&words);
+        let near = place.json(&format!("{words}-near --autocast bf16"));
+        let losses = [&whole, &near].map(|run| run["train_loss"].as_f64().unwrap());
+        let off = (losses[0] - losses[1]).abs() / losses[0];
+        assert!(off > 0.0 && off < 0.05, "{kind}: {losses:?}");
+        let config =
+            |folder: &str| text(&fs::read(place.path(folder).join("config.toml")).unwrap());
+        assert!(config(&format!("{kind}-near")).contains("autocast = \"bf16\""));
+        assert!(!config(kind).contains("autocast"));
+    }
+    let error = place.refused("train moons --autocast f16", 2);
+    assert!(error.contains("bf16"), "{error}");
+    let error = place.refused("train moons --resume moons --autocast bf16", 2);
+    assert!(error.contains("--resume"), "{error}");
+    let got = place.json("bench names --autocast bf16 --threads 1 --rounds 1 --json");
+    assert_eq!(got["autocast"], "bf16");
+}
+
 #[test]
 fn bench_prints_its_figures_last() {
     let place = Place::new();

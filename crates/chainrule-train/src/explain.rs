@@ -2,7 +2,7 @@
 //! the first number that went wrong.
 
 use super::Task;
-use super::trainer::{Engine, Rest, Trainer, eager};
+use super::trainer::{Engine, Rest, Trainer, eager, rounded};
 use crate::error::Result;
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, record_all};
@@ -35,6 +35,10 @@ impl Trainer<'_> {
     /// its last good state: the weights before that batch, or, if an update had already spoilt
     /// them, those before that update.
     pub(super) fn explain(&mut self) -> Result<String> {
+        rounded(self.rest.options.autocast, || self.explain_again())
+    }
+
+    fn explain_again(&mut self) -> Result<String> {
         let end = self.step();
         if self.is_finite()
             && let Some(batch) = self.rest.batch.clone()

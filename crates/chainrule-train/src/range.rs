@@ -1,7 +1,7 @@
 //! Range test of the learning rate: a short training whose rate grows from step to step.
 
 use super::Trainer;
-use super::trainer::eager;
+use super::trainer::{eager, rounded};
 use crate::error::{Error, Result};
 
 /// From which rate to which, in how many steps.
@@ -55,7 +55,9 @@ impl Trainer<'_> {
         for i in 0..steps {
             let lr = low * factor.powi(i as i32);
             self.optimizer.set_lr(lr)?;
-            let loss = eager(self.task, &mut *self.optimizer, &mut self.rest)?.loss;
+            let autocast = self.rest.options.autocast;
+            let step = || eager(self.task, &mut *self.optimizer, &mut self.rest);
+            let loss = rounded(autocast, step)?.loss;
             mean = KEEPS * mean + (1.0 - KEEPS) * loss;
             let smooth = mean / (1.0 - KEEPS.powi(i as i32 + 1));
             if !smooth.is_finite() || smooth > 4.0 * best {

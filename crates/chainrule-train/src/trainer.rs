@@ -24,13 +24,14 @@ use super::runner::ProgramRunner;
 use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::io::CheckpointFolder;
 use crate::monitor::Monitor;
 use crate::optim::Optimizer;
 use crate::optim::schedule::Schedule;
-use crate::tensor::{Tensor, no_grad};
+use crate::tensor::{Tensor, no_grad, try_autocast};
 
 /// The options of a [`Trainer`].
 #[derive(Clone, Debug, PartialEq)]
@@ -67,11 +68,23 @@ pub struct TrainerOptions {
     /// Runs the last step op by op for [`Task::look`]; a program does it too, and its result
     /// counts.
     pub looks_at_the_last: bool,
+    /// The dtype to which the products of a step round their operands, as in
+    /// [`try_autocast`](crate::tensor::try_autocast). Weights, the optimizer's state and
+    /// measurements stay whole.
+    pub autocast: Option<DType>,
 }
 
 impl TrainerOptions {
     /// A number of steps that no run reaches.
     pub const NEVER: u64 = u64::MAX;
+}
+
+/// Runs a part of a step with the products that [`TrainerOptions::autocast`] asks for.
+pub(super) fn rounded<R>(to: Option<DType>, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    match to {
+        Some(dtype) => try_autocast(dtype, f)?,
+        None => f(),
+    }
 }
 
 impl Default for TrainerOptions {
@@ -90,6 +103,7 @@ impl Default for TrainerOptions {
             compiled: false,
             simplified: true,
             looks_at_the_last: false,
+            autocast: None,
         }
     }
 }
@@ -228,7 +242,7 @@ impl<'a> Trainer<'a> {
     pub fn trial_loss(&mut self) -> Result<f64> {
         self.task.module().train();
         let batch = self.rest.draw()?;
-        self.task.gradients(&batch)?.try_item()
+        rounded(self.rest.options.autocast, || self.task.gradients(&batch)?.try_item())
     }
 
     /// Measures the model now, with the averaged weights if there are any. It does not count for
@@ -385,7 +399,7 @@ impl Rest {
         if lr != engine.optimizer().lr() {
             engine.optimizer().set_lr(lr)?;
         }
-        let done = engine.step(task, self)?;
+        let done = rounded(self.options.autocast, || engine.step(task, self))?;
         let step = self.place.step + 1;
         let epoch = self.epoch_after(step);
         if done.loss.is_finite() {

@@ -1,6 +1,6 @@
 //! Tests of command lines, read and refused.
 
-use super::train::Common;
+use super::train::{Autocast, Common};
 use super::*;
 
 fn read(words: &str) -> Result<Cli, clap::Error> {
@@ -47,7 +47,8 @@ fn the_defaults_are_those_of_the_help() {
 #[test]
 fn every_option_arrives_where_it_belongs() {
     let all = "--data n.txt --steps 9 --batch 8 --hidden 7 --context 6 --embedding 5 --lr 1e-3 \
-               --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused --eager";
+               --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused --eager \
+               --autocast bf16";
     let expected = TrainNames {
         data: Some("n.txt".into()),
         model: "bn-mlp".into(),
@@ -67,6 +68,7 @@ fn every_option_arrives_where_it_belongs() {
             quiet: true,
             threads: Some(2),
             eager: true,
+            autocast: Some(Autocast::Bf16),
             ..Common::default()
         },
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::train::Autocast;
 use super::{learning_rate, seed, size, temperature, threads};
 
 /// `chainrule text`
@@ -78,6 +79,10 @@ pub struct Text {
     #[arg(long, value_name = "LR", default_value_t = 5e-5, value_parser = learning_rate)]
     #[arg(allow_negative_numbers = true)]
     pub lr: f64,
+
+    /// Round the operands of products to this dtype in the training steps; weights stay as they are
+    #[arg(long, value_enum, value_name = "DTYPE", requires = "train")]
+    pub autocast: Option<Autocast>,
 
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]

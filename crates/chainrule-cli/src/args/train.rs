@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chainrule::DType;
 use chainrule::gpu::DeviceName;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,10 @@ pub struct Common {
     #[arg(long)]
     pub eager: bool,
 
+    /// Round the operands of products to this dtype in the steps; weights stay f32
+    #[arg(long, value_enum, value_name = "DTYPE")]
+    pub autocast: Option<Autocast>,
+
     /// Run the steps on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["eager", "find_lr"])]
     pub device: Option<DeviceName>,
@@ -141,7 +146,7 @@ pub struct Common {
     /// raised
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "batch", "lr", "optimizer", "schedule", "warm_up", "momentum", "weight_decay", "clip", "accumulate", "ema",
-        "patience", "eval_every", "save_every", "log_every", "seed", "overfit_batch", "out", "force", "find_lr", "dry_run",
+        "patience", "eval_every", "save_every", "log_every", "seed", "autocast", "overfit_batch", "out", "force", "find_lr", "dry_run",
     ])]
     pub resume: Option<PathBuf>,
 
@@ -187,6 +192,23 @@ fn rank_timeout(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(seconds @ 1..=86_400) => Ok(seconds),
         _ => Err("give seconds from 1 to 86400".into()),
+    }
+}
+
+/// Dtype of the operands of products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Autocast {
+    /// Eight bits of precision, the exponents of f32
+    Bf16,
+}
+
+impl Autocast {
+    /// The dtype itself.
+    pub fn dtype(self) -> DType {
+        match self {
+            Autocast::Bf16 => DType::BF16,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use chainrule::gpu::{DeviceName, DeviceSession};
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
 use chainrule::program::{Passes, Program, Validated};
-use chainrule::{DType, Generator, Tensor};
+use chainrule::{DType, Generator, Tensor, try_autocast};
 use chainrule_lab::models::{Gpt, GptConfig};
 use serde::Serialize;
 
@@ -41,6 +41,9 @@ struct Measured {
     workload: &'static str,
     mode: &'static str,
     threads: usize,
+    /// The dtype of the operands of products, if it is not their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    autocast: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<String>,
     us_min: f64,
@@ -59,10 +62,14 @@ struct Measured {
 /// Runs the command.
 pub fn run(args: &Bench) -> Result<()> {
     machine::use_threads(args.threads);
-    measure(args)
+    let probe = machine::probe_gflops()?;
+    match args.autocast {
+        Some(to) => try_autocast(to.dtype(), || measure(args, probe))?,
+        None => measure(args, probe),
+    }
 }
 
-fn measure(args: &Bench) -> Result<()> {
+fn measure(args: &Bench, probe: f64) -> Result<()> {
     let plan = match args.workload {
         Workload::Names => NAMES,
         Workload::Mnist => MNIST,
@@ -70,7 +77,6 @@ fn measure(args: &Bench) -> Result<()> {
         Workload::GptMedium => GPT_MEDIUM,
         Workload::Gpt2 => GPT2,
     };
-    let probe = machine::probe_gflops()?;
     let generator = &mut Generator::manual_seed(0);
     let watch = Stopwatch::start();
     let groups = args.rounds.unwrap_or(plan.groups);
@@ -138,6 +144,7 @@ fn measure(args: &Bench) -> Result<()> {
             Mode::Compiled => "compiled",
         },
         threads,
+        autocast: args.autocast.map(|to| to.dtype().name()),
         device: on,
         us_min: (times[0] * 10.0).round() / 10.0,
         us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
@@ -158,11 +165,12 @@ fn measure(args: &Bench) -> Result<()> {
         output::line(&format!("on {device}"))?;
     }
     output::line(&format!(
-        "{}, {}{}, {threads} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
+        "{}, {}{}{}, {threads} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
          of {} step(s)",
         measured.workload,
         measured.mode,
         if args.fused { " with fused operations" } else { "" },
+        measured.autocast.map_or(String::new(), |to| format!(" with products on {to}")),
         measured.us_min,
         measured.us_median,
         plan.group
@@ -181,6 +189,9 @@ fn opened(args: &Bench) -> Result<Option<DeviceSession>> {
     let Some(name) = args.device.filter(|d| *d != DeviceName::Cpu) else { return Ok(None) };
     if args.mode == Mode::Eager {
         bail!("--device runs a step as a program: add --mode compiled");
+    }
+    if args.autocast.is_some() {
+        bail!("--autocast rounds the products of the processor alone; leave --device out");
     }
     Ok(Some(DeviceSession::new(name.open()?)))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use chainrule::Error;
-use chainrule::models::{FineTuning, Generation, TextModel};
+use chainrule::models::{FineTuning, Generation, TextModel, TuningStep};
+use chainrule::{Error, try_autocast};
 use serde::Serialize;
 
 use crate::args::Text;
@@ -140,7 +140,7 @@ fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result
     };
     let every = args.steps.div_ceil(LINES);
     let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
-    model.fine_tune(&tokens, &options, |step| {
+    let tell = |step: TuningStep| {
         (sum, count) = (sum + step.loss, count + 1);
         if step.step % every == 0 || step.step == args.steps {
             let mean = sum / f64::from(count);
@@ -149,7 +149,11 @@ fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result
             (sum, count) = (0.0, 0);
         }
         Ok(())
-    })?;
+    };
+    match args.autocast {
+        Some(to) => try_autocast(to.dtype(), || model.fine_tune(&tokens, &options, tell))??,
+        None => model.fine_tune(&tokens, &options, tell)?,
+    }
     model.save(out)?;
     if !args.json {
         output::line(&format!("trained on {} tokens; model in {}", tokens.len(), out.display()))?;

@@ -344,6 +344,7 @@ impl<'a> Session<'a> {
             _ if self.exchange.is_some() => "this training has ranks",
             o if o.accumulate > 1 => "--accumulate makes several programs of a step",
             o if !o.compiled => "this run goes on eagerly",
+            o if o.autocast.is_some() => "this run rounds its products by --autocast",
             _ if !task.has_plain_gradients() => "this model computes its gradients by hand",
             _ => return device::runner(self.args, self.settings.seed),
         };

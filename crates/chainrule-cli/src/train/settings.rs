@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::DataSums;
-use crate::args::train::{Common, OptimizerKind, ScheduleKind, check_settings};
+use crate::args::train::{Autocast, Common, OptimizerKind, ScheduleKind, check_settings};
 
 /// The file's name in the folder of a run.
 pub const CONFIG_FILE: &str = "config.toml";
@@ -105,6 +105,8 @@ pub struct Settings {
     pub log_every: Option<u64>,
     pub seed: u64,
     pub eager: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autocast: Option<Autocast>,
     pub overfit_batch: bool,
 }
 
@@ -141,6 +143,7 @@ impl Settings {
             log_every: args.log_every,
             seed: args.seed.unwrap_or(defaults.seed),
             eager: args.eager,
+            autocast: args.autocast,
             overfit_batch: args.overfit_batch,
         }
     }
@@ -180,6 +183,7 @@ impl Settings {
             // All optimizers of the command update each parameter by itself.
             sharded: true,
             compiled: !self.eager,
+            autocast: self.autocast.map(Autocast::dtype),
             ..TrainerOptions::default()
         }
     }

@@ -3,7 +3,7 @@
 use super::average::Average;
 use super::inner::Inner;
 use super::ranks::Ranks;
-use super::{Place, Rest, Trainer, TrainerOptions};
+use super::{Place, Rest, Trainer, TrainerOptions, rounded};
 use crate::data::Batches;
 use crate::error::{Error, Result};
 use crate::optim::schedule::{ConstantLr, Schedule};
@@ -51,6 +51,7 @@ impl<'a> TrainerBuilder<'a> {
         if options.accumulate == 0 {
             return Err(Error::argument("Trainer", "a step needs one batch at least"));
         }
+        rounded(options.autocast, || Ok(()))?;
         let ema = match options.ema {
             Some(decay) => Some(Average::new(task.module().parameters(), decay)?),
             None => None,

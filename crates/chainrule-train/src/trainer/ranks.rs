@@ -100,6 +100,7 @@ impl Ranks {
             ("number of steps between measurements".to_string(), options.eval_every.to_string()),
             ("number of steps between checkpoints".to_string(), options.save_every.to_string()),
             ("way to hold the optimizer's state".to_string(), options.sharded.to_string()),
+            ("dtype of autocast".to_string(), format!("{:?}", options.autocast)),
             ("step to go on from".to_string(), step.to_string()),
         ];
         own.extend(self.facts.iter().cloned());

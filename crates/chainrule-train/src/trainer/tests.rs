@@ -89,8 +89,9 @@ fn run(trainer: &mut Trainer<'_>, stop_at: u64) -> (End, Vec<(u64, u64)>) {
 
 #[test]
 fn stopped_anywhere_and_taken_up_it_gives_the_same_bits() {
-    for compiled in [false, true] {
-        let options = || TrainerOptions { compiled, ..options(33) };
+    let bf16 = Some(DType::BF16);
+    for (compiled, autocast) in [(false, None), (true, None), (false, bf16), (true, bf16)] {
+        let options = || TrainerOptions { compiled, autocast, ..options(33) };
         let whole = Net::new();
         let mut whole = trainer(&whole, options());
         let (end, heard) = run(&mut whole, u64::MAX);
@@ -113,6 +114,36 @@ fn stopped_anywhere_and_taken_up_it_gives_the_same_bits() {
             assert_eq!(bits(&second.state_dict()), want, "stopped after {stop}");
         }
     }
+}
+
+/// Steps round their products, also the trial; measurements, and what comes after, do not.
+#[test]
+fn autocast_is_for_steps_alone() {
+    let first = |compiled: bool, autocast: Option<DType>| {
+        let net = Net::new();
+        let options = TrainerOptions { compiled, autocast, ema: None, ..options(7) };
+        let trial = trainer(&net, options.clone()).trial_loss().unwrap();
+        let (_, heard) = run(&mut trainer(&net, options), u64::MAX);
+        assert_eq!(chainrule_core::autocast_dtype(), None);
+        net.net.eval();
+        let measured = net.evaluate().unwrap()[0].1;
+        assert_eq!(heard.last().unwrap().1, measured.to_bits());
+        [trial, f64::from_bits(heard[0].1), measured]
+    };
+    for compiled in [false, true] {
+        let (whole, near) = (first(compiled, None), first(compiled, Some(DType::BF16)));
+        for (whole, near) in whole.into_iter().zip(near) {
+            let off = (whole - near).abs() / whole;
+            assert!(off > 1e-6 && off < 0.05, "{whole} and {near}, compiled: {compiled}");
+        }
+    }
+    let net = Net::new();
+    let batches = DataLoader::try_new(data(), LoaderOptions::default()).unwrap();
+    let sgd = Sgd::new(net.net.parameters(), 0.1);
+    let options = TrainerOptions { autocast: Some(DType::F16), ..options(1) };
+    let trainer = Trainer::builder(&net, Box::new(sgd), Box::new(batches)).options(options);
+    let error = trainer.build().err().unwrap().to_string();
+    assert!(error.contains("bf16 or f32"), "{error}");
 }
 
 #[test]
