@@ -58,8 +58,8 @@ pub fn operator(
     helper(x.py(), "of_operator")?.call1((name, x, other)).map(Bound::unbind)
 }
 
-/// The call of a function of real tensors as one of complex tensors, if an argument is complex;
-/// else the error.
+/// The call of a function of real tensors as one of complex tensors, or of sparse ones, if an
+/// argument is one; else the error.
 pub fn instead<'py>(
     error: PyErr,
     name: &str,
@@ -70,6 +70,9 @@ pub fn instead<'py>(
     let class = py.import("chainrule")?.getattr("ComplexTensor")?;
     let mut found = false;
     for x in args.iter().cloned().chain(named.values()) {
+        if let Ok(own) = x.getattr("_takes_over") {
+            return own.call1((name, PyTuple::new(py, args)?, named));
+        }
         found |= is_number(&x) || x.is_instance(&class)?;
     }
     match found {

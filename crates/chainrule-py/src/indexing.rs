@@ -62,6 +62,12 @@ impl PyTensor {
             if value.dtype() != t.dtype() {
                 value = value.try_to_dtype(t.dtype())?;
             }
+            // As in PyTorch, sizes of 1 at the front may be too many.
+            let ones = value.shape().dims().iter().take_while(|&&n| n == 1).count();
+            if ones > 0 {
+                let sizes = value.shape();
+                value = value.try_reshape(&sizes.dims()[ones..])?;
+            }
             match filled(&before, &keys, &value) {
                 Some(out) => out,
                 None => before.try_index_put(&keys, &value, false),

@@ -223,6 +223,37 @@ struct Given<'a, 'py> {
     names: Option<Borrowed<'a, 'py, PyTuple>>,
 }
 
+/// Arguments of which one was taken.
+struct Rest<'a, 'py> {
+    args: &'a [Borrowed<'a, 'py, PyAny>],
+    named: Vec<Borrowed<'a, 'py, PyAny>>,
+    names: Bound<'py, PyTuple>,
+}
+
+impl<'a, 'py> Given<'a, 'py> {
+    /// The argument of this name, and the others.
+    fn without(
+        self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Rest<'a, 'py>)>> {
+        let Some(names) = self.names else { return Ok(None) };
+        let is_it = |n: &Bound<'py, PyAny>| n.extract::<&str>().is_ok_and(|n| n == name);
+        let Some(at) = names.iter().position(|n| is_it(&n)) else { return Ok(None) };
+        let others = names.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n);
+        let names = PyTuple::new(py, others.collect::<Vec<_>>())?;
+        let mut named = self.named.to_vec();
+        let found = (*named.remove(at)).clone();
+        Ok(Some((found, Rest { args: self.args, named, names })))
+    }
+}
+
+impl<'py> Rest<'_, 'py> {
+    fn as_given(&self) -> Given<'_, 'py> {
+        Given { args: self.args, named: &self.named, names: Some(self.names.as_borrowed()) }
+    }
+}
+
 impl Point {
     fn call<'py>(
         &self,
@@ -230,7 +261,14 @@ impl Point {
         own: Option<Borrowed<'_, 'py, PyAny>>,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.of_real(py, own, given).or_else(|error| self.of_complex(py, error, own, given))
+        self.of_real(py, own, given).or_else(|error| match given.without(py, "out")? {
+            Some((out, rest)) if own.is_none() => {
+                let found = self.call(py, own, rest.as_given())?;
+                let put = py.import("chainrule._out")?.getattr("put")?;
+                put.call1((self.binding.name, found, out))
+            }
+            _ => self.of_complex(py, error, own, given),
+        })
     }
 
     /// The call with the method of complex tensors, if an argument is complex; else the error.

@@ -544,6 +544,23 @@ impl PyTensor {
         PyTensor::assign(slf, new)?;
         Ok(slf.clone())
     }
+
+    /// As `_assign`, with values that are cut to the dtype.
+    fn _assign_cut<'py>(slf: &Bound<'py, Self>, new: Operand) -> PyResult<Bound<'py, Self>> {
+        let old = slf.get().tensor();
+        let new = run(|| new.beside(&old)?.try_expand(old.shape())?.try_to_dtype(old.dtype()))?;
+        PyTensor::assign(slf, new)?;
+        Ok(slf.clone())
+    }
+
+    /// Gives the handle the place of a view of it.
+    fn _become_view<'py>(
+        slf: &Bound<'py, Self>,
+        view: &Bound<'py, PyTensor>,
+    ) -> PyResult<Bound<'py, Self>> {
+        PyTensor::become_view(slf, view)?;
+        Ok(slf.clone())
+    }
 }
 
 /// The same elements in memory of their own.

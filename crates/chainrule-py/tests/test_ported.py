@@ -46,7 +46,7 @@ def test_what_is_saved_and_what_not(tmp_path):
     names = {"a": cr.ones(2), "b": cr.zeros(1)}
     cr.save(names, tmp_path / "names")
     assert list(cr.load(tmp_path / "names")) == ["a", "b"]
-    for value, words in [(cr.nn.Linear(1, 1), r"state_dict\(\)"), ({"a": object()}, "'a' is no tensor but object"), ({1.5: 1}, "keys are strings")]:
+    for value, words in [({"a": lambda: 1}, "'a' is no tensor but function.*cannot be pickled"), ({1.5: lambda: 1}, "keys are strings")]:
         with pytest.raises(TypeError, match=words):
             cr.save(value, tmp_path / "no")
     assert not (tmp_path / "no").exists()

@@ -69,8 +69,11 @@ from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .diagnosis import diagnose  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
-from . import accelerator, amp, backends, cuda, jit, random  # noqa: E402
+from . import accelerator, amp, backends, compiler, cuda, hub, jit, mps, multiprocessing, profiler, random, sparse, testing, version  # noqa: E402
+from .sparse import sparse_coo_tensor  # noqa: E402
 from ._devices import device  # noqa: E402
+from ._accumulated import attach as _attach_accumulated  # noqa: E402
+from ._in_place import attach as _attach_writing  # noqa: E402
 from ._dtypes import finfo, iinfo  # noqa: E402
 from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import (  # noqa: E402
@@ -89,6 +92,10 @@ from ._studio import studio  # noqa: E402
 _attach_older()
 for _part in (_elements, _products, _shapes):
     _set_methods(_part.METHODS, _part.IN_PLACE)
+_attach_writing()
+_attach_accumulated()
+_aliases.attach()
+sparse.attach()
 _attach_switches()
 for _cls in (Tensor, _complex.ComplexTensor):
     for _name, _method in _stft.METHODS.items():
@@ -117,10 +124,10 @@ __all__ = [
     *_aliases.__all__, *_autocast.__all__, *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
     "HalfTensor", "IntTensor", "InternalError", "LongTensor", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp",
-    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
+    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "compiler", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
     "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype",
-    "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
-    "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi",
-    "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal",
-    "special", "studio", "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
+    "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
+    "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi", "profiler",
+    "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal", "sparse",
+    "sparse_coo_tensor", "special", "studio", "testing", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
 ]

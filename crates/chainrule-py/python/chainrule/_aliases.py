@@ -14,14 +14,17 @@ from .nn import functional as _F
 # Methods of `Tensor` that write their result, which are functions, too.
 _WRITING = (
     "abs_ acos_ asin_ atan_ ceil_ clamp_ clamp_max_ clamp_min_ cos_ cosh_ erf_ erfc_ exp_ exp2_ expm1_ fill_ floor_ frac_ log_ log10_ log1p_ log2_ "
-    "nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ zero_"
+    "nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ zero_ acosh_ arccos_ arccosh_ arcsin_ "
+    "arcsinh_ arctan_ arctanh_ asinh_ atanh_ deg2rad_ rad2deg_ negative_ fix_ sinc_ i0_ logit_ gcd_ lcm_ ldexp_ xlogy_ clip_ detach_ "
+    "index_put_ addmv_ resize_as_"
 ).split()
 # Functions of `nn.functional`, with the same arguments.
 _LAYERS = (
     "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
     "conv_transpose3d cosine_embedding_loss cosine_similarity dropout feature_alpha_dropout group_norm hinge_embedding_loss layer_norm "
     "margin_ranking_loss max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rms_norm rrelu selu threshold "
-    "triplet_margin_loss"
+    "triplet_margin_loss embedding embedding_bag ctc_loss batch_norm instance_norm binary_cross_entropy_with_logits hardshrink adaptive_max_pool1d "
+    "poisson_nll_loss kl_div affine_grid grid_sample"
 ).split()
 
 
@@ -67,4 +70,106 @@ def slogdet(input: Tensor) -> Any:
     return linalg.slogdet(input)
 
 
-__all__ = sorted([*_names, "is_nonzero", "logdet", "promote_types", "slogdet"])
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """The tensor with other values at indices; with `accumulate` they are added."""
+    return input.index_put(indices, values, accumulate)
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The tensor with elements of `source`, in their order, where the mask is true.
+
+    ```
+    x = cr.masked_scatter(cr.zeros(3), cr.tensor([True, False, True]), cr.tensor([1.0, 2.0]))
+    assert x.tolist() == [1, 0, 2]
+    ```
+    """
+    at = mask.expand(input.shape)
+    count = int(at.sum())
+    if source.numel() < count:
+        raise ValueError(f"masked_scatter: {count} places in the mask, and {source.numel()} elements of source")
+    return input.index_put((at,), source.reshape(-1)[:count])
+
+
+def adjoint(input: Any) -> Any:
+    """The last two axes exchanged, and conjugated."""
+    return input.mH
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are the same."""
+    return bool(input.shape == other.shape)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return not input.dtype.name.startswith("u") and input.dtype.name != "bool"
+
+
+def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:  # noqa: A001
+    """From `start` to `end`, which is there too if a step meets it: `arange` leaves it out."""
+    from ._making import arange
+
+    start, end = (0, start) if end is None else (start, end)
+    options.setdefault("dtype", _c.get_default_dtype())
+    return arange(start, end + step * 0.5, step, **options)  # type: ignore[no-any-return]
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of numbers in a row each, the highest first."""
+    found = linalg.vander(x, N=N)
+    return found if increasing else found.flip(-1)
+
+
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Draws of counts at these rates; those of NumPy, seeded by the generator of all."""
+    from .distributions.counts import Poisson
+
+    if generator is not None:
+        raise ValueError("poisson: draws are seeded by manual_seed, and no generator is taken")
+    return Poisson(input).sample()
+
+
+def typename(obj: Any) -> str:
+    """The name of the type of an object; of a tensor that of its typed constructor."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def get_default_device() -> Any:
+    """The processor."""
+    from ._devices import CPU
+
+    return CPU
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: small numbers stay what they are."""
+    return False
+
+
+def set_warn_always(b: bool) -> None:
+    """Nothing: warnings are Python's."""
+
+
+def is_inference(input: Tensor) -> bool:
+    """No: tensors are the same inside of `inference_mode`."""
+    return False
+
+
+_METHODS = {"masked_scatter": masked_scatter, "is_same_size": is_same_size, "is_signed": is_signed, "is_nonzero": is_nonzero, "is_inference": is_inference}
+
+
+def attach() -> None:
+    """Gives the native class the methods of this module."""
+    for name, function in _METHODS.items():
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, function)
+    setattr(Tensor, "ndimension", Tensor.dim)
+    setattr(Tensor, "is_cpu", property(lambda self: True, doc="Yes: there is one device."))
+    for name in ("is_mps", "is_meta", "is_quantized", "is_xpu", "is_xla", "is_nested", "is_mkldnn"):
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, property(lambda self: False, doc="No: there is one device, the processor, and tensors are dense."))
+
+
+__all__ = sorted([*_names, "adjoint", "get_default_device", "index_put", "is_inference", "is_same_size", "is_signed", "masked_scatter", "poisson", "range", "set_flush_denormal", "set_warn_always", "typename", "vander", "is_nonzero", "logdet", "promote_types", "slogdet"])

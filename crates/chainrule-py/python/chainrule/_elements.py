@@ -15,6 +15,7 @@ from ._complex._tensor import ComplexTensor
 from ._methods import ValuesIndices
 from ._results import Frexp, MinMax
 from ._types import TensorLike, as_tensor as _t
+from ._out import with_out
 
 Axes = int | Sequence[int] | None
 
@@ -37,7 +38,8 @@ def rad2deg(input: Tensor) -> Tensor:
     return input * (180.0 / math.pi)
 
 
-def signbit(input: Tensor) -> Tensor:
+@with_out
+def signbit(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether the sign is negative, that of -0 as well."""
     if input.dtype.name == "bool":
         return input.logical_and(False)
@@ -100,7 +102,8 @@ def angle(input: Tensor) -> Tensor:
     return out.masked_fill(x.isnan(), math.nan) if x.is_floating_point() else out
 
 
-def frexp(input: Tensor) -> Frexp:
+@with_out
+def frexp(input: Tensor, *, out: Any = None) -> Frexp:
     """`x = mantissa * 2^exponent` with the size of the mantissa from 1/2 to 1. Gradient of the
     mantissa: `g / 2^exponent`.
     """
@@ -129,27 +132,31 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
     return input.where((input <= other).logical_or(other.isnan()), other)
 
 
-def heaviside(input: Tensor, values: Tensor) -> Tensor:
+@with_out
+def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 for negative numbers, 1 for positive ones, and `values` at 0. Without a gradient."""
     if input.dtype != values.dtype:
         raise TypeError(f"heaviside: dtypes {input.dtype.name} and {values.dtype.name} differ")
     return values.detach().where(input == 0, (input > 0)._to_dtype(input.dtype))
 
 
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`x * 2^y`, exact for whole y."""
     y = _t(other)
     y = y if y.is_floating_point() else y._to_dtype(input.dtype if input.is_floating_point() else _c.get_default_dtype())
     return input * _c.tensor(2.0, y.dtype).pow(y)
 
 
-def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`log2(2^x + 2^y)`, without overflow."""
     ln2 = math.log(2.0)
     return (input * ln2).logaddexp(other * ln2) / ln2
 
 
-def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
+@with_out
+def float_power(input: TensorLike, exponent: TensorLike, *, out: Any = None) -> Tensor:
     """`x^y` in float64, or complex128."""
     if isinstance(input, ComplexTensor) or isinstance(exponent, ComplexTensor):
         x: Any = input if isinstance(input, ComplexTensor) else _t(input)
@@ -164,17 +171,20 @@ def _of_integers(name: str, f: Any, a: Tensor, b: TensorLike) -> Tensor:
     return _c.tensor(np.asarray(f(a.numpy(), b.numpy())))
 
 
-def gcd(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The greatest common divisor of integers."""
     return _of_integers("gcd", np.gcd, input, other)
 
 
-def lcm(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The least common multiple of integers."""
     return _of_integers("lcm", np.lcm, input, other)
 
 
-def nextafter(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The next number that the dtype has towards another. Its slope is 1 in the first, and 0 where
     both are equal.
     """
@@ -197,7 +207,8 @@ def rsub(input: Tensor, other: TensorLike, *, alpha: float = 1) -> Tensor:
 # Reductions
 
 
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+@with_out
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> MinMax:
     """The smallest and the largest element, of all or along an axis. Ties share the gradient."""
     if dim is None and keepdim:
         dim = None
@@ -206,20 +217,23 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     return MinMax(input.amin(dim, keepdim), input.amax(dim, keepdim))
 
 
-def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+@with_out
+def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum of what is a number."""
     x = input if dtype is None else input._to_dtype(dtype)
     return x.masked_fill(x.isnan(), 0.0).sum(_axes(x, dim), keepdim) if x.is_floating_point() else x.sum(_axes(x, dim), keepdim)
 
 
-def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+@with_out
+def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The mean of what is a number, NaN where there is none."""
     x = input if dtype is None else input._to_dtype(dtype)
     count = x.isnan().logical_not().sum(_axes(x, dim), keepdim)
     return nansum(x, dim, keepdim) / count._to_dtype(x.dtype)
 
 
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+@with_out
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> ValuesIndices:
     """The k-th smallest element along an axis, counted from 1, and where it stands."""
     x = input if input.ndim else input.reshape(1)
     n = x.shape[dim]
@@ -232,7 +246,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
     return ValuesIndices(values, at) if keepdim else ValuesIndices(values.squeeze(dim), at.squeeze(dim))
 
 
-def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+@with_out
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The median of what is a number, of an even count the lower one; along an axis also where it
     stands.
     """
@@ -286,14 +301,16 @@ def _quantile(op: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, in
     return out if q.ndim else out.squeeze(0)
 
 
-def quantile(input: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+@with_out
+def quantile(input: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None) -> Tensor:
     """The numbers below which the shares `q` of the elements lie, between two elements as
     `interpolation` says; NaN beside NaN.
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-def nanquantile(input: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+@with_out
+def nanquantile(input: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None) -> Tensor:
     """As `quantile`, of what is a number."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -336,7 +353,8 @@ def corrcoef(input: Tensor) -> Tensor:
     return (c / spread.unsqueeze(1) / spread.unsqueeze(0)).clamp(-1.0, 1.0)
 
 
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+@with_out
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor:
     """The slices along an axis, those with a p-norm above `maxnorm` scaled down to it."""
     axis = dim % input.ndim
     others = [i for i in range(input.ndim) if i != axis]

@@ -12,9 +12,11 @@ from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
 from ._methods import ValuesIndices
 from ._types import Shape, TensorLike, as_tensor as _t
+from ._out import with_out
 
 
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+@with_out
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along an axis. As in PyTorch, empty vectors count for
     nothing.
     """
@@ -27,7 +29,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         return _z.cat(parts, dim)  # type: ignore[return-value]
 
 
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+@with_out
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     """The tensors along a new axis."""
     try:
         return _c._stack(list(tensors), dim)
@@ -38,13 +41,15 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 concat = concatenate = cat
 
 
-def hstack(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Side by side: along axis 1, or axis 0 of vectors."""
     tensors = [t.reshape(1) if t.ndim == 0 else t for t in tensors]
     return cat(tensors, 0 if tensors and tensors[0].ndim == 1 else 1)
 
 
-def vstack(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """One above the other; a vector is a row."""
     return cat([t.reshape(1, -1) if t.ndim < 2 else t for t in tensors], 0)
 
@@ -102,7 +107,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         return _z.einsum(equation, list(operands))  # type: ignore[return-value]
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+@with_out
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where the condition holds, else `other`; without them the positions where it holds.
     """
     if input is None and other is None:
@@ -125,7 +131,8 @@ def _without_ones(a: Tensor, b: Tensor, left: Sequence[int], right: Sequence[int
     return a, b
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+@with_out
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
     """Sums of products over pairs of axes."""
     if isinstance(dims, int):
         if dims < 0 or dims > min(a.ndim, b.ndim):
@@ -156,8 +163,9 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+@with_out
 def searchsorted(
-    sorted_sequence: Tensor, input: TensorLike, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None
+    sorted_sequence: Tensor, input: TensorLike, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None, out: Any = None
 ) -> Tensor:
     """Positions of the values in a sorted sequence, or in one that `sorter` sorts."""
     if side not in (None, "left", "right") or (right and side == "left"):
@@ -169,12 +177,14 @@ def searchsorted(
     return found._to_dtype("int32") if out_int32 else found
 
 
-def bucketize(input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+@with_out
+def bucketize(input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Tensor:
     """The number of the bucket that each value falls into."""
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+@with_out
+def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *, out: Any = None) -> Tensor:
     """The number of elements in each of `bins` equal parts."""
     counts, _ = input._histogram(bins, None if min == max == 0.0 else (min, max))
     return counts._to_dtype(input.dtype)
@@ -200,7 +210,8 @@ def histogram(
     return Histogram(counts / counts.sum() / (edges[1:] - edges[:-1]) if density else counts, edges)
 
 
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+@with_out
+def cross(input: Tensor, other: Tensor, dim: int = -1, *, out: Any = None) -> Tensor:
     """The cross product along an axis of size 3."""
     a, b = broadcast_tensors(input, other)
     return a._cross(b, dim)
@@ -280,7 +291,8 @@ def manual_seed(seed: int) -> None:
     _c._manual_seed(int(seed))
 
 
-def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+@with_out
+def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """Numbers of columns, drawn at random for each row with the elements as weights."""
     return _c._multinomial(_t(input), num_samples, replacement, generator)
 

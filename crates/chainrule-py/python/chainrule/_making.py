@@ -9,6 +9,7 @@ from ._chainrule import Generator, Tensor, from_numpy, tensor
 from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
 from ._types import INT64, Number, Shape, as_tensor as _t
+from ._out import with_out
 
 
 def _sizes(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
@@ -31,7 +32,8 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
+@with_out
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     _on(device)
     try:
@@ -40,7 +42,8 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
         return _z.filled(_sizes(sizes, size), 0.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
+@with_out
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor of ones."""
     _on(device)
     try:
@@ -49,13 +52,15 @@ def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool =
         return _z.filled(_sizes(sizes, size), 1.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
+@with_out
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor whose elements do not matter; here they are 0."""
     _on(device)
     return zeros(*sizes, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
-def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+@with_out
+def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None) -> Tensor:
     """A tensor with the same number everywhere."""
     _on(device)
     try:
@@ -94,7 +99,8 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Any = None, requires_
 empty_like = zeros_like
 
 
-def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+@with_out
+def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None) -> Tensor:
     """From `start` up to, without, `end` by `step`."""
     _on(device)
     if end is None:
@@ -112,8 +118,9 @@ def _between(start: Any, end: Any, steps: int) -> Tensor:
     return _c._where(at < (steps + (steps == 1)) // 2, start + step * at, end - step * (steps - 1 - at)).trunc()
 
 
+@with_out
 def linspace(
-    start: float | Tensor, end: float | Tensor, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: float | Tensor, end: float | Tensor, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None
 ) -> Tensor:
     """`steps` numbers at equal distances, both ends included."""
     _on(device)
@@ -122,8 +129,9 @@ def linspace(
     return _leaf(drawn, requires_grad)
 
 
+@with_out
 def logspace(
-    start: float | Tensor, end: float | Tensor, steps: int, base: float = 10.0, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: float | Tensor, end: float | Tensor, steps: int, base: float = 10.0, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None
 ) -> Tensor:
     """Powers of `base` at equal distances of the exponent."""
     _on(device)
@@ -135,7 +143,8 @@ def logspace(
     return _leaf((power.trunc() if whole else power)._to_dtype(dtype or _c.get_default_dtype()), requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+@with_out
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
     _on(device)
     rows = _c._arange(0, n, 1, None).unsqueeze(1)
@@ -146,7 +155,8 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
         return _leaf(out.to(dtype=dtype), requires_grad)
 
 
-def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
+@with_out
+def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """Uniform numbers from 0 up to 1, those of PyTorch for the same seed."""
     _on(device)
     try:
@@ -155,7 +165,8 @@ def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtyp
         return _z.drawn(_z.rand, _sizes(sizes, size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
-def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False) -> Tensor:
+@with_out
+def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """Normal numbers, those of PyTorch for the same seed."""
     _on(device)
     try:
@@ -182,7 +193,8 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any 
         return _z.drawn(_z.randn, input._dims, dtype or input.dtype, generator, False)  # type: ignore[no-any-return]
 
 
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+@with_out
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """Integers from `low` up to, without, `high`: `randint(10, (3,))` or `randint(0, 10, (3,))`."""
     _on(device)
     if size is None:
@@ -200,7 +212,8 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
     return randint(low, high, tuple(input._dims), generator=generator, dtype=dtype or input.dtype, device=device)
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+@with_out
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """The integers from 0 up to, without, `n` in random order."""
     _on(device)
     out = _c._randperm(n, generator)
@@ -230,7 +243,8 @@ def _drawn_normal(mean: Any, std: Any, size: Shape | None, generator: Generator 
     return empty(size, dtype=dtype).normal_(float(mean), float(std), generator=generator)
 
 
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+@with_out
+def bernoulli(input: Tensor, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """1 with the probability that the element says, else 0."""
     return (_c._rand(input._dims, input.dtype, generator) < input)._to_dtype(input.dtype)
 

@@ -287,22 +287,12 @@ def zero_(self: Tensor) -> Tensor:
     return self._assign(False)
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
-    """Writes a number to all elements."""
-    return self._assign(value)
-
-
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Writes a number to the diagonal of a matrix."""
     if self.ndim != 2 or wrap:
         raise ValueError(f"fill_diagonal_: shape {tuple(self.shape)}: a matrix is filled, and wrap=True is not there; use x.diagonal().fill_(v)")
     self.diagonal().fill_(fill_value)
     return self
-
-
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Writes the elements of another tensor, which are broadcast and take the dtype of this one."""
-    return self._assign(src)
 
 
 def _new(name: str) -> Any:

@@ -10,6 +10,7 @@ from . import _chainrule as _c
 from . import _functions as _f
 from . import linalg as _l
 from ._chainrule import Tensor
+from ._out import with_out
 from ._decompositions import _matrices
 from ._making import eye
 from ._results import SVD, Solution
@@ -24,32 +25,38 @@ def _sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     return (input if beta == 1 else beta * input) + product
 
 
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+@with_out
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None) -> Tensor:
     """`beta * x + alpha * (matrix @ vector)`."""
     return _sum(input, mat.mv(vec), beta, alpha)
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+@with_out
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None) -> Tensor:
     """`beta * x + alpha * outer(vec1, vec2)`."""
     return _sum(input, vec1.outer(vec2), beta, alpha)
 
 
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+@with_out
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None) -> Tensor:
     """`beta * x + alpha * (a @ b)` for batches of matrices."""
     return _sum(input, batch1.bmm(batch2), beta, alpha)
 
 
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+@with_out
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None) -> Tensor:
     """`beta * x + alpha * sum of (a @ b)` over a batch of matrices."""
     return _sum(input, batch1.bmm(batch2).sum(0), beta, alpha)
 
 
-def vdot(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sum of the products of two vectors, of the conjugates of the first."""
     return (input if type(input) is Tensor else input.conj()).dot(other)
 
 
-def inner(input: Tensor, other: Tensor) -> Tensor:
+@with_out
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sums of the products along the last axes of both."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other

@@ -14,6 +14,7 @@ from . import _functions as _f
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
 from ._types import as_tensor as _t
+from ._out import with_out
 
 
 def _many(tensors: tuple[Any, ...]) -> list[Tensor]:
@@ -52,17 +53,20 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(tensors, 3)
 
 
-def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Side by side; a vector is a column."""
     return _f.cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in tensors], 1)
 
 
-def dstack(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """One behind the other, along the third axis."""
     return _f.cat([_at_least((t,), 3) for t in tensors], 2)
 
 
-def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """One above the other; a vector is a row."""
     return _f.vstack(tensors)
 
@@ -272,7 +276,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(reversed(out))
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+@with_out
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None) -> Tensor:
     """Whether the elements are among others."""
     x, y = _t(elements), _t(test_elements)
     found = np.isin(x.detach().numpy(), y.detach().numpy(), assume_unique=assume_unique, invert=invert)

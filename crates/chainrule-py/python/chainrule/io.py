@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,15 +18,18 @@ from ._complex._dtype import ComplexDtype, named
 from ._complex._tensor import ComplexTensor
 
 NEST = "chainrule.nest"
+# A pickle of what is no nest of tensors, as the bytes of a tensor of this name.
+OBJECTS = "chainrule.objects"
 
 
 def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a tensor, tensors by name (a `state_dict`), or any nest of dictionaries, lists and
-    tuples of tensors, numbers, strings and None.
+    """Writes a tensor, tensors by name (a `state_dict`), any nest of dictionaries, lists and tuples
+    of tensors, numbers, strings and None, or other objects, as a whole module.
 
     The file is in the safetensors format: one with tensors by name can be read by any program that
     knows it, and the nest stands in its metadata. It is written whole or not at all. `f` is a path,
-    or a file that is open for writing bytes.
+    or a file that is open for writing bytes. Objects are pickled, by the names of their classes,
+    and `load` reads them with `weights_only=False` alone.
 
     ```
     import io
@@ -41,7 +45,10 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
     if isinstance(obj, Mapping) and obj and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items()):
         tensors.update(obj)
     else:
-        more[NEST] = json.dumps(_taken(obj, "", tensors))
+        try:
+            more[NEST] = json.dumps(_taken(obj, "", tensors))
+        except _NoNest as error:
+            tensors = {OBJECTS: _pickled(obj, error)}
     if hasattr(f, "write"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
@@ -51,13 +58,32 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
     _c._safetensors_save(os.fspath(f), list(tensors.items()), more)
 
 
+class _NoNest(TypeError):
+    """Something in a nest that is no part of one."""
+
+
+def _pickled(obj: Any, error: _NoNest) -> Tensor:
+    """The bytes of the object's pickle."""
+    try:
+        data = pickle.dumps(obj)
+    except (pickle.PicklingError, AttributeError, TypeError) as why:
+        raise TypeError(f"{error}, and it cannot be pickled: {why}") from why
+    return _c.tensor(np.frombuffer(data, np.uint8))
+
+
+def _unpickled(data: Tensor, weights_only: bool | None) -> Any:
+    if weights_only is not False:
+        raise pickle.UnpicklingError("load: the file has objects besides tensors, and reading them can run code of the file: say weights_only=False if you trust it")
+    return pickle.loads(data.numpy().tobytes())
+
+
 def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """The nest as JSON; tensors go into the dictionary, by the path to them."""
     if isinstance(x, np.generic):
         x = x.item()
-    if x is None or isinstance(x, (bool, int, str)):
+    if x is None or type(x) in (bool, int, str):
         return x
-    if isinstance(x, float):
+    if type(x) is float:
         return x if np.isfinite(x) else {"float": repr(x)}
     if isinstance(x, ComplexTensor):
         return {"complex": _taken(x._data, name, tensors)}
@@ -69,7 +95,7 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
             tensors[key] = x.detach()
             return {"tensor": key}
         if x.dtype.kind not in "biuf":
-            raise TypeError(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
+            raise _NoNest(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
         tensors[key] = _c.tensor(x)
         return {"array": [key, x.dtype.str]}
     if isinstance(x, (_c.dtype, ComplexDtype)):
@@ -80,7 +106,7 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         parts = [_taken(v, f"{name}.{i}" if name else str(i), tensors) for i, v in enumerate(x)]
         return parts if isinstance(x, list) else {"tuple": parts}
     hint = "; save its state_dict()" if hasattr(x, "state_dict") else ""
-    raise TypeError(f"save: '{name}' is no tensor but {type(x).__name__}{hint}" if name else f"save: {type(x).__name__} is no tensor and no nest of them{hint}")
+    raise _NoNest(f"save: '{name}' is no tensor but {type(x).__name__}{hint}" if name else f"save: {type(x).__name__} is no tensor and no nest of them{hint}")
 
 
 def _key(k: Any, name: str) -> Any:
@@ -88,16 +114,17 @@ def _key(k: Any, name: str) -> Any:
         return k
     if isinstance(k, tuple) and all(isinstance(p, (str, int)) for p in k):
         return {"tuple": list(k)}
-    raise TypeError(f"save: a key of '{name}' is {type(k).__name__}; keys are strings and integers")
+    raise _NoNest(f"save: a key of '{name}' is {type(k).__name__}; keys are strings and integers")
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
     """Reads what `save` wrote, the tensors of any safetensors file by name, or a file of another
     program: `.pt` and `.pth` of PyTorch as the nest that was saved, arrays of `.npz` and `.npy`,
     GGUF, and the shards that a `.index.json` names. No code of the file is run: a pickle that names
-    more than tensors, numbers, texts and containers is an error with that name.
+    more than tensors, numbers, texts and containers is an error with that name. Only
+    `weights_only=False` reads the objects that `save` pickled, of a file that is trusted.
 
-    `map_location` may name the processor, the one device; `weights_only` and `mmap` have no effect.
+    `map_location` may name the processor, the one device; `mmap` has no effect.
     """
     if map_location is not None and not callable(map_location) and not isinstance(map_location, Mapping):
         from ._devices import device
@@ -107,13 +134,15 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
             path.write_bytes(f.read())
-            return load(str(path))
+            return load(str(path), weights_only=weights_only)
     # `open` would take an integer for a descriptor, and close it.
     path = os.fspath(f)
     if not _is_safetensors(path):
         named, tree = _c._weights_load(path)
         return dict(named) if tree is None else _placed(tree, [t for _, t in named])
     tensors = dict(_c._safetensors_load(path))
+    if list(tensors) == [OBJECTS]:
+        return _unpickled(tensors[OBJECTS], weights_only)
     nest = _metadata(path).get(NEST)
     return tensors if nest is None else _put_back(json.loads(nest), tensors)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 
-def _absent(name: str, instead: str) -> Any:
+def _absent(name: str, instead: str, module: str = "jit") -> Any:
     def function(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"jit.{name} is not there: {instead}")
+        raise NotImplementedError(f"{module}.{name} is not there: {instead}")
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"An error: {instead}."

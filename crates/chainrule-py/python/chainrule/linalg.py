@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ._chainrule import Tensor
+from ._out import with_out
 from ._complex import _matrices as _m
 from ._complex._making import of_real
 from ._complex._matrices import Eig
@@ -36,7 +37,8 @@ class SlogDet(NamedTuple):
     logabsdet: Tensor
 
 
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+@with_out
+def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
     """The X with A X = B; with `left=False` the one with X A = B."""
     if not left:
         return solve(A.mT, B.mT).mT
@@ -46,12 +48,14 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return A.expand((*batch, *A.shape[-2:]))._solve(B.expand((*batch, *B.shape[-2:])))
 
 
-def inv(A: Tensor) -> Tensor:
+@with_out
+def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse."""
     return A.inverse()
 
 
-def det(A: Tensor) -> Tensor:
+@with_out
+def det(A: Tensor, *, out: Any = None) -> Tensor:
     """The determinant."""
     return A.det()
 
@@ -61,7 +65,8 @@ def slogdet(A: Tensor) -> SlogDet:
     return SlogDet(*A._slogdet())
 
 
-def qr(A: Tensor, mode: str = "reduced") -> QR:
+@with_out
+def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> QR:
     """The QR decomposition; with `mode="r"` only R, and Q is empty; with `mode="complete"` Q is
     square.
     """
@@ -80,18 +85,21 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     return QR(q if mode != "r" else empty(0, dtype=A.dtype), r)
 
 
-def cholesky(L: Tensor, *, upper: bool = False) -> Tensor:
+@with_out
+def cholesky(L: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     """The triangular factor of a positive definite matrix."""
     factor = L.cholesky()
     return factor if not upper else factor.mH if isinstance(factor, ComplexTensor) else factor.mT
 
 
-def vector_norm(x: Tensor, ord: float = 2.0, dim: Any = None, keepdim: bool = False) -> Tensor:
+@with_out
+def vector_norm(x: Tensor, ord: float = 2.0, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The norm of vectors."""
     return x._norm(float(ord), dim, keepdim)
 
 
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
+@with_out
+def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The norm of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     rows, columns = (d % A.ndim for d in dim)
     if ord == "fro":
@@ -108,7 +116,8 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
     return sums.amax((rows, columns), keepdim) if ord > 0 else sums.amin((rows, columns), keepdim)
 
 
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:
+@with_out
+def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The norm of a vector, of a matrix, or without `ord` of all elements."""
     if ord is None:
         return A._norm(2.0, dim, keepdim)
@@ -143,12 +152,14 @@ def eigvals(A: Tensor | ComplexTensor) -> ComplexTensor:
     return _m.eigvals(_complex("eigvals", A))  # type: ignore[no-any-return]
 
 
-def matmul(A: Tensor, B: Tensor) -> Tensor:
+@with_out
+def matmul(A: Tensor, B: Tensor, *, out: Any = None) -> Tensor:
     """The product."""
     return A @ B
 
 
-def matrix_power(A: Tensor, n: int) -> Tensor:
+@with_out
+def matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     """A times itself, n times."""
     if n < 0:
         return matrix_power(A.inverse(), -n)
@@ -163,7 +174,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return out
 
 
-def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+@with_out
+def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of several matrices."""
     out = tensors[0]
     for t in tensors[1:]:

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chainrule::{Result, Tensor};
-use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
+use chainrule::{DType, Index, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::path::{Path, Step};
@@ -20,6 +20,8 @@ const LEAF_VIEW: &str = "a view of a leaf that requires a gradient would be chan
                          values apart: write inside `with cr.no_grad():`, or to its `.data`";
 
 const SHARED: &str = "compile: x.data = t gives x the memory of a tensor from outside, or x has views from outside: write x.data.copy_(t)";
+
+const RESHAPED: &str = "compile: the function changes the shape of a tensor from outside; take the view, as in y = x.unsqueeze(0)";
 
 impl PyTensor {
     /// Gives the handle, and all that alias it, this value.
@@ -46,7 +48,7 @@ impl PyTensor {
                 }
                 let base = if behind { now.detach() } else { now };
                 let value = if behind { new.detach() } else { new.clone() };
-                let value = run(|| put_along(&path, base, value))?;
+                let value = put_along(&path, base, value)?;
                 write_root(&root, value, behind)?;
                 // A detached handle has a tape of its own from now on.
                 own.tensor();
@@ -130,6 +132,40 @@ impl PyTensor {
         Ok(())
     }
 
+    /// Gives the handle the place of a view of it, as `unsqueeze_` does: the memory stays, with
+    /// those that show it.
+    pub fn become_view(slf: &Bound<'_, Self>, view: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, own) = (slf.py(), slf.get());
+        let old = own.tensor();
+        if session::current().is_some() && !session::is_new(own) {
+            return Err(GradientError::new_err(RESHAPED));
+        }
+        if old.is_changeable() {
+            return match old.requires_grad() && chainrule::is_grad_enabled() {
+                true => Err(GradientError::new_err(LEAF)),
+                false => PyTensor::put(slf, view.get().tensor().detach()),
+            };
+        }
+        session::written(slf)?;
+        let new = view.get().tensor();
+        PyTensor::leave_memory(slf)?;
+        let (root, path) = match view.get().lock().link() {
+            Some(Link::View { root, path }) => (root.clone_ref(py), path.clone()),
+            _ => {
+                return Err(PyTypeError::new_err("the place of a tensor is taken by a view of it"));
+            }
+        };
+        let memory = root.get(py);
+        let linked = memory.get().lock().alias.is_some();
+        let (now, version) = memory.get().with_version();
+        let mut inner = own.lock();
+        inner.tensor = new;
+        inner.show(Link::View { root, path }, Seen::of(version, &now, linked));
+        drop(inner);
+        own.bump_by(session::REPLACED);
+        Ok(())
+    }
+
     /// Makes a tensor show the memory of the one that took its value, or that one its memory, as
     /// far as they can.
     fn follow(slf: &Bound<'_, Self>, taker: &Bound<'_, Self>) -> PyResult<()> {
@@ -188,28 +224,55 @@ fn fitted(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
     if from == to {
         return Ok(new);
     }
-    if from <= to || (from.is_float() && to.is_float()) {
+    // Integers take on any width; a float loses its fraction, and a number its value as a bool.
+    let loses = from.is_float() && !to.is_float() || to == DType::Bool;
+    if !loses {
         return run(|| new.try_to_dtype(to));
     }
-    Err(PyTypeError::new_err(format!("a write keeps the dtype: {from} cannot become {to}")))
+    let (from, to) = (from.numpy_name(), to.numpy_name());
+    Err(PyTypeError::new_err(format!(
+        "a write keeps the dtype: the result is of {from}, and the tensor of {to}; write x = x op y, or \
+         x.copy_(y) to cut the values"
+    )))
 }
 
 /// The root with `value` at the end of the path.
-fn put_along(path: &Path, root: Tensor, value: Tensor) -> Result<Tensor> {
+fn put_along(path: &Path, root: Tensor, value: Tensor) -> PyResult<Tensor> {
     let steps = path.steps();
     let mut bases = vec![root];
     for step in &steps {
         let base = bases.last().expect("it begins with the root");
         if step.overlaps(base) {
-            return Err(chainrule::Error::argument(
-                "write",
-                "several elements of this view are one in memory; clone() it before the write",
-            ));
+            return put_apart(path, &bases[0], &value);
         }
-        bases.push(step.take(base)?);
+        bases.push(run(|| step.take(base))?);
     }
     bases.pop();
-    steps.iter().rev().zip(bases.iter().rev()).try_fold(value, |v, (step, base)| step.put(base, &v))
+    let mut back = steps.iter().rev().zip(bases.iter().rev());
+    run(|| back.try_fold(value, |v, (step, base)| step.put(base, &v)))
+}
+
+/// The root with `value` at the end of a path with a step on which elements meet in memory: a row
+/// of an expanded tensor has each of them once.
+fn put_apart(path: &Path, root: &Tensor, value: &Tensor) -> PyResult<Tensor> {
+    let n = root.numel();
+    let places = run(|| path.take(&Tensor::arange(0, n as i64).try_reshape(root.shape())?))?;
+    let mut all = match session::is_any() {
+        true => Vec::new(),
+        false => places.to_vec::<i64>(),
+    };
+    all.sort_unstable();
+    if all.len() != value.numel() || all.windows(2).any(|two| two[0] == two[1]) {
+        return Err(PyRuntimeError::new_err(
+            "write: several elements of this view are one in memory; clone() it before the write",
+        ));
+    }
+    run(|| {
+        let keys = [Index::Tensor(places.try_reshape([value.numel()])?)];
+        let flat = root.try_reshape([n])?;
+        flat.try_index_put(&keys, &value.try_reshape([value.numel()])?, false)?
+            .try_reshape(root.shape())
+    })
 }
 
 /// An error if an array of NumPy shows the memory, and would go on with the old elements.

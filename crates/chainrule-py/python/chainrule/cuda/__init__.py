@@ -73,6 +73,29 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     """Nothing: there is no memory of a graphics processor."""
 
 
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """0 bytes free, of 0."""
+    return 0, 0
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """Nothing to say."""
+    return ""
+
+
+def get_rng_state_all() -> list[Any]:
+    """No states: there are no graphics processors."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Nothing: there is no generator of a graphics processor."""
+
+
+seed = seed_all = ipc_collect = init = reset_max_memory_allocated = empty_cache
+max_memory_reserved = memory_cached = max_memory_cached = memory_allocated
+
+
 def _absent(name: str) -> Any:
     def function(*_: Any, **__: Any) -> Any:
         raise RuntimeError(f"cuda.{name}: there is one device, the processor; ask cuda.is_available() first")
@@ -88,5 +111,10 @@ set_device = _absent("set_device")
 get_device_name = _absent("get_device_name")
 get_device_properties = _absent("get_device_properties")
 get_device_capability = _absent("get_device_capability")
+get_rng_state = _absent("get_rng_state")
+set_rng_state = _absent("set_rng_state")
+current_stream = _absent("current_stream")
+default_stream = _absent("default_stream")
+stream = _absent("stream")
 Event = _absent("Event")
 Stream = _absent("Stream")

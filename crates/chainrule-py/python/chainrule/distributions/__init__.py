@@ -6,23 +6,39 @@ from .bernoulli import Bernoulli
 from .categorical import Categorical, OneHotCategorical
 from .counts import Binomial, Geometric, Multinomial, Poisson
 from .distribution import Distribution
+from .further import FisherSnedecor, InverseGamma, LogisticNormal, LowRankMultivariateNormal, VonMises, Wishart
 from .gamma import Beta, Chi2, Dirichlet, Gamma, StudentT
 from .independent import Independent
 from .kl import kl_divergence, register_kl
 from .mapped import MixtureSameFamily, TransformedDistribution
+from .more_transforms import (
+    AbsTransform, CatTransform, CorrCholeskyTransform, CumulativeDistributionTransform, LowerCholeskyTransform, PositiveDefiniteTransform, ReshapeTransform,
+    SoftmaxTransform, StackTransform, StickBreakingTransform, biject_to, transform_to,
+)
 from .normal import LogNormal, MultivariateNormal, Normal
+from .relaxed import NegativeBinomial, OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
+from .shaped import ContinuousBernoulli, HalfCauchy, Kumaraswamy, Pareto, Weibull
 from .tails import Cauchy, Gumbel, HalfNormal
 from .transforms import (
-    AffineTransform, ComposeTransform, ExpTransform, IndependentTransform, PowerTransform, SigmoidTransform, SoftplusTransform, TanhTransform, Transform,
+    AffineTransform, ComposeTransform, ExpTransform, IndependentTransform, PowerTransform, SigmoidTransform, SoftplusTransform, TanhTransform, Transform, identity_transform,
 )
 from .uniform import Exponential, Laplace, Uniform
 
 from . import constraints, independent, kl, normal, transforms, uniform  # isort: skip
 
 __all__ = [
-    "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ComposeTransform", "Dirichlet", "Distribution",
-    "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal",
-    "MixtureSameFamily", "Multinomial", "MultivariateNormal", "Normal", "OneHotCategorical", "Poisson", "PowerTransform", "SigmoidTransform",
-    "SoftplusTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "constraints", "independent", "kl",
-    "kl_divergence", "normal", "register_kl", "transforms", "uniform",
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
+    "ContinuousBernoulli", "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet", "Distribution", "ExpTransform",
+    "Exponential", "FisherSnedecor", "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
+    "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform",
+    "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli",
+    "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "VonMises", "Weibull",
+    "Wishart", "biject_to", "constraints", "identity_transform", "independent", "kl", "kl_divergence", "normal", "register_kl",
+    "transform_to", "transforms", "uniform",
 ]
+
+from .supports import attach as _attach  # noqa: E402
+
+_attach(globals())

@@ -21,6 +21,8 @@ class Bernoulli(Distribution):
     ```
     """
 
+    has_enumerate_support = True
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Bernoulli: give either probs or logits")
@@ -58,6 +60,11 @@ class Bernoulli(Distribution):
 
     def entropy(self) -> Tensor:
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """0 and 1, along the first axis."""
+        values = _m.arange(2, dtype=self.probs.dtype).reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((2, *self._batch_shape)) if expand else values
 
     def _text(self) -> dict[str, Any]:
         return {"probs": self.probs} if self._by_probs else {"logits": self.logits}

@@ -24,6 +24,8 @@ class Categorical(Distribution):
     ```
     """
 
+    has_enumerate_support = True
+
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         given = probs if probs is not None else logits
         if given is None or (probs is not None and logits is not None):
@@ -74,12 +76,10 @@ class Categorical(Distribution):
         least = -3.4028234663852886e38 if self.logits.dtype.name == "float32" else -1.7976931348623157e308
         return -(self.logits.clamp(min=least) * self.probs).sum(-1)
 
-    def expand(self, batch_shape: Sequence[int]) -> Categorical:
-        """The same for a larger batch."""
-        shape = (*batch_shape, self._num_events)
-        if self._by_probs:
-            return Categorical(probs=self.probs.expand(shape), validate_args=self._checks)
-        return Categorical(logits=self.logits.expand(shape), validate_args=self._checks)
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All classes, along the first axis."""
+        values = _c._arange(0, self._num_events, 1, "int64").reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((self._num_events, *self._batch_shape)) if expand else values
 
     def _text(self) -> dict[str, Any]:
         return {"probs": self.probs} if self._by_probs else {"logits": self.logits}

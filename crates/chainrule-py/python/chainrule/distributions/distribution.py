@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +24,17 @@ class Distribution:
     """
 
     has_rsample = False
+    has_enumerate_support = False
+    _default_checks = True
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions check their parameters and values, unless they are told."""
+        Distribution._default_checks = bool(value)
 
     def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
-        self._checks = validate_args is not False
+        self._checks = self._default_checks if validate_args is None else bool(validate_args)
 
     @property
     def batch_shape(self) -> Size:
@@ -77,6 +85,21 @@ class Distribution:
     def icdf(self, value: Tensor) -> Tensor:
         """The value at which `cdf` is `value`."""
         raise NotImplementedError(f"{type(self).__name__} has no icdf")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values, along the first axis."""
+        raise NotImplementedError(f"{type(self).__name__} has no enumerate_support")
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """The same for a larger batch."""
+        new, old, shape = copy.copy(self), tuple(self._batch_shape), tuple(batch_shape)
+        for name, value in self.__dict__.items():
+            if isinstance(value, Distribution):
+                new.__dict__[name] = value.expand((*shape, *tuple(value.batch_shape)[len(old) :]))
+            elif isinstance(value, Tensor) and tuple(value.shape[: len(old)]) == old:
+                new.__dict__[name] = value.expand((*shape, *value.shape[len(old) :]))
+        new._batch_shape = Size(shape)
+        return new
 
     def perplexity(self) -> Tensor:
         """`exp(entropy)`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .._chainrule import Tensor
 from .distribution import Distribution
@@ -53,6 +54,10 @@ class Independent(Distribution):
 
     def entropy(self) -> Tensor:
         return self.summed(self.base_dist.entropy())
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Independent:
+        inner = tuple(self.base_dist.batch_shape)[len(self._batch_shape) :]
+        return Independent(self.base_dist.expand((*batch_shape, *inner)), self.reinterpreted_batch_ndims, self._checks)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"

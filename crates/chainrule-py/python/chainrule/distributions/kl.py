@@ -11,11 +11,16 @@ from .._chainrule import Tensor
 from ..nn import functional as F
 from .bernoulli import Bernoulli
 from .categorical import Categorical, OneHotCategorical
-from .counts import Poisson
+from .counts import Binomial, Geometric, Poisson
 from .distribution import Distribution
+from .further import LowRankMultivariateNormal
 from .gamma import Beta, Dirichlet, Gamma, digamma, lgamma
 from .independent import Independent
+from .mapped import TransformedDistribution
 from .normal import LogNormal, MultivariateNormal, Normal
+from .shaped import Pareto
+from .tails import EULER, Cauchy, Gumbel, HalfNormal
+from .transforms import sum_rightmost
 from .uniform import Exponential, Laplace, Uniform
 
 _KNOWN: dict[tuple[type, type], Callable[..., Tensor]] = {}
@@ -134,6 +139,81 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(f"kl_divergence: {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims} axes are part of one draw")
     return p.summed(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+def _low_rank(p: Any, q: Any) -> Tensor:
+    whole = (MultivariateNormal(d.loc, scale_tril=d.scale_tril) for d in (p, q))
+    return _multivariate(*whole)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    kinds = [[type(t) for t in d.transforms] for d in (p, q)]
+    if kinds[0] != kinds[1] or p.event_shape != q.event_shape:
+        raise NotImplementedError("kl_divergence: the distributions are mapped in different ways")
+    more = len(p.event_shape) - len(p.base_dist.event_shape)
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), more)  # type: ignore[no-any-return]
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Geometric, q: Geometric) -> Tensor:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Binomial, q: Binomial) -> Tensor:
+    if bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("kl_divergence: a Binomial with more throws from one with fewer")
+    each = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return each.masked_fill((p.total_count > q.total_count).expand(each.shape), math.inf)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    return kl_divergence(p._base, q._base)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    apart = (p.scale + q.scale).square() + (p.loc - q.loc).square()
+    return apart.log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    ratio, a, b = p.scale / q.scale, q.loc / q.scale, p.loc / q.scale
+    return -ratio.log() - a + b + ratio * EULER + (a + lgamma(1 + ratio) - b).exp() - (1 + EULER)
+
+
+@register_kl(Exponential, Gamma)
+def _exponential_gamma(p: Exponential, q: Gamma) -> Tensor:
+    ratio, a = q.rate / p.rate, q.concentration
+    return -a * ratio.log() + ratio + lgamma(a) + a * EULER - (1 + EULER)
+
+
+@register_kl(Uniform, Normal)
+def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
+    width, middle = p.high - p.low, (p.high + p.low) / 2
+    log = (math.sqrt(2 * math.pi) * q.scale / width).log()
+    return log + (width.square() / 12 + (middle - q.loc).square()) / (2 * q.scale.square())
+
+
+@register_kl(Laplace, Normal)
+def _laplace_normal(p: Laplace, q: Normal) -> Tensor:
+    spread = q.scale.square()
+    ratio = p.scale.square() / spread
+    log = 0.5 * (2 * ratio / math.pi).log()
+    return -log + ratio + 0.5 * (p.loc - q.loc).square() / spread - 1
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
+    scales, shapes = p.scale / q.scale, q.alpha / p.alpha
+    out: Tensor = q.alpha * scales.log() - shapes.log() + shapes - 1
+    return out.masked_fill((p.scale < q.scale).expand(out.shape), math.inf)
 
 
 __all__ = ["kl_divergence", "register_kl"]

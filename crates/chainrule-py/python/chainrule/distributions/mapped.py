@@ -80,7 +80,7 @@ class TransformedDistribution(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         return self._mapped(self.base_dist.icdf(self._rising(value)))  # type: ignore[no-any-return]
 
-    def expand(self, batch_shape: Sequence[int]) -> TransformedDistribution:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> TransformedDistribution:
         """The same for a larger batch."""
         shape: tuple[int, ...] = (*batch_shape, *self._event_shape)
         for transform in reversed(self.transforms):

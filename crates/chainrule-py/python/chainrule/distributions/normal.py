@@ -58,10 +58,6 @@ class Normal(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
-    def expand(self, batch_shape: Sequence[int]) -> Normal:
-        """The same for a larger batch."""
-        return Normal(self.loc.expand(tuple(batch_shape)), self.scale.expand(tuple(batch_shape)), self._checks)
-
     def _text(self) -> dict[str, Any]:
         return {"loc": self.loc, "scale": self.scale}
 

@@ -330,6 +330,17 @@ class ComposeTransform(Transform):
 
 identity_transform = ComposeTransform([])
 
+
+
+def __getattr__(name: str) -> Any:
+    # Maps of several numbers stand in a module of their own, which imports this one.
+    from . import more_transforms
+
+    if name in more_transforms.__all__:
+        return getattr(more_transforms, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 __all__ = [
     "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform", "SigmoidTransform", "SoftplusTransform",
     "TanhTransform", "Transform", "identity_transform",

@@ -7,11 +7,13 @@ from .attention import *  # noqa: F403
 from .attention import __all__ as _attention
 from .container_layers import *  # noqa: F403
 from .container_layers import __all__ as _containers
+from .lazy_layers import *  # noqa: F403
+from .lazy_layers import __all__ as _lazy
 from .layers import *  # noqa: F403
 from .layers import __all__ as _layers
 from .loss_layers import *  # noqa: F403
 from .loss_layers import __all__ as _losses_
-from .module import Module, Parameter
+from .module import Module, Parameter, UninitializedParameter
 from .more_layers import *  # noqa: F403
 from .more_layers import __all__ as _more
 from .pad_layers import *  # noqa: F403
@@ -28,8 +30,9 @@ from .volume_layers import *  # noqa: F403
 from .volume_layers import __all__ as _volume
 
 __all__ = [
-    *_activations, *_attention, *_containers, *_layers, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
-    "Module", "Parameter", "functional", "init", "parameter", "utils",
+    *_activations, *_attention, *_containers, *_layers, *_lazy, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
+    "Module", "Parameter", "UninitializedParameter", "functional", "init", "parameter", "utils",
 ]
 
 from . import modules as modules  # noqa: E402
+from . import parallel as parallel  # noqa: E402

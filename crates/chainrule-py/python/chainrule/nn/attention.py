@@ -80,13 +80,19 @@ class MultiheadAttention(Module):
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, dtype=dtype)
         for name in ("bias_k", "bias_v"):
             self.register_parameter(name, Parameter(_m.empty(1, 1, embed_dim, dtype=dtype)) if add_bias_kv else None)
-        for name in ["in_proj_weight"] if same else list(sizes):
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        """Draws the weights anew: those of the inputs by Xavier's rule, and biases are 0."""
+        names = ["in_proj_weight"] if self._qkv_same_embed_dim else ["q_proj_weight", "k_proj_weight", "v_proj_weight"]
+        for name in names:
             init.xavier_uniform_(getattr(self, name))
-        if bias:
-            init.zeros_(self.out_proj.bias)  # type: ignore[arg-type]
-        if add_bias_kv:
-            init.xavier_normal_(self.bias_k)  # type: ignore[arg-type]
-            init.xavier_normal_(self.bias_v)  # type: ignore[arg-type]
+        if self.in_proj_bias is not None and self.out_proj.bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+        if self.bias_k is not None and self.bias_v is not None:
+            init.xavier_normal_(self.bias_k)
+            init.xavier_normal_(self.bias_v)
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         size = self.embed_dim

@@ -20,8 +20,20 @@ def _bound(fan: int) -> float:
     return math.sqrt(3.0) * (math.sqrt(2.0 / (1.0 + math.sqrt(5.0) ** 2)) / math.sqrt(fan)) if fan else 0.0
 
 
-def _uniform(bound: float, *size: int, dtype: Any = None) -> Tensor:
-    return Parameter(_m.empty(*size, dtype=dtype).uniform_(-bound, bound))
+def _empty(*size: int, dtype: Any = None) -> Tensor:
+    """A parameter, which `reset_parameters` fills."""
+    return Parameter(_m.empty(*size, dtype=dtype))
+
+
+def _draw(bound: float, parameter: Tensor | None) -> None:
+    """Uniform numbers in ±`bound`."""
+    if parameter is not None:
+        parameter.data.uniform_(-bound, bound)
+
+
+def _fill(parameter: Tensor | None, value: float) -> None:
+    if parameter is not None:
+        parameter.data.fill_(value)
 
 
 class Linear(Module):
@@ -33,9 +45,14 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        bound = 1.0 / math.sqrt(in_features) if in_features else 0.0
-        self.weight = _uniform(_bound(in_features), out_features, in_features, dtype=dtype)
-        self.register_parameter("bias", _uniform(bound, out_features, dtype=dtype) if bias else None)
+        self.weight = _empty(out_features, in_features, dtype=dtype)
+        self.register_parameter("bias", _empty(out_features, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weights and biases anew, uniform in `±1 / sqrt(in_features)`."""
+        _draw(_bound(self.in_features), self.weight)
+        _draw(1.0 / math.sqrt(self.in_features) if self.in_features else 0.0, self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """The map."""
@@ -77,9 +94,15 @@ class Embedding(Module):
         if _weight is not None:
             self.weight = Parameter(_weight, not _freeze)
             return
-        self.weight = Parameter(_m.randn(num_embeddings, embedding_dim, dtype=dtype, device=device))
-        if padding_idx is not None:
-            self.weight.data[padding_idx] = 0.0
+        _m._on(device)
+        self.weight = _empty(num_embeddings, embedding_dim, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the rows anew, from a normal distribution; the row of `padding_idx` is zero."""
+        self.weight.data.normal_()
+        if self.padding_idx is not None:
+            self.weight.data[self.padding_idx] = 0.0
 
     @classmethod
     def from_pretrained(
@@ -132,10 +155,17 @@ class _Conv(Module):
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{type(self).__name__}: {in_channels} and {out_channels} channels are no multiples of {groups} groups")
         shape = [in_channels, out_channels // groups] if self.transposed else [out_channels, in_channels // groups]
-        fan = shape[1] * math.prod(kernel)
-        bound = 1.0 / math.sqrt(fan) if fan else 0.0
-        self.weight = _uniform(_bound(fan), *shape, *kernel, dtype=dtype)
-        self.register_parameter("bias", _uniform(bound, out_channels, dtype=dtype) if bias else None)
+        self.weight = _empty(*shape, *kernel, dtype=dtype)
+        self.register_parameter("bias", _empty(out_channels, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weights and biases anew, uniform in `±1 / sqrt(fan)`, for the `fan` weights of an
+        output.
+        """
+        fan = math.prod(self.weight._dims[1:])
+        _draw(_bound(fan), self.weight)
+        _draw(1.0 / math.sqrt(fan) if fan else 0.0, self.bias)
 
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input with what is around it, where that is no zeros, and the padding that is left.
@@ -215,6 +245,7 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class _BatchNorm(Module):
+    _version = 2
     weight: Tensor | None
     bias: Tensor | None
 
@@ -230,6 +261,29 @@ class _BatchNorm(Module):
         self.register_buffer("running_mean", _m.zeros(num_features, dtype=dtype) if track else None)
         self.register_buffer("running_var", _m.ones(num_features, dtype=dtype) if track else None)
         self.register_buffer("num_batches_tracked", _c.tensor(0) if track else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forgets the statistics: mean 0, variance 1, no batch."""
+        for t, value in ((self.running_mean, 0.0), (self.running_var, 1.0), (self.num_batches_tracked, 0)):
+            if t is not None:
+                t.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Forgets the statistics; the scale is 1 and the shift 0."""
+        self.reset_running_stats()
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any) -> None:
+        # States from before the count of batches have none.
+        key = prefix + "num_batches_tracked"
+        old = local_metadata.get("version", 1) < 2
+        if old and self.num_batches_tracked is not None and key not in state_dict:
+            state_dict = {**state_dict, key: self.num_batches_tracked.detach()}
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+    _load_from_state_dict.is_plain = True  # type: ignore[attr-defined]
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -269,6 +323,12 @@ class LayerNorm(Module):
         affine = elementwise_affine
         self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_m.zeros(*self.normalized_shape, dtype=dtype)) if affine and bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The scale is 1 and the shift 0."""
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -288,6 +348,11 @@ class RMSNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The scale is 1."""
+        _fill(self.weight, 1.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -305,6 +370,12 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.register_parameter("weight", Parameter(_m.ones(num_channels, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_m.zeros(num_channels, dtype=dtype)) if affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The scale is 1 and the shift 0."""
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._devices import dtype_of
 from ..autograd import no_grad
-from ..io import of_torch
 from ._backward_hooks import watched
+from ._state import Stateful
 
 M = TypeVar("M", bound="Module")
 
 
 class _ParameterMeta(type):
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, Tensor) and bool(getattr(x, "_is_parameter", False))
+        return isinstance(x, (Tensor, UninitializedParameter)) and bool(getattr(x, "_is_parameter", False))
 
     def __call__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if isinstance(data, Tensor):
@@ -51,11 +51,23 @@ else:
         """
 
 
-class Keys(NamedTuple):
-    """Names that a state lacked, and names that it had too many."""
+class UninitializedParameter:
+    """A parameter whose shape is not known yet; `materialize(shape)` gives the parameter."""
 
-    missing_keys: list[str]
-    unexpected_keys: list[str]
+    grad = None
+    requires_grad = True
+    _is_parameter = True
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> Any:
+        """A parameter of this shape, of which the values are still to be given."""
+        return Parameter(_c._full(tuple(shape), 0.0, dtype or _c.get_default_dtype()))
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """The same: the parameter requires a gradient, once it is there."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError(f"a parameter without a shape has no {name} yet: call the lazy module with an input first")
 
 
 class HookHandle:
@@ -88,7 +100,7 @@ class _WithKeywords:
         return self._hook(*args)
 
 
-class Module:
+class Module(Stateful):
     """Subclass it, set parameters and modules as attributes, and write `forward`."""
 
     training: bool
@@ -278,6 +290,14 @@ class Module:
             module = getattr(module, part)
         return module
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module in the place of the one of this name."""
+        at, _, name = target.rpartition(".")
+        parent = self.get_submodule(at)
+        if not name or (strict and name not in parent._modules):
+            raise AttributeError(f"set_submodule: {type(parent).__name__} has no module '{name}'")
+        parent._modules[name] = module
+
     def get_parameter(self, target: str) -> Tensor:
         """The parameter of this name."""
         at, _, name = target.rpartition(".")
@@ -290,52 +310,6 @@ class Module:
 
     def _get_name(self) -> str:
         return type(self).__name__
-
-    def _all_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """As `named_modules`, but a module that is in several places has the names of all."""
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._all_modules(f"{prefix}.{name}" if prefix else name)
-
-    # State
-
-    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
-        """All parameters and buffers by name, as they are now."""
-        out: dict[str, Tensor] = {}
-        for at, module in self._all_modules(prefix.rstrip(".")):
-            for kind in (module._parameters, module._buffers):
-                for name, t in kind.items():
-                    if t is not None and not (kind is module._buffers and name in module._not_saved):
-                        out[f"{at}.{name}" if at else name] = t.detach()
-        return out
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
-        """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless
-        all names fit.
-        """
-        own: dict[str, tuple[Module, str, Tensor]] = {}
-        for at, module in self._all_modules():
-            for kind in (module._parameters, module._buffers):
-                for name, t in kind.items():
-                    if t is not None and not (kind is module._buffers and name in module._not_saved):
-                        own[f"{at}.{name}" if at else name] = (module, name, t)
-        keys = Keys([k for k in own if k not in state_dict], [k for k in state_dict if k not in own])
-        if strict and (keys.missing_keys or keys.unexpected_keys):
-            raise ValueError(f"load_state_dict: missing: {keys.missing_keys}; unexpected: {keys.unexpected_keys}")
-        new: dict[str, Tensor] = {}
-        for key, (_, _, t) in own.items():
-            if key in state_dict:
-                value = state_dict[key]
-                if not isinstance(value, Tensor):
-                    value = of_torch(value) if hasattr(value, "detach") else _c.tensor(value)
-                if tuple(value.shape) != tuple(t.shape):
-                    raise ValueError(f"load_state_dict: '{key}': shapes {tuple(t.shape)} here and {tuple(value.shape)} in the state")
-                new[key] = value
-        with no_grad():
-            for key, value in new.items():
-                own[key][2].copy_(value)
-        return keys
 
     def train(self: M, mode: bool = True) -> M:
         """Training mode on or off, for all modules inside too."""
@@ -383,6 +357,28 @@ class Module:
             for name, t in module._buffers.items():
                 if t is not None and t.is_floating_point() and t.dtype != dtype:
                     module.register_buffer(name, t.detach()._to_dtype(dtype), name not in module._not_saved)
+        return self
+
+    def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
+        """Gives parameters, their gradients and buffers what `fn` makes of them."""
+        for child in self.children() if recurse else ():
+            child._apply(fn)
+        for p in self._parameters.values():
+            if p is not None:
+                grad = p.grad
+                with no_grad():
+                    new, new_grad = fn(p), None if grad is None else fn(grad)
+                if new is not p:
+                    p._recast(new.detach())
+                    p.grad = new_grad
+        for name, b in self._buffers.items():
+            if b is not None and (new := fn(b)) is not b:
+                self.register_buffer(name, new, name not in self._not_saved)
+        return self
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """The same: parameters and buffers stay as they are, which is as good as any values."""
+        dtype_of("to_empty", (), {"device": device})
         return self
 
     def type(self: M, dst_type: Any) -> M:

@@ -10,7 +10,7 @@ from .. import _making as _m
 from .._chainrule import Tensor
 from . import _more_functional as M
 from . import functional as F
-from .layers import _BatchNorm, _uniform
+from .layers import _BatchNorm, _draw, _empty
 from .module import Module, Parameter
 
 
@@ -190,8 +190,13 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters = num_parameters
-        self.weight = Parameter(_m.full((num_parameters,), init, dtype=dtype))
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = _empty(num_parameters, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The slope is `init`."""
+        self.weight.data.fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         """The activation."""
@@ -212,9 +217,15 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        bound = 1 / math.sqrt(in1_features)
-        self.weight = _uniform(bound, out_features, in1_features, in2_features, dtype=dtype)
-        self.register_parameter("bias", _uniform(bound, out_features, dtype=dtype) if bias else None)
+        self.weight = _empty(out_features, in1_features, in2_features, dtype=dtype)
+        self.register_parameter("bias", _empty(out_features, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weights and biases anew, uniform in `±1 / sqrt(in1_features)`."""
+        bound = 1 / math.sqrt(self.in1_features)
+        _draw(bound, self.weight)
+        _draw(bound, self.bias)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """The form."""

@@ -1,5 +1,5 @@
 """Parameters, under the name of PyTorch's module."""
 
-from .module import Parameter
+from .module import Parameter, UninitializedParameter
 
-__all__ = ["Parameter"]
+__all__ = ["Parameter", "UninitializedParameter"]

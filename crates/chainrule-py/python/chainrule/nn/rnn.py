@@ -52,7 +52,7 @@ class RNNBase(Module):
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bidirectional, proj_size
         _m._on(device)
-        gates, out, bound = GATES[self.kind] * hidden_size, proj_size or hidden_size, 1.0 / math.sqrt(hidden_size)
+        gates, out = GATES[self.kind] * hidden_size, proj_size or hidden_size
         self._names: list[list[str]] = []
         for layer in range(num_layers):
             for way in range(1 + bidirectional):
@@ -64,8 +64,12 @@ class RNNBase(Module):
                 for part, shape in shapes.items():
                     setattr(self, part + end, Parameter(_m.empty(*shape, dtype=dtype)))
                 self._names.append([part + end for part in shapes])
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew, uniform in `±1 / sqrt(hidden)`."""
         for p in self.parameters():
-            _draw(p, bound)
+            _draw(p, 1.0 / math.sqrt(self.hidden_size))
 
     def flatten_parameters(self) -> None:
         """Nothing: weights need no order in memory here."""
@@ -237,8 +241,12 @@ class _Cell(Module):
         self.weight_hh = Parameter(_m.empty(gates, hidden_size, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
             self.register_parameter(name, Parameter(_m.empty(gates, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew, uniform in `±1 / sqrt(hidden)`."""
         for p in self.parameters():
-            _draw(p, 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0.0)
+            _draw(p, 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The state after the step."""

@@ -126,11 +126,16 @@ class EmbeddingBag(Module):
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.max_norm, self.norm_type = max_norm, norm_type
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
-        drawn = _weight is None
-        weight = _m.randn(num_embeddings, embedding_dim, dtype=dtype, device=device) if _weight is None else _weight
-        self.weight = Parameter(weight)
-        if drawn and padding_idx is not None:
-            self.weight.data[padding_idx] = 0.0
+        _m._on(device)
+        self.weight = Parameter(_m.empty(num_embeddings, embedding_dim, dtype=dtype) if _weight is None else _weight)
+        if _weight is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the rows anew, from a normal distribution; the row of `padding_idx` is zero."""
+        self.weight.data.normal_()
+        if self.padding_idx is not None:
+            self.weight.data[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """A row for each bag."""

@@ -129,6 +129,10 @@ class Native(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
+        if self._has_step_hooks():
+            if _c._session_on():
+                raise ValueError(f"compile: {type(self).__name__} has hooks of its steps, which a program would not call again: call its step() after the compiled function")
+            return self._stepped(Native.step, () if closure is None else (closure,), {})
         loss = None if closure is None else with_grad(closure)
         self._renew()
         if _c._session_on():

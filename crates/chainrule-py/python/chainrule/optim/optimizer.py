@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from ._hooks import KINDS, Hooked
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
@@ -21,7 +22,7 @@ Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, T
 IGNORED = ("foreach", "capturable", "differentiable", "fused")
 
 
-class Optimizer:
+class Optimizer(Hooked):
     """Gives parameters new values by their gradients. A dictionary for each group of parameters may
     have settings of its own.
 
@@ -88,7 +89,11 @@ class Optimizer:
         for name, default in self.defaults.items():
             if default is REQUIRED and name not in param_group:
                 raise ValueError(f"{type(self).__name__}: a group of parameters has no {name}, which has no default")
-        group = {**self.defaults, **param_group, "params": given}
+        # It stays the caller's, as in PyTorch, where a change of it is one of the group.
+        group = param_group
+        group["params"] = given
+        for name, default in self.defaults.items():
+            group.setdefault(name, default)
         if len({id(p) for p in given}) < len(given):
             why = f"{type(self).__name__}: a parameter is twice in a group, and is stepped twice"
             warnings.warn(why, UserWarning, stacklevel=3)
@@ -119,17 +124,26 @@ class Optimizer:
         `state` has a dictionary for the number of each parameter that was stepped, and
         `param_groups` the settings, with the parameters' numbers as `params`.
         """
+        for hook in self._hooks("_state_before"):
+            hook(self)
         numbers: dict[int, int] = {}
         for p in itertools.chain(*(g["params"] for g in self.param_groups)):
             numbers.setdefault(id(p), len(numbers))
         groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        out: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._hooks("_state_after"):
+            new = hook(self, out)
+            out = out if new is None else new
+        return out
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on from what `state_dict` gave, here or in PyTorch. Nothing is taken unless the
         groups fit.
         """
+        for hook in self._hooks("_load_before"):
+            given = hook(self, state_dict)
+            state_dict = state_dict if given is None else given
         saved = [dict(g) for g in state_dict["param_groups"]]
         name = type(self).__name__
         if len(saved) != len(self.param_groups):
@@ -147,13 +161,15 @@ class Optimizer:
         for own, group in zip(self.param_groups, saved):
             own.update(group)
         self._take(new)
+        for hook in self._hooks("_load_after"):
+            hook(self)
 
     def _take(self, state: dict[Any, Any]) -> None:
         """Makes this the state: dictionaries by parameter."""
         self.state = defaultdict(dict, state)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("_native")}
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_native") and k not in KINDS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -194,7 +210,7 @@ def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if _c._session_on():
             raise ValueError(f"compile: {type(self).__name__} steps in Python, which a program would not do again: call its step() after the compiled function")
-        return step(self, *args, **kwargs)
+        return self._stepped(step, args, kwargs) if self._has_step_hooks() else step(self, *args, **kwargs)
 
     run._is_traced = True  # type: ignore[attr-defined]
     return run

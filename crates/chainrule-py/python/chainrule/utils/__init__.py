@@ -1,5 +1,5 @@
 """Data sets and loaders, and checkpoints of activations, under PyTorch's names."""
 
-from . import checkpoint, data
+from . import checkpoint, data, tensorboard
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "tensorboard"]

@@ -1,0 +1,179 @@
+"""Whole modules in files, hooks of states and of steps, and layers that wait for their sizes."""
+
+import io
+import pickle
+
+import chainrule as cr
+import pytest
+
+
+def through_a_file(x, **how):
+    file = io.BytesIO()
+    cr.save(x, file)
+    file.seek(0)
+    return cr.load(file, **how)
+
+
+def test_whole_modules_are_saved():
+    net = cr.nn.Sequential(cr.nn.Linear(2, 3), cr.nn.ReLU(), cr.nn.Linear(3, 1)).eval()
+    opt = cr.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    net(cr.ones(1, 2)).sum().backward()
+    opt.step()
+    again = through_a_file({"model": net, "opt": opt, "epoch": 3}, weights_only=False)
+    assert cr.equal(again["model"](cr.ones(1, 2)), net(cr.ones(1, 2))) and not again["model"].training and again["epoch"] == 3
+    # The optimizer of the file steps the module of the file.
+    for model, optimizer in ((net, opt), (again["model"], again["opt"])):
+        optimizer.zero_grad()
+        model(cr.ones(1, 2)).sum().backward()
+        optimizer.step()
+    assert all(cr.equal(a, b) for a, b in zip(net.parameters(), again["model"].parameters()))
+    for how in ({}, {"weights_only": True}):
+        with pytest.raises(pickle.UnpicklingError, match="weights_only=False"):
+            through_a_file(net, **how)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        through_a_file({"f": lambda: 1})
+
+
+class Old(cr.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.count = cr.nn.Parameter(cr.zeros(2)), 1
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        if prefix + "old" in state_dict:
+            state_dict[prefix + "w"] = state_dict.pop(prefix + "old")
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def get_extra_state(self):
+        return {"count": self.count}
+
+    def set_extra_state(self, state):
+        self.count = state["count"]
+
+
+def test_ways_of_loading():
+    net = cr.nn.Sequential(Old())
+    net.load_state_dict({"0.old": cr.ones(2), "0._extra_state": {"count": 7}})
+    assert net[0].w.tolist() == [1, 1] and net[0].count == 7 and list(net.state_dict()) == ["0.w", "0._extra_state"]
+    layer, seen = cr.nn.Linear(2, 2), []
+    layer._register_load_state_dict_pre_hook(lambda state, prefix, *_: state.update({prefix + "bias": state.pop(prefix + "b")}))
+    layer.register_load_state_dict_post_hook(lambda m, keys: seen.append(list(keys.missing_keys)))
+    layer.register_state_dict_post_hook(lambda m, state, prefix, about: state.update(pop=state.pop(prefix + "weight")))
+    cr.nn.Sequential(layer).load_state_dict({"0.weight": cr.ones(2, 2), "0.b": cr.ones(2)})
+    assert layer.bias.tolist() == [1, 1] and seen == [[]] and list(layer.state_dict(prefix="a.")) == ["a.bias", "pop"]
+
+
+def test_states_that_do_not_fit_change_nothing():
+    layer = cr.nn.Linear(2, 1)
+    before = layer.weight.tolist()
+    for state, words in [({"weight": cr.ones(1, 2)}, "missing"), ({"weight": cr.ones(1, 2), "bias": cr.ones(3)}, "shapes")]:
+        with pytest.raises(RuntimeError, match=words):
+            layer.load_state_dict(state)
+    assert layer.weight.tolist() == before
+    assert layer.state_dict(keep_vars=True)["weight"] is layer.weight and layer.state_dict()._metadata[""] == {"version": 1}
+    state = {"weight": cr.ones(1, 2), "bias": cr.ones(1)}
+    layer.load_state_dict(state, assign=True)
+    state["weight"].zero_()
+    assert layer.weight.tolist() == [[0, 0]] and layer.weight.requires_grad
+    norm = cr.nn.BatchNorm1d(1)
+    norm.load_state_dict({k: v for k, v in norm.state_dict().items() if k != "num_batches_tracked"})
+
+
+def test_parameters_are_drawn_anew():
+    class Zero(cr.nn.Linear):
+        def reset_parameters(self):
+            cr.nn.init.zeros_(self.weight)
+
+    assert Zero(2, 2).weight.abs().sum().item() == 0
+    for layer in (cr.nn.Linear(2, 3), cr.nn.Conv2d(2, 3, 3), cr.nn.LSTM(2, 3), cr.nn.GRUCell(2, 3), cr.nn.Embedding(4, 2, padding_idx=1)):
+        cr.manual_seed(5)
+        layer.reset_parameters()
+        first = [p.clone() for p in layer.parameters()]
+        layer.reset_parameters()
+        assert not any(cr.equal(a, b) for a, b in zip(first, layer.parameters()))
+        cr.manual_seed(5)
+        layer.reset_parameters()
+        assert all(cr.equal(a, b) for a, b in zip(first, layer.parameters()))
+    norm = cr.nn.BatchNorm1d(2)
+    norm(cr.randn(4, 2))
+    norm.reset_running_stats()
+    assert norm.running_mean.tolist() == [0, 0] and norm.num_batches_tracked.item() == 0
+
+
+def test_lazy_layers():
+    net = cr.nn.Sequential(cr.nn.LazyConv2d(4, 3, padding=1), cr.nn.LazyBatchNorm2d(), cr.nn.Flatten(), cr.nn.LazyLinear(2))
+    assert net[3].has_uninitialized_params() and isinstance(net[3], cr.nn.Linear) and isinstance(net[3].weight, cr.nn.Parameter)
+    with pytest.raises(TypeError, match="UninitializedParameter"):
+        cr.optim.SGD(net.parameters(), lr=0.1)
+    with pytest.raises(ValueError, match="call the lazy module"):
+        sum(p.numel() for p in net.parameters())
+    cr.manual_seed(3)
+    out = net(cr.ones(2, 3, 5, 5))
+    assert out.shape == (2, 2) and type(net[3]) is cr.nn.Linear and net[3].in_features == 100 and net[0].in_channels == 3
+    cr.manual_seed(3)
+    same = cr.nn.Sequential(cr.nn.Conv2d(3, 4, 3, padding=1), cr.nn.BatchNorm2d(4), cr.nn.Flatten(), cr.nn.Linear(100, 2))
+    assert all(cr.equal(a, b) for a, b in zip(net.parameters(), same.parameters()))
+    lazy, known = cr.nn.LazyLinear(3), cr.nn.Linear(2, 3)
+    lazy.load_state_dict(known.state_dict())
+    assert cr.equal(lazy(cr.ones(1, 2)), known(cr.ones(1, 2)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_hooks_after_a_gradient_was_added(compiled):
+    w, seen = cr.ones(3, requires_grad=True), []
+    handle = w.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()) if not compiled else p.grad.mul_(2))
+
+    def run(x):
+        (w * x).sum().backward()
+        return x
+
+    (cr.compile(run) if compiled else run)(cr.full((3,), 2.0))
+    (cr.compile(run) if compiled else run)(cr.full((3,), 3.0))
+    if compiled:
+        assert w.grad.tolist() == [14, 14, 14]
+    else:
+        handle.remove()
+        run(cr.ones(3))
+        assert seen == [[2, 2, 2], [5, 5, 5]] and w.grad.tolist() == [6, 6, 6]
+    with pytest.raises(cr.GradientError, match="a leaf"):
+        (w * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_a_step_for_each_gradient():
+    net = cr.nn.Linear(2, 2)
+    steps = {p: cr.optim.SGD([p], lr=0.1) for p in net.parameters()}
+
+    def step(p):
+        steps[p].step()
+        steps[p].zero_grad()
+
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(step)
+    cr.nn.init.ones_(net.weight)
+    cr.nn.init.zeros_(net.bias)
+    net(cr.ones(1, 2)).sum().backward()
+    assert net.weight.allclose(cr.full((2, 2), 0.9)) and net.bias.allclose(cr.full((2,), -0.1)) and net.weight.grad is None
+
+
+def test_hooks_of_optimizers():
+    class Plain(cr.optim.Optimizer):
+        def step(self, closure=None):
+            seen.append("step")
+
+    w = cr.ones(1, requires_grad=True)
+    for opt in (cr.optim.SGD([w], lr=0.1), Plain([w], {})):
+        seen = []
+        opt.register_step_pre_hook(lambda o, args, kwargs: seen.append("before"))
+        after = opt.register_step_post_hook(lambda o, args, kwargs: seen.append("after"))
+        opt.step()
+        after.remove()
+        opt.step()
+        assert [s for s in seen if s != "step"] == ["before", "after", "before"]
+        opt.register_state_dict_post_hook(lambda o, state: state.update(more=1))
+        opt.register_load_state_dict_pre_hook(lambda o, state: seen.append("loads"))
+        state = opt.state_dict()
+        opt.load_state_dict(state)
+        assert state["more"] == 1 and seen[-1] == "loads"
+    groups = [{"params": [w], "lr": 0.5}]
+    opt = cr.optim.SGD(groups, lr=0.1)
+    assert opt.param_groups[0] is groups[0] and list(groups[0])[:2] == ["params", "lr"]
