@@ -248,7 +248,7 @@ def test_options_of_layers_may_be_changed():
     x = cr.tensor([-1.0, 2.0])
     leaky, loss, pool = cr.nn.LeakyReLU(0.5), cr.nn.MSELoss(), cr.nn.MaxPool1d(2)
     leaky.negative_slope, loss.reduction, pool.kernel_size = 0.25, "sum", 1
-    assert leaky(x).tolist() == [-0.25, 2.0] and loss(x, 0 * x).item() == 5.0 and pool(x.reshape(1, 1, 2)).shape == (1, 1, 2)
+    assert leaky(x).tolist() == [-0.25, 2.0] and loss(x, 0 * x).item() == 5.0 and pool(x.reshape(1, 1, 2)).shape == (1, 1, 1)
     with pytest.raises(TypeError, match="reduction='sum'"):
         cr.nn.MSELoss("sum")
 

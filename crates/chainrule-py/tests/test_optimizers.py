@@ -205,8 +205,21 @@ def test_mistakes_are_told():
     o = cr.optim.Adam([w])
     w.sum().backward()
     o.step()
-    with pytest.raises(TypeError):
-        o.state[w]["step"] = 0
+    o.state[w]["step"] = 0
+    with pytest.raises(ValueError, match="not 1 or more"):
+        o.step()
+
+
+def test_what_is_written_to_the_state_counts():
+    for write in (lambda s: s["momentum_buffer"].zero_(), lambda s: s.update(momentum_buffer=cr.zeros(2)), lambda s: s.clear()):
+        w = cr.ones(2, requires_grad=True)
+        o = cr.optim.SGD([w], lr=0.1, momentum=0.9)
+        w.square().sum().backward()
+        o.step()
+        assert o.state[w]["momentum_buffer"].tolist() == [2, 2]
+        write(o.state[w])
+        o.step()
+        assert w.allclose(cr.full((2,), 0.6)) and o.state_dict()["state"][0]["momentum_buffer"].tolist() == [2, 2]
 
 
 def test_settings_changed_later_count():

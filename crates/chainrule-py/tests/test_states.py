@@ -177,3 +177,34 @@ def test_hooks_of_optimizers():
     groups = [{"params": [w], "lr": 0.5}]
     opt = cr.optim.SGD(groups, lr=0.1)
     assert opt.param_groups[0] is groups[0] and list(groups[0])[:2] == ["params", "lr"]
+
+
+def test_leaves_and_kinds_are_kept_in_files():
+    w, p = cr.ones(2, requires_grad=True), cr.nn.Parameter(cr.ones(1), requires_grad=False)
+    again = through_a_file({"w": w, "p": p, "s": {1, 2}, "b": b"x", "z": 1 + 2j, "size": cr.Size([2]), "o": cr.nn.Linear(1, 1).state_dict()})
+    assert again["w"].requires_grad and again["w"].is_leaf and isinstance(again["p"], cr.nn.Parameter) and not again["p"].requires_grad
+    assert (again["s"], again["b"], again["z"], again["size"]) == ({1, 2}, b"x", 1 + 2j, (2,)) and list(again["o"]) == ["weight", "bias"]
+    assert through_a_file({"w": w})["w"].requires_grad and through_a_file(w).requires_grad and not isinstance(through_a_file(w), cr.nn.Parameter)
+
+
+def test_statistics_that_are_not_tracked_any_more_stay():
+    norm = cr.nn.BatchNorm1d(2)
+    norm(cr.randn(4, 2) + 5)
+    kept, norm.track_running_stats = norm.running_mean.clone(), False
+    out = norm(cr.randn(4, 2))
+    assert cr.equal(norm.running_mean, kept) and norm.num_batches_tracked.item() == 1 and out.mean().abs().item() < 1e-5
+    assert cr.equal(norm.eval()(kept.unsqueeze(0)), cr.zeros(1, 2))
+
+
+def test_texts_are_pytorchs():
+    nn = cr.nn
+    for layer, text in [
+        (nn.Conv2d(2, 4, 3, stride=2, padding=1, bias=False), "Conv2d(2, 4, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), bias=False)"),
+        (nn.ConvTranspose1d(2, 4, 3, output_padding=0, groups=2), "ConvTranspose1d(2, 4, kernel_size=(3,), stride=(1,), groups=2)"),
+        (nn.LayerNorm(3, bias=False), "LayerNorm((3,), eps=1e-05, elementwise_affine=True, bias=False)"), (nn.Flatten(), "Flatten(start_dim=1, end_dim=-1)"),
+        (nn.MaxPool2d(2), "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"), (nn.CrossEntropyLoss(), "CrossEntropyLoss()"),
+        (nn.ModuleList([nn.ReLU(), nn.ReLU()]), "ModuleList(\n  (0-1): 2 x ReLU()\n)"), (nn.Embedding(4, 3, padding_idx=0), "Embedding(4, 3, padding_idx=0)"),
+    ]:
+        assert repr(layer) == text
+    conv = nn.Conv2d(1, 1, 3, padding="same")
+    assert conv.stride == (1, 1) and conv.dilation == (1, 1) and conv.padding == "same" and repr(conv.load_state_dict(conv.state_dict())) == "<All keys matched successfully>"

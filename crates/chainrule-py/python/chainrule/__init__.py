@@ -70,7 +70,7 @@ from .program import compile  # noqa: E402
 from .diagnosis import diagnose  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
 from . import accelerator, amp, backends, compiler, cuda, hub, jit, mps, multiprocessing, profiler, random, sparse, testing, version  # noqa: E402
-from .sparse import sparse_coo_tensor  # noqa: E402
+from .sparse import sparse_coo_tensor, spmm  # noqa: E402
 from ._devices import device  # noqa: E402
 from ._accumulated import attach as _attach_accumulated  # noqa: E402
 from ._in_place import attach as _attach_writing  # noqa: E402
@@ -129,5 +129,5 @@ __all__ = [
     "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi", "profiler",
     "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal", "sparse",
-    "sparse_coo_tensor", "special", "studio", "testing", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
+    "sparse_coo_tensor", "special", "spmm", "studio", "testing", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
 ]

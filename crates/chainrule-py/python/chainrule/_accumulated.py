@@ -30,7 +30,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
     finally:
         _reached.leaves = outer
     for leaf in leaves:
-        for hook in list(leaf._hooks_after.values()):  # type: ignore[attr-defined]
+        for hook in list(getattr(leaf, "_hooks_after").values()):
             if leaf.grad is not None:
                 hook(leaf)
 
@@ -53,7 +53,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
     if not hasattr(self, "_hooks_after"):
         global _is_used
         _is_used = True
-        self._hooks_after = OrderedDict()  # type: ignore[attr-defined]
+        setattr(self, "_hooks_after", OrderedDict())
         known = weakref.ref(self)
 
         def reached(_: Tensor) -> None:
@@ -62,7 +62,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
                 leaves[known] = None
 
         self.register_hook(reached)
-    return HookHandle(self._hooks_after, hook)  # type: ignore[attr-defined]
+    return HookHandle(getattr(self, "_hooks_after"), hook)
 
 
 def attach() -> None:

@@ -111,7 +111,7 @@ def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
 
     start, end = (0, start) if end is None else (start, end)
     options.setdefault("dtype", _c.get_default_dtype())
-    return arange(start, end + step * 0.5, step, **options)  # type: ignore[no-any-return]
+    return arange(start, end + step * 0.5, step, **options)
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:

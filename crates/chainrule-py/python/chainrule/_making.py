@@ -201,8 +201,8 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    out = _c._randint(low, high, size, generator)
-    return out if dtype is None else out._to_dtype(dtype)
+    found = _c._randint(low, high, size, generator)
+    return found if dtype is None else found._to_dtype(dtype)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -216,8 +216,8 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """The integers from 0 up to, without, `n` in random order."""
     _on(device)
-    out = _c._randperm(n, generator)
-    return out if dtype is None else out._to_dtype(dtype)
+    found = _c._randperm(n, generator)
+    return found if dtype is None else found._to_dtype(dtype)
 
 
 def normal(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import enum
+import os
+import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
 
-__all__ = ["Ranks", "current", "init"]
+__all__ = [
+    "Ranks", "ReduceOp", "all_gather", "all_gather_object", "all_reduce", "barrier", "broadcast", "broadcast_object_list", "current",
+    "destroy_process_group", "get_backend", "get_rank", "get_world_size", "init", "init_process_group", "is_available", "is_initialized",
+    "is_torchelastic_launched", "reduce",
+]
 
 _current: Ranks | None = None
 
@@ -145,3 +152,138 @@ def current() -> Ranks | None:
     ```
     """
     return _current
+
+
+class ReduceOp(enum.Enum):
+    """The ways to bring tensors of all ranks together."""
+
+    SUM = "sum"
+    AVG = "mean"
+    MAX = "max"
+    MIN = "min"
+    PRODUCT = "product"
+
+
+def is_available() -> bool:
+    """Yes."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether `init` was called."""
+    return _current is not None
+
+
+def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: Any = None, world_size: int = -1, rank: int = -1, **more: Any) -> None:
+    """`init` with the variables of the environment, or this rank and number of ranks."""
+    if world_size > 0 and rank >= 0:
+        os.environ.update(WORLD_SIZE=str(world_size), RANK=str(rank))
+        if init_method is not None and init_method.startswith("tcp://"):
+            host, port = init_method[6:].split(":", 1)
+            os.environ.update(MASTER_ADDR=host, MASTER_PORT=port)
+    if backend == "nccl":
+        raise ValueError("init_process_group: there are no graphics processors for 'nccl'; take 'gloo'")
+    init(timeout=30.0 if timeout is None else getattr(timeout, "total_seconds", lambda: float(timeout))())
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Forgets the ranks."""
+    global _current
+    _current = None
+
+
+def _ranks() -> Ranks:
+    if _current is None:
+        raise ValueError("distributed: call init_process_group(), or init(), first")
+    return _current
+
+
+def get_rank(group: Any = None) -> int:
+    """The number of this rank."""
+    return _ranks().rank
+
+
+def get_world_size(group: Any = None) -> int:
+    """The number of ranks."""
+    return _ranks().size
+
+
+def get_backend(group: Any = None) -> str:
+    """`'gloo'`: data goes between processors."""
+    _ranks()
+    return "gloo"
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether `torchrun` started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def barrier(group: Any = None, **_: Any) -> None:
+    """Returns when all ranks are here."""
+    _ranks().barrier()
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Fills a list with the objects of all ranks, which are pickled."""
+    object_list[:] = [pickle.loads(data) for data in _ranks().all_gather(pickle.dumps(obj))]
+
+
+def _of_all(tensor: Tensor) -> list[Tensor]:
+    found: list[Any] = []
+    all_gather_object(found, tensor.detach())
+    return found
+
+
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> None:
+    """Writes the tensors of all ranks to those of a list."""
+    found = _of_all(tensor)
+    if len(tensor_list) != len(found):
+        raise ValueError(f"all_gather: a list of {len(tensor_list)} tensors for {len(found)} ranks")
+    for to, t in zip(tensor_list, found):
+        to.copy_(t)
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> None:
+    """Writes the sum over all ranks, or another reduction, to the tensor of each of them.
+
+    ```
+    cr.distributed.init_process_group("gloo")
+    t = cr.ones(2)
+    cr.distributed.all_reduce(t)
+    assert t.tolist() == [1, 1]
+    ```
+    """
+    ranks = _ranks()
+    if op in (ReduceOp.SUM, ReduceOp.AVG) and tensor.is_floating_point():
+        found = ranks.sum(tensor)
+        tensor.detach().copy_(found / ranks.size if op is ReduceOp.AVG else found)
+        return
+    all_of = _of_all(tensor)
+    found = all_of[0]
+    ways = {ReduceOp.SUM: "add", ReduceOp.MAX: "maximum", ReduceOp.MIN: "minimum", ReduceOp.PRODUCT: "mul"}
+    if op not in ways:
+        raise ValueError(f"all_reduce: {op} of {tensor.dtype.name} is not there")
+    for t in all_of[1:]:
+        found = getattr(found, ways[op])(t)
+    tensor.detach().copy_(found)
+
+
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> None:
+    """As `all_reduce`, for the tensor of one rank."""
+    mine = tensor.detach().clone()
+    all_reduce(mine, op)
+    if get_rank() == dst:
+        tensor.detach().copy_(mine)
+
+
+def broadcast(tensor: Tensor, src: int, group: Any = None, async_op: bool = False) -> None:
+    """Writes the tensor of one rank to those of the others."""
+    tensor.detach().copy_(_of_all(tensor)[src])
+
+
+def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None, device: Any = None) -> None:
+    """Fills the lists of all ranks with the objects of one."""
+    found: list[Any] = []
+    all_gather_object(found, list(object_list))
+    object_list[:] = found[src]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pickle
 import tempfile
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._dtype import ComplexDtype, named
 from ._complex._tensor import ComplexTensor
+from ._size import Size
 
 NEST = "chainrule.nest"
 # A pickle of what is no nest of tensors, as the bytes of a tensor of this name.
@@ -42,7 +45,7 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
     """
     tensors: dict[str, Tensor] = {}
     more = dict(metadata or {})
-    if isinstance(obj, Mapping) and obj and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items()):
+    if isinstance(obj, Mapping) and obj and all(isinstance(k, str) and isinstance(v, Tensor) and not v.requires_grad for k, v in obj.items()):
         tensors.update(obj)
     else:
         try:
@@ -56,6 +59,20 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
             f.write(path.read_bytes())
         return
     _c._safetensors_save(os.fspath(f), list(tensors.items()), more)
+
+
+def _is_parameter(x: Tensor) -> bool:
+    return bool(getattr(x, "_is_parameter", False))
+
+
+def _parameter(x: Tensor, requires_grad: bool) -> Any:
+    from .nn import Parameter
+
+    return Parameter(x, requires_grad)
+
+
+# Kinds of a nest, and what makes them of their parts.
+READ: dict[str, Any] = {"bytes": base64.b64decode, "number": lambda parts: complex(*parts), "set": set, "size": Size}
 
 
 class _NoNest(TypeError):
@@ -93,15 +110,23 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
             key += "'"
         if isinstance(x, Tensor):
             tensors[key] = x.detach()
-            return {"tensor": key}
+            return {"parameter": [key, x.requires_grad]} if _is_parameter(x) else {"leaf" if x.requires_grad else "tensor": key}
         if x.dtype.kind not in "biuf":
             raise _NoNest(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
         tensors[key] = _c.tensor(x)
         return {"array": [key, x.dtype.str]}
     if isinstance(x, (_c.dtype, ComplexDtype)):
         return {"dtype": x.name}
+    if isinstance(x, (bytes, bytearray)):
+        return {"bytes": base64.b64encode(x).decode()}
+    if isinstance(x, complex):
+        return {"number": [_taken(x.real, name, tensors), _taken(x.imag, name, tensors)]}
+    if isinstance(x, (set, frozenset)):
+        return {"set": [_taken(v, name, tensors) for v in x]}
+    if isinstance(x, Size):
+        return {"size": list(x)}
     if isinstance(x, Mapping):
-        return {"dict": [[_key(k, name), _taken(v, f"{name}.{k}" if name else str(k), tensors)] for k, v in x.items()]}
+        return {"ordered" if isinstance(x, OrderedDict) else "dict": [[_key(k, name), _taken(v, f"{name}.{k}" if name else str(k), tensors)] for k, v in x.items()]}
     if isinstance(x, (list, tuple)):
         parts = [_taken(v, f"{name}.{i}" if name else str(i), tensors) for i, v in enumerate(x)]
         return parts if isinstance(x, list) else {"tuple": parts}
@@ -187,12 +212,19 @@ def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[value]
     if kind == "array":
         return tensors[value[0]].numpy().astype(value[1])
+    if kind == "leaf":
+        return tensors[value].requires_grad_()
+    if kind == "parameter":
+        return _parameter(tensors[value[0]], value[1])
+    if kind in READ:
+        return READ[kind]([_put_back(v, tensors) for v in value] if isinstance(value, list) else value)
     if kind == "tuple":
         return tuple(_put_back(v, tensors) for v in value)
     if kind == "complex":
         return ComplexTensor(_put_back(value, tensors))
-    if kind == "dict":
-        return {_put_back(k, tensors): _put_back(v, tensors) for k, v in value}
+    if kind in ("dict", "ordered"):
+        found = {_put_back(k, tensors): _put_back(v, tensors) for k, v in value}
+        return OrderedDict(found) if kind == "ordered" else found
     return (named(value) or _c._dtype(value)) if kind == "dtype" else float(value)
 
 

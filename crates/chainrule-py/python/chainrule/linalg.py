@@ -164,23 +164,23 @@ def matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     if n < 0:
         return matrix_power(A.inverse(), -n)
     one = _m.identity(A.shape[-1], A) if isinstance(A, ComplexTensor) else eye(A.shape[-1], dtype=A.dtype)
-    out, square = one.expand(A.shape), A
+    product, square = one.expand(A.shape), A
     while n:
         if n & 1:
-            out = out @ square
+            product = product @ square
         n >>= 1
         if n:
             square = square @ square
-    return out
+    return product
 
 
 @with_out
 def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of several matrices."""
-    out = tensors[0]
+    product = tensors[0]
     for t in tensors[1:]:
-        out = out @ t
-    return out
+        product = product @ t
+    return product
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:

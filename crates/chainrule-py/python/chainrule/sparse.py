@@ -151,7 +151,8 @@ class SparseTensor:
 
     def cuda(self, *_: Any, **__: Any) -> SparseTensor:
         """An error: there is one device, the processor."""
-        return self._with(self._given.cuda())
+        self._given.cuda()
+        return self
 
     def clone(self) -> SparseTensor:
         """A copy."""
@@ -192,7 +193,7 @@ class SparseTensor:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> SparseTensor:
-        return self * (1 / other)
+        return self._with(self._given / other)
 
     def __neg__(self) -> SparseTensor:
         return self._with(-self._given)
@@ -256,18 +257,22 @@ def to_sparse(self: Tensor, *_: Any, **__: Any) -> SparseTensor:
 
 
 def mm(mat1: Any, mat2: Tensor) -> Tensor:
-    """The product of a sparse and a dense matrix; also `torch.spmm` of PyTorch."""
-    return mat1 @ mat2
+    """The product of a sparse and a dense matrix; also under the name `spmm`."""
+    return mat1 @ mat2  # type: ignore[no-any-return]
+
+
+spmm = mm
 
 
 def addmm(mat: Tensor, mat1: SparseTensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """`beta mat + alpha mat1 @ mat2` for a sparse `mat1`."""
-    return beta * mat + alpha * (mat1 @ mat2)
+    product: Tensor = beta * mat + alpha * (mat1 @ mat2)
+    return product
 
 
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of all elements, or along an axis."""
-    out = input.sum(dim)
+    out: Tensor = input.sum(dim)
     return out if dtype is None else out.to(dtype)
 
 

@@ -146,7 +146,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 def _low_rank(p: Any, q: Any) -> Tensor:
     whole = (MultivariateNormal(d.loc, scale_tril=d.scale_tril) for d in (p, q))
-    return _multivariate(*whole)
+    return _multivariate(*whole)  # type: ignore[no-any-return]
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

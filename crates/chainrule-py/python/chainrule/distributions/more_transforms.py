@@ -110,7 +110,7 @@ class CorrCholeskyTransform(Transform):
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
 
     def _size(self, n: int) -> int:
-        size = round((0.25 + 2 * n) ** 0.5 + 0.5)
+        size = int(round((0.25 + 2 * n) ** 0.5 + 0.5))
         if size * (size - 1) // 2 != n:
             raise ValueError(f"CorrCholeskyTransform: {n} numbers are those below the diagonal of no matrix")
         return size

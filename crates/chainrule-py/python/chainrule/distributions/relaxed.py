@@ -40,7 +40,8 @@ class RelaxedBernoulli(Distribution):
     def _logit_sample(self, sample_shape: Sequence[int]) -> Tensor:
         p = clamped(self.probs.expand(self._shape(sample_shape)))
         u = clamped(_c._rand(p._dims, p.dtype, None))
-        return (u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature
+        out: Tensor = (u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature
+        return out
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         x = self._logit_sample(sample_shape).sigmoid()
@@ -53,7 +54,8 @@ class RelaxedBernoulli(Distribution):
         x = y.log() - (-y).log1p()
         apart = self.logits - x * self.temperature
         of_logit = _log(self.temperature) + apart - 2 * apart.exp().log1p()
-        return of_logit + _softplus(-x) + _softplus(x)
+        out: Tensor = of_logit + _softplus(-x) + _softplus(x)
+        return out
 
     def _text(self) -> dict[str, Any]:
         return {"probs": self.probs}
@@ -79,14 +81,15 @@ class RelaxedOneHotCategorical(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = clamped(_c._rand(self._shape(sample_shape), self.logits.dtype, None))
-        scores = (self.logits - (-u.log()).log()) / self.temperature
+        scores: Tensor = (self.logits - (-u.log()).log()) / self.temperature
         return (scores - scores.logsumexp(-1, keepdim=True)).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
         n, log = self.logits.shape[-1], value.log()
         score = self.logits - log * self.temperature
         score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
-        return score + math.lgamma(n) + (n - 1) * _log(self.temperature) - log.sum(-1)
+        out: Tensor = score + math.lgamma(n) + (n - 1) * _log(self.temperature) - log.sum(-1)
+        return out
 
     def _text(self) -> dict[str, Any]:
         return {"probs": self.probs}

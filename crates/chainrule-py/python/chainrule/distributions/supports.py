@@ -49,7 +49,7 @@ _KNOWN: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def _depends(d: Any) -> Any:
     """The values of a distribution by its parameters."""
-    kinds = {
+    kinds: dict[str, Any] = {
         "Binomial": lambda: _c.integer_interval(0, d.total_count),
         "Categorical": lambda: _c.integer_interval(0, d._num_events - 1),
         "Pareto": lambda: _c.greater_than_eq(d.scale),

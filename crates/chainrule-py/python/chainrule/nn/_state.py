@@ -20,6 +20,11 @@ class Keys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not (self.missing_keys or self.unexpected_keys):
+            return "<All keys matched successfully>"
+        return f"Keys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
 
 class StateError(ValueError, RuntimeError):
     """A state whose names or shapes are not those of the module."""
@@ -35,9 +40,9 @@ class Stateful:
     """The part of `Module` that saves and loads."""
 
     _version: int = 1
-    _parameters: OrderedDict[str, Tensor | None]
-    _buffers: OrderedDict[str, Tensor | None]
-    _modules: OrderedDict[str, Any]
+    _parameters: Any
+    _buffers: Any
+    _modules: Any
     _not_saved: set[str]
 
     def _hooked(self, kind: str) -> OrderedDict[Any, Any]:

@@ -12,7 +12,7 @@ class _Options(Module):
 
     def extra_repr(self) -> str:
         kept = {k: v for k, v in vars(self).items() if k[0] != "_" and k != "training"}
-        return ", ".join(f"{k}={v}" for k, v in kept.items() if k != "inplace" or v)
+        return ", ".join(f"{k}={v!r}" for k, v in kept.items() if k != "inplace" or v)
 
 
 class ReLU(_Options):

@@ -114,6 +114,17 @@ class ModuleList(_Listed):
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
+    def __repr__(self) -> str:
+        # Neighbours that are alike stand in one line.
+        runs: list[tuple[int, int, str]] = []
+        for i, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1] = (runs[-1][0], i, text)
+            else:
+                runs.append((i, i, text))
+        lines = [f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}" for a, b, text in runs]
+        return "ModuleList(" + "".join("\n  " + line.replace("\n", "\n  ") for line in lines) + ("\n)" if lines else ")")
+
 
 class ModuleDict(Module):
     """Modules by name."""

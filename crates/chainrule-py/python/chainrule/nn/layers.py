@@ -123,7 +123,8 @@ class Embedding(Module):
         return averaged_gradient(input, rows) if self.scale_grad_by_freq else rows
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}" + ("" if self.max_norm is None else f", max_norm={self.max_norm}")
 
 
 class _Conv(Module):
@@ -149,7 +150,8 @@ class _Conv(Module):
         super().__init__()
         kernel = [kernel_size] * self.axes if isinstance(kernel_size, int) else list(kernel_size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, tuple(kernel)
-        self.stride, self.padding, self.dilation, self.groups, self.padding_mode = stride, padding, dilation, groups, padding_mode
+        self.stride, self.dilation, self.groups, self.padding_mode = self._each(stride), self._each(dilation), groups, padding_mode
+        self.padding: Any = padding if isinstance(padding, str) else self._each(padding)
         if padding_mode not in ("zeros", "reflect", "replicate", "circular") or (padding_mode != "zeros" and isinstance(padding, str)):
             raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros', or with numbers as padding 'reflect', 'replicate' or 'circular'")
         if in_channels % groups or out_channels % groups:
@@ -167,19 +169,29 @@ class _Conv(Module):
         _draw(_bound(fan), self.weight)
         _draw(1.0 / math.sqrt(fan) if fan else 0.0, self.bias)
 
+    def _each(self, x: Any) -> tuple[int, ...]:
+        """A size for each axis."""
+        return (x,) * self.axes if isinstance(x, int) else tuple(x)
+
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input with what is around it, where that is no zeros, and the padding that is left.
         """
         if self.padding_mode == "zeros":
             return input, self.padding
-        each = [self.padding] * self.axes if isinstance(self.padding, int) else list(self.padding)
-        around = [n for p in reversed(each) for n in (p, p)]
+        around = [int(n) for p in reversed(self.padding) for n in (p, p)]
         if input.ndim == self.axes + 1:
             return F.pad(input.unsqueeze(0), around, self.padding_mode).squeeze(0), 0
         return F.pad(input, around, self.padding_mode), 0
 
     def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        usual = {"padding": 0, "dilation": 1, "output_padding": 0}
+        for name, number in usual.items():
+            value = getattr(self, name, (number,) * self.axes)
+            text += "" if value == (number,) * self.axes else f", {name}={value}"
+        text += f", groups={self.groups}" if self.groups != 1 else ""
+        text += "" if self.bias is not None else ", bias=False"
+        return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
 class Conv1d(_Conv):
@@ -223,7 +235,7 @@ class _ConvTranspose(_Conv):
         if padding_mode != "zeros":
             raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros'")
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype=dtype)
-        self.output_padding = output_padding
+        self.output_padding = self._each(output_padding)
 
 
 class ConvTranspose1d(_ConvTranspose):
@@ -255,6 +267,7 @@ class _BatchNorm(Module):
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum, self.track_running_stats = num_features, eps, momentum, track_running_stats
+        self.affine = affine
         self.register_parameter("weight", Parameter(_m.ones(num_features, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_m.zeros(num_features, dtype=dtype)) if affine else None)
         track = track_running_stats
@@ -288,15 +301,19 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         momentum = self.momentum
-        if self.training and self.track_running_stats:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
             if momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
-        training = self.training or not self.track_running_stats
-        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, training, momentum or 0.0, self.eps)
+        # Statistics that are not tracked any more stay, and are those of an evaluation.
+        training = self.training or self.running_mean is None
+        updated = self.track_running_stats or not training
+        mean, var = (self.running_mean, self.running_var) if updated else (None, None)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, training, momentum or 0.0, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        affine = f"affine={self.affine}, bias={self.bias is not None}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, {affine}, track_running_stats={self.track_running_stats}"
 
 
 class BatchNorm1d(_BatchNorm):
@@ -319,7 +336,7 @@ class LayerNorm(Module):
     ) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps = eps
+        self.eps, self.elementwise_affine = eps, elementwise_affine
         affine = elementwise_affine
         self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_m.zeros(*self.normalized_shape, dtype=dtype)) if affine and bias else None)
@@ -335,7 +352,7 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -346,7 +363,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps = eps
+        self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
         self.reset_parameters()
 
@@ -358,6 +375,9 @@ class RMSNorm(Module):
         """The normalised input."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
 
 class GroupNorm(Module):
     """Mean 0 and variance 1 in groups of channels."""
@@ -367,7 +387,7 @@ class GroupNorm(Module):
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.register_parameter("weight", Parameter(_m.ones(num_channels, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_m.zeros(num_channels, dtype=dtype)) if affine else None)
         self.reset_parameters()
@@ -380,6 +400,9 @@ class GroupNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class Dropout(Module):
@@ -396,7 +419,7 @@ class Dropout(Module):
         return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):
@@ -409,6 +432,9 @@ class Flatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         """The flat input."""
         return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Identity(Module):

@@ -24,6 +24,9 @@ class _Loss(_Options):
             reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         self.reduction = reduction
 
+    def extra_repr(self) -> str:
+        return ""
+
 
 class CrossEntropyLoss(_Loss):
     """`-log softmax(x)[y]` for the class y of each sample, or the sum over classes with

@@ -67,6 +67,8 @@ class UninitializedParameter:
         return self
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"a parameter without a shape has no {name}")
         raise ValueError(f"a parameter without a shape has no {name} yet: call the lazy module with an input first")
 
 

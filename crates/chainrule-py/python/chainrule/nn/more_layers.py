@@ -231,6 +231,10 @@ class Bilinear(Module):
         """The form."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
+    def extra_repr(self) -> str:
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.bias is not None}"
+
 
 class Softmax2d(Module):
     """The softmax over the channels, the third axis from the right."""

@@ -12,11 +12,19 @@ from .activation_layers import _Options
 Sizes = int | Sequence[int]
 
 
+class _Pool(_Options):
+    """A pool, whose text is PyTorch's."""
+
+    def extra_repr(self) -> str:
+        names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode") if "dilation" in vars(self) else ("kernel_size", "stride", "padding")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+
+
 def _window(layer: Any) -> tuple[Sizes, Sizes | None, Sizes]:
     return layer.kernel_size, layer.stride, layer.padding
 
 
-class MaxPool1d(_Options):
+class MaxPool1d(_Pool):
     """The largest of each window of a signal; with `return_indices` also where it stands."""
 
     def __init__(
@@ -24,21 +32,21 @@ class MaxPool1d(_Options):
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, kernel_size if stride is None else stride, padding, dilation, return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
         """The largest."""
         return F.max_pool1d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class AvgPool1d(_Options):
+class AvgPool1d(_Pool):
     """The mean of each window of a signal."""
 
     def __init__(
         self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad = kernel_size, stride, padding, ceil_mode, count_include_pad
+        self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad = kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
         """The means."""
@@ -71,7 +79,7 @@ class AdaptiveMaxPool1d(_Options):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class MaxPool2d(_Options):
+class MaxPool2d(_Pool):
     """The largest of each window of an image; with `return_indices` also where it stands."""
 
     def __init__(
@@ -79,14 +87,14 @@ class MaxPool2d(_Options):
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, kernel_size if stride is None else stride, padding, dilation, return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
         """The largest."""
         return F.max_pool2d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class AvgPool2d(_Options):
+class AvgPool2d(_Pool):
     """The mean of each window of an image, or its sum over `divisor_override`."""
 
     def __init__(
@@ -127,7 +135,7 @@ class AdaptiveMaxPool2d(_Options):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class MaxPool3d(_Options):
+class MaxPool3d(_Pool):
     """The largest of each window of a volume; with `return_indices` also where it stands."""
 
     def __init__(
@@ -135,14 +143,14 @@ class MaxPool3d(_Options):
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode = kernel_size, kernel_size if stride is None else stride, padding, dilation, return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
         """The largest."""
         return F.max_pool3d(input, *_window(self), self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class AvgPool3d(_Options):
+class AvgPool3d(_Pool):
     """The mean of each window of a volume, or its sum over `divisor_override`."""
 
     def __init__(

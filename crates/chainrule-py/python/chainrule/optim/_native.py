@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 from .. import _chainrule as _c
@@ -19,23 +18,47 @@ class Native(Optimizer):
     kind = ""
 
     def _begin(self) -> None:
-        self._native: list[_c.Optimizer] = []
+        self._native: list[Any] = []
         self._native_made: list[Any] = []
         self._native_looked: list[tuple[Any, ...]] = []
         # Whether a parameter is given more than once.
         self._native_again: list[bool] = []
+        # The state as it was given out, with the number of writes to each tensor, and the native
+        # side.
+        self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
 
     @property
     def state(self) -> Any:
-        """The state of each parameter that was stepped, to be read; `load_state_dict` writes it."""
-        return {p: MappingProxyType(found) for p, found in self._remembered()}
+        """The state of each parameter that was stepped. What is written to it counts from the next
+        step on.
+        """
+        if _c._session_on():
+            return self._known()
+        if self._native_given is None:
+            given: dict[Any, Any] = defaultdict(dict)
+            given.update(self._known())
+            self._native_given = (given, _marks(given), list(self._native))
+            # Programs hold the native side, and have to ask first.
+            self._native[:] = [None] * len(self._native)
+        return self._native_given[0]
 
     @state.setter
     def state(self, value: Any) -> None:
         self._take(dict(value))
 
+    def _known(self) -> dict[Any, Any]:
+        return dict(self._remembered())
+
+    def _take_back(self) -> None:
+        """Takes over what was written to the state that was given out."""
+        if self._native_given is not None:
+            (given, marks, self._native[:]), self._native_given = self._native_given, None
+            if _marks(given) != marks:
+                self._take(given)
+
     def _remembered(self) -> list[tuple[Tensor, dict[str, Any]]]:
         out = []
+        self._take_back()
         for group, native in zip(self.param_groups, self._native):
             found: dict[int, dict[str, Any]] = {}
             for name, t in native.state_dict():
@@ -47,6 +70,7 @@ class Native(Optimizer):
         return out
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
+        self._take_back()
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         try:
@@ -64,6 +88,8 @@ class Native(Optimizer):
         return _c.Optimizer(self.kind, _unique(group), lr if lr != 0 else 1.0, group)
 
     def _take(self, state: dict[Any, Any]) -> None:
+        if self._native_given is not None:
+            self._native[:], self._native_given = self._native_given[2], None
         made = []
         for group in self.param_groups:
             new = self._new(group)
@@ -102,6 +128,7 @@ class Native(Optimizer):
         """Makes the native side anew for groups whose settings were changed, or whose parameters
         were given other values; what it remembers goes on.
         """
+        self._take_back()
         for i, group in enumerate(self.param_groups):
             native = self._native[i]
             # Most steps change nothing: the same objects are there.
@@ -157,6 +184,12 @@ class Native(Optimizer):
         self._renew()
         for group, native in zip(self.param_groups, self._native):
             native.set_lr(float(group["lr"]))
+
+
+def _marks(state: dict[Any, Any]) -> dict[Any, Any]:
+    """What tells whether the state was written: who its tensors are, and how often each was written.
+    """
+    return {id(p): {k: (id(v), v._writes) if isinstance(v, Tensor) else v for k, v in found.items()} for p, found in state.items()}
 
 
 def _unique(group: dict[str, Any]) -> list[Tensor]:

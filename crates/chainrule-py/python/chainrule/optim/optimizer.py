@@ -109,6 +109,10 @@ class Optimizer(Hooked):
         """
         raise NotImplementedError(f"{type(self).__name__} has no step")
 
+    def _known(self) -> Any:
+        """The state, to be read."""
+        return self.state
+
     def _tell_rates(self) -> None:
         """Tells programs the learning rates."""
 
@@ -130,7 +134,7 @@ class Optimizer(Hooked):
         for p in itertools.chain(*(g["params"] for g in self.param_groups)):
             numbers.setdefault(id(p), len(numbers))
         groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
-        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self.state.items()}
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self._known().items()}
         out: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._hooks("_state_after"):
             new = hook(self, out)
