@@ -157,7 +157,7 @@ def is_inference(input: Tensor) -> bool:
     return False
 
 
-_METHODS = {"masked_scatter": masked_scatter, "is_same_size": is_same_size, "is_signed": is_signed, "is_nonzero": is_nonzero, "is_inference": is_inference}
+_METHODS = {"adjoint": adjoint, "slogdet": slogdet, "masked_scatter": masked_scatter, "is_same_size": is_same_size, "is_signed": is_signed, "is_nonzero": is_nonzero, "is_inference": is_inference}
 
 
 def attach() -> None:

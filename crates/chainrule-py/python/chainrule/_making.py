@@ -246,6 +246,8 @@ def _drawn_normal(mean: Any, std: Any, size: Shape | None, generator: Generator 
 @with_out
 def bernoulli(input: Tensor, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """1 with the probability that the element says, else 0."""
+    if not _c._session_on() and input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
+        raise ValueError("bernoulli: probabilities are from 0 to 1")
     return (_c._rand(input._dims, input.dtype, generator) < input)._to_dtype(input.dtype)
 
 

@@ -60,6 +60,9 @@ class no_grad(_Switch):
         return _c._set_grad_enabled(False)
 
 
+inference_mode = no_grad
+
+
 class enable_grad(_Switch):
     """Recording is on, also inside `no_grad`."""
 

@@ -13,7 +13,7 @@ from .layers import *  # noqa: F403
 from .layers import __all__ as _layers
 from .loss_layers import *  # noqa: F403
 from .loss_layers import __all__ as _losses_
-from .module import Module, Parameter, UninitializedParameter
+from .module import Buffer, Module, Parameter, UninitializedParameter
 from .more_layers import *  # noqa: F403
 from .more_layers import __all__ as _more
 from .pad_layers import *  # noqa: F403
@@ -31,7 +31,7 @@ from .volume_layers import __all__ as _volume
 
 __all__ = [
     *_activations, *_attention, *_containers, *_layers, *_lazy, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
-    "Module", "Parameter", "UninitializedParameter", "functional", "init", "parameter", "utils",
+    "Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "parameter", "utils",
 ]
 
 from . import modules as modules  # noqa: E402

@@ -51,6 +51,20 @@ else:
         """
 
 
+def Buffer(data: Any = None, *, persistent: bool = True) -> Tensor:
+    """A tensor that a module saves and does not train, when it is set as an attribute.
+
+    ```
+    m = cr.nn.Module()
+    m.mean = cr.nn.Buffer(cr.zeros(2))
+    assert list(m.state_dict()) == ["mean"] and not list(m.parameters())
+    ```
+    """
+    t = data.detach().clone() if isinstance(data, Tensor) else _c.tensor([] if data is None else data)
+    t._is_buffer = (persistent,)  # type: ignore[attr-defined]
+    return t
+
+
 class UninitializedParameter:
     """A parameter whose shape is not known yet; `materialize(shape)` gives the parameter."""
 
@@ -188,6 +202,10 @@ class Module(Stateful):
                     other.pop(name, None)
             home[name] = value
             return
+        if "_is_buffer" in getattr(value, "__dict__", ()):
+            self.__dict__.pop(name, None)
+            self.register_buffer(name, value, value._is_buffer[0])
+            return
         for kind, what in ((self._parameters, "parameter"), (self._modules, "module"), (self._buffers, "buffer")):
             if name in kind:
                 if value is not None and not (kind is self._buffers and isinstance(value, Tensor)):
@@ -229,6 +247,8 @@ class Module(Stateful):
 
     def register_module(self, name: str, module: Module | None) -> None:
         """A module inside."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{type(self).__name__}: '{name}' is a {type(module).__name__} and no module")
         self._modules[name] = module
 
     add_module = register_module

@@ -182,6 +182,12 @@ class InstanceNorm2d(_InstanceNorm):
     """Mean 0 and variance 1 in each channel of each image."""
 
 
+class InstanceNorm3d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each volume."""
+
+    spatial = 3
+
+
 class PReLU(Module):
     """`x` above 0, `weight * x` below; the slope is learned, one for all or one for each channel.
     """
@@ -271,6 +277,6 @@ class DataParallel(Module):
 
 
 __all__ = [
-    "Bilinear", "DataParallel", "Dropout1d", "Dropout2d", "InstanceNorm1d", "InstanceNorm2d", "LocalResponseNorm", "PReLU", "PixelShuffle",
+    "Bilinear", "DataParallel", "Dropout1d", "Dropout2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "PReLU", "PixelShuffle",
     "PixelUnshuffle", "Softmax2d", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
 ]

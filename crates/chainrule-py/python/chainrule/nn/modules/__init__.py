@@ -3,6 +3,8 @@
 from . import activation, batchnorm, container, conv, dropout, linear, loss, module, normalization, pooling, rnn, transformer, utils
 from ..layers import *  # noqa: F403
 from ..layers import __all__ as _layers
+from ..lazy_layers import *  # noqa: F403
+from ..lazy_layers import __all__ as _lazy
 from ..more_layers import *  # noqa: F403
 from ..more_layers import __all__ as _more
 from ..pad_layers import *  # noqa: F403
@@ -23,7 +25,7 @@ from .rnn import *  # noqa: F403
 from .transformer import *  # noqa: F403
 
 __all__ = [
-    *_layers, *_more, *_pads, *_volume, *activation.__all__, *batchnorm.__all__, *container.__all__, *conv.__all__, *dropout.__all__, *linear.__all__,
+    *_layers, *_lazy, *_more, *_pads, *_volume, *activation.__all__, *batchnorm.__all__, *container.__all__, *conv.__all__, *dropout.__all__, *linear.__all__,
     *loss.__all__, *module.__all__, *normalization.__all__, *pooling.__all__, *rnn.__all__, *transformer.__all__,
     "utils", "activation", "batchnorm", "container", "conv", "dropout", "linear", "loss", "module", "normalization", "pooling", "rnn", "transformer",
 ]
