@@ -12,7 +12,7 @@ INSTEAD = "there is no profiler; chainrule.bench measures functions, and Python'
 
 
 class ProfilerActivity(enum.Enum):
-    """What PyTorch's profiler looks at."""
+    """Devices that PyTorch's profiler looks at."""
 
     CPU = 0
     CUDA = 1

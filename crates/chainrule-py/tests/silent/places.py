@@ -1,4 +1,4 @@
-"""Places in memory, files of modules, states of modules and optimizers with their hooks, and `out=`."""
+"""Places in memory, files of modules, hooks of states and steps, and `out=`."""
 
 import io
 

@@ -119,7 +119,7 @@ class CorrCholeskyTransform(Transform):
         x = x.tanh().clamp(-1 + eps_of(x.dtype), 1 - eps_of(x.dtype))
         r = _below(x, self._size(x.shape[-1]))
         left = (1 - r.square()).cumprod(-1).sqrt()
-        # What the elements before leave, times the share of each; the diagonal takes the rest.
+        # The rest behind the elements before, times the share of each; the diagonal takes it.
         r = r + _m.eye(r.shape[-1], dtype=x.dtype)
         return (r * pad(left[..., :-1], [1, 0], value=1.0)).tril()
 

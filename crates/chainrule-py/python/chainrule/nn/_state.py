@@ -74,7 +74,7 @@ class Stateful:
         ```
         m = cr.nn.Linear(1, 1)
         old = {"w": cr.ones(1, 1), "bias": cr.zeros(1)}
-        m.register_load_state_dict_pre_hook(lambda m, state, *_: state.update(weight=state.pop("w")))
+        m.register_load_state_dict_pre_hook(lambda m, s, *_: s.update(weight=s.pop("w")))
         m.load_state_dict(old)
         assert m.weight.item() == 1
         ```
@@ -92,7 +92,7 @@ class Stateful:
         return self._hook("_load_after", hook)
 
     def get_extra_state(self) -> Any:
-        """What a subclass saves besides tensors, to define together with `set_extra_state`."""
+        """The part that a subclass saves besides tensors, to define together with `set_extra_state`."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:

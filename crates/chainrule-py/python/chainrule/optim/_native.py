@@ -29,8 +29,7 @@ class Native(Optimizer):
 
     @property
     def state(self) -> Any:
-        """The state of each parameter that was stepped. What is written to it counts from the next
-        step on.
+        """The state of each parameter that was stepped. Writes to it count from the next step on.
         """
         if _c._session_on():
             return self._known()
@@ -187,8 +186,7 @@ class Native(Optimizer):
 
 
 def _marks(state: dict[Any, Any]) -> dict[Any, Any]:
-    """What tells whether the state was written: who its tensors are, and how often each was written.
-    """
+    """The marks by which a write to the state is seen: its tensors, and the writes to each."""
     return {id(p): {k: (id(v), v._writes) if isinstance(v, Tensor) else v for k, v in found.items()} for p, found in state.items()}
 
 

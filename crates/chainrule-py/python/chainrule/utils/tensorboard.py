@@ -59,7 +59,8 @@ class SummaryWriter:
 
     ```
     import tempfile
-    with tempfile.TemporaryDirectory() as folder, cr.utils.tensorboard.SummaryWriter(folder) as writer:
+    from chainrule.utils.tensorboard import SummaryWriter
+    with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
         writer.add_scalar("loss", 0.5, 1)
     ```
     """

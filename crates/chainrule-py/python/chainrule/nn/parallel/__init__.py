@@ -1,4 +1,4 @@
-"""PyTorch's wrappers for several devices. There is one device, and a wrapped module runs as it is."""
+"""Wrappers for several devices. There is one device, and a wrapped module runs as it is."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ from .sampler import Sampler
 
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index from `rank` on, of an order that all ranks draw alike; call
-    `set_epoch` before each epoch for another order. What is left over is filled up from the
+    `set_epoch` before each epoch for another order. The last share is filled up from the
     beginning, or left out with `drop_last`.
 
     ```
-    samplers = [cr.utils.data.DistributedSampler(range(5), 2, rank, shuffle=False) for rank in (0, 1)]
+    Sampler = cr.utils.data.DistributedSampler
+    samplers = [Sampler(range(5), 2, rank, shuffle=False) for rank in (0, 1)]
     assert [list(s) for s in samplers] == [[0, 2, 4], [1, 3, 0]]
     ```
     """
