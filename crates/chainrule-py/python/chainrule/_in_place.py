@@ -27,11 +27,13 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if self.requires_grad:
         raise _c.GradientError("resize_: a tensor that requires a gradient keeps its shape")
     n, own = math.prod(shape), self.numel()
-    if n <= own and self.is_contiguous():
+    if not self.is_contiguous():
+        raise ValueError("resize_: the elements do not lie in row-major order, and PyTorch would take them as they lie: write x.data = x.contiguous() first")
+    if n <= own:
         view = self if self.ndim == 1 else self.view(-1)
         return self._become_view((view if n == own else view[:n]).view(shape))
     flat = self.reshape(-1)
-    more = flat[:n] if n <= own else _c._cat([flat, _c._full((n - own,), 0.0, self.dtype)], 0)
+    more = _c._cat([flat, _c._full((n - own,), 0.0, self.dtype)], 0)
     self._recast(more.reshape(shape).clone())
     return self
 
