@@ -35,8 +35,8 @@ class autocast:
     inside of it.
 
     Results stay float32, where PyTorch's are bfloat16: weights, gradients and all other ops keep
-    their digits, and nothing has to be cast. Convolutions are among the products; attention computes in
-    the dtype of its operands.
+    their digits, and nothing has to be cast. Convolutions are among the products; attention
+    computes in the dtype of its operands.
 
     With `enabled=False` a block inside of another has whole products. float16 is an error on the
     CPU; other dtypes, and devices that are not there, warn and switch it off, as in PyTorch.
