@@ -37,8 +37,8 @@ pub fn forward_bf16(
         return forward(conv, &rounded(input), &rounded(weight), bias, output);
     };
     let half = Conv { inputs: conv.inputs.div_ceil(2), ..*conv };
-    let images = Lines { count: conv.inputs, len: conv.input_plane() };
-    let taps = Lines { count: conv.inputs, len: conv.taps() };
+    let images = PairedLines { count: conv.inputs, len: conv.input_plane() };
+    let taps = PairedLines { count: conv.inputs, len: conv.taps() };
     with_words(conv, (images, input), (taps, weight), |input, weight| {
         forward_by(kernels, &half, input, weight, bias, output);
     });
@@ -55,8 +55,8 @@ pub fn input_gradient_bf16(conv: &Conv, gradient: &[f32], weight: &[f32], input:
         return input_gradient(conv, &rounded(gradient), &rounded(weight), input);
     };
     let half = Conv { outputs: conv.outputs.div_ceil(2), ..*conv };
-    let images = Lines { count: conv.outputs, len: conv.output_plane() };
-    let taps = Lines { count: conv.outputs, len: conv.inputs * conv.taps() };
+    let images = PairedLines { count: conv.outputs, len: conv.output_plane() };
+    let taps = PairedLines { count: conv.outputs, len: conv.inputs * conv.taps() };
     with_words(conv, (images, gradient), (taps, weight), |gradient, weight| {
         input_gradient_by(kernels, &half, gradient, weight, input);
     });
@@ -74,8 +74,9 @@ pub fn weight_gradient_bf16(conv: &Conv, input: &[f32], gradient: &[f32], weight
     };
     let half = Conv { images: conv.images.div_ceil(2), ..*conv };
     let channels = |n: usize, plane: usize| conv.groups * n * plane;
-    let images = Lines { count: conv.images, len: channels(conv.inputs, conv.input_plane()) };
-    let results = Lines { count: conv.images, len: channels(conv.outputs, conv.output_plane()) };
+    let images = PairedLines { count: conv.images, len: channels(conv.inputs, conv.input_plane()) };
+    let results =
+        PairedLines { count: conv.images, len: channels(conv.outputs, conv.output_plane()) };
     // A table of packing of the level that has pairs: it moves words as they are.
     let packing = <f32 as GemmElement>::kernels(level());
     with_words(conv, (images, input), (results, gradient), |input, gradient| {
@@ -91,12 +92,12 @@ fn rounded(numbers: &[f32]) -> Vec<f32> {
 
 /// Groups of `count` lines of `len` numbers, whose lines become words two by two.
 #[derive(Clone, Copy)]
-struct Lines {
+struct PairedLines {
     count: usize,
     len: usize,
 }
 
-impl Lines {
+impl PairedLines {
     /// The words of so many numbers; the last line of an odd count shares its words with zeros.
     fn words(&self, numbers: usize) -> usize {
         numbers / (self.count * self.len).max(1) * self.count.div_ceil(2) * self.len
@@ -106,9 +107,9 @@ impl Lines {
     ///
     /// # Safety
     ///
-    /// The processor must have AVX512-BF16, and `to` room for [`Lines::words`].
+    /// The processor must have AVX512-BF16, and `to` room for [`PairedLines::words`].
     unsafe fn pack(&self, numbers: &[f32], to: *mut f32, parallel: bool) {
-        let Lines { count, len } = *self;
+        let PairedLines { count, len } = *self;
         let (words, halves) = (self.words(numbers.len()), count.div_ceil(2));
         let lines = if len == 0 { 0 } else { words / len };
         let together = (TASK / len.max(1)).max(1);
@@ -129,21 +130,27 @@ impl Lines {
 }
 
 /// Calls `f` with the words of both operands. For a processor that has AVX512-BF16.
-fn with_words(conv: &Conv, a: (Lines, &[f32]), b: (Lines, &[f32]), f: impl FnOnce(&[f32], &[f32])) {
+fn with_words(
+    conv: &Conv,
+    a: (PairedLines, &[f32]),
+    b: (PairedLines, &[f32]),
+    f: impl FnOnce(&[f32], &[f32]),
+) {
     let parallel = threaded(conv.work().saturating_mul(conv.groups * conv.images));
-    let words = |(lines, numbers): (Lines, &[f32]), room: &Room, f: &mut dyn FnMut(&[f32])| {
-        let len = lines.words(numbers.len());
-        room.with(len, |to: *mut f32| {
-            if len == 0 {
-                return f(&[]);
-            }
-            // SAFETY: the room is as large as what is packed, and is read after it was written.
-            unsafe {
-                lines.pack(numbers, to, parallel);
-                f(std::slice::from_raw_parts(to, len));
-            }
-        });
-    };
+    let words =
+        |(lines, numbers): (PairedLines, &[f32]), room: &Room, f: &mut dyn FnMut(&[f32])| {
+            let len = lines.words(numbers.len());
+            room.with(len, |to: *mut f32| {
+                if len == 0 {
+                    return f(&[]);
+                }
+                // SAFETY: the room is as large as what is packed, and is read after it was written.
+                unsafe {
+                    lines.pack(numbers, to, parallel);
+                    f(std::slice::from_raw_parts(to, len));
+                }
+            });
+        };
     let mut f = Some(f);
     LEFT.with(|left| {
         words(a, left, &mut |a| {
