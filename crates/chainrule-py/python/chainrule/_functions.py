@@ -12,14 +12,15 @@ from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
 from ._methods import ValuesIndices
 from ._types import Shape, TensorLike, as_tensor as _t
-from ._out import with_out
+from ._out import put, with_out
 
 
-@with_out
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along an axis. As in PyTorch, empty vectors count for
     nothing.
     """
+    if out is not None:
+        return put("cat", cat(tensors, dim), out)  # type: ignore[no-any-return]
     parts = list(tensors)
     some = [t for t in parts if t.ndim != 1 or t.numel()]
     parts = some if some and any(t.ndim > 1 for t in some) else parts
@@ -29,9 +30,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
         return _z.cat(parts, dim)  # type: ignore[return-value]
 
 
-@with_out
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     """The tensors along a new axis."""
+    if out is not None:
+        return put("stack", stack(tensors, dim), out)  # type: ignore[no-any-return]
     try:
         return _c._stack(list(tensors), dim)
     except TypeError:
@@ -107,10 +109,11 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         return _z.einsum(equation, list(operands))  # type: ignore[return-value]
 
 
-@with_out
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where the condition holds, else `other`; without them the positions where it holds.
     """
+    if out is not None:
+        return put("where", where(condition, input, other), out)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     try:

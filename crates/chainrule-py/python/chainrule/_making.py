@@ -9,7 +9,7 @@ from ._chainrule import Generator, Tensor, from_numpy, tensor
 from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
 from ._types import INT64, Number, Shape, as_tensor as _t
-from ._out import with_out
+from ._out import put, with_out
 
 
 def _sizes(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
@@ -32,9 +32,10 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-@with_out
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
+    if out is not None:
+        return put("zeros", zeros(*sizes, size=size, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     try:
         return _leaf(_c._full(_sizes(sizes, size), 0.0, dtype), requires_grad)
@@ -42,9 +43,10 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
         return _z.filled(_sizes(sizes, size), 0.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-@with_out
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor of ones."""
+    if out is not None:
+        return put("ones", ones(*sizes, size=size, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     try:
         return _leaf(_c._full(_sizes(sizes, size), 1.0, dtype), requires_grad)
@@ -52,16 +54,18 @@ def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool =
         return _z.filled(_sizes(sizes, size), 1.0, dtype, requires_grad)  # type: ignore[no-any-return]
 
 
-@with_out
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """A tensor whose elements do not matter; here they are 0."""
+    if out is not None:
+        return put("empty", empty(*sizes, size=size, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     return zeros(*sizes, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
-@with_out
 def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None) -> Tensor:
     """A tensor with the same number everywhere."""
+    if out is not None:
+        return put("full", full(size, fill_value, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     try:
         return _leaf(_c._full(size, fill_value, dtype), requires_grad)
@@ -99,9 +103,10 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Any = None, requires_
 empty_like = zeros_like
 
 
-@with_out
 def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, out: Any = None) -> Tensor:
     """From `start` up to, without, `end` by `step`."""
+    if out is not None:
+        return put("arange", arange(start, end, step, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     if end is None:
         start, end = 0, start
@@ -155,9 +160,10 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
         return _leaf(out.to(dtype=dtype), requires_grad)
 
 
-@with_out
 def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """Uniform numbers from 0 up to 1, those of PyTorch for the same seed."""
+    if out is not None:
+        return put("rand", rand(*sizes, size=size, generator=generator, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     try:
         return _leaf(_c._rand(_sizes(sizes, size), dtype, generator), requires_grad)
@@ -165,9 +171,10 @@ def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtyp
         return _z.drawn(_z.rand, _sizes(sizes, size), dtype, generator, requires_grad)  # type: ignore[no-any-return]
 
 
-@with_out
 def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, out: Any = None) -> Tensor:
     """Normal numbers, those of PyTorch for the same seed."""
+    if out is not None:
+        return put("randn", randn(*sizes, size=size, generator=generator, dtype=dtype or out.dtype), out)  # type: ignore[no-any-return]
     _on(device)
     try:
         return _leaf(_c._randn(_sizes(sizes, size), dtype, generator), requires_grad)
