@@ -208,3 +208,15 @@ def test_texts_are_pytorchs():
         assert repr(layer) == text
     conv = nn.Conv2d(1, 1, 3, padding="same")
     assert conv.stride == (1, 1) and conv.dilation == (1, 1) and conv.padding == "same" and repr(conv.load_state_dict(conv.state_dict())) == "<All keys matched successfully>"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_instance_norm_with_statistics(compiled):
+    norm = cr.nn.InstanceNorm1d(2, momentum=0.5, track_running_stats=True)
+    run = cr.compile(lambda x: norm(x)) if compiled else norm
+    x = cr.tensor([[[0.0, 2.0, 4.0], [1.0, 1.0, 4.0]], [[2.0, 2.0, 5.0], [0.0, 0.0, 0.0]]])
+    assert run(x).mean(-1).abs().max().item() < 1e-6
+    # Means over the samples of means and variances: (2 + 3) / 2 and (4 + 3) / 2, half of the way.
+    assert norm.running_mean.tolist() == [1.25, 0.5] and norm.running_var.tolist() == [2.25, 1.25]
+    norm.eval()
+    assert cr.nn.functional.batch_norm(x, norm.running_mean, norm.running_var).allclose(run(x), atol=1e-6)

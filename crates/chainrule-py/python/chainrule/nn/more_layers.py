@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _making as _m
 from .._chainrule import Tensor
+from ..autograd import no_grad
 from . import _more_functional as M
 from . import functional as F
 from .layers import _BatchNorm, _draw, _empty
@@ -156,9 +157,7 @@ class _InstanceNorm(_BatchNorm):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if track_running_stats:
-            raise ValueError(f"{type(self).__name__}: track_running_stats=True is not there: each sample is normalised by itself")
-        super().__init__(num_features, eps, momentum, affine, False, dtype=dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -168,8 +167,24 @@ class _InstanceNorm(_BatchNorm):
         x = input if batched else input.unsqueeze(0)
         if x.shape[1] != self.num_features:
             raise ValueError(f"{type(self).__name__}: shape {tuple(input.shape)}: {x.shape[1]} channels, and num_features is {self.num_features}")
-        out = F.instance_norm(x, None, None, self.weight, self.bias, True, 0.1, self.eps)
+        if self.running_mean is not None and not self.training:
+            out = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
+        else:
+            self._track(x)
+            out = F.instance_norm(x, None, None, self.weight, self.bias, True, 0.1, self.eps)
         return out if batched else out.squeeze(0)
+
+    def _track(self, x: Tensor) -> None:
+        """Moves the statistics towards the means over the samples of those of this batch."""
+        mean, var = self.running_mean, self.running_var
+        if mean is None or var is None or not self.track_running_stats:
+            return
+        if self.momentum is None:
+            raise ValueError(f"{type(self).__name__}: momentum=None is not there; give a number")
+        axes = list(range(2, x.ndim))
+        with no_grad():
+            mean.lerp_(x.mean(axes).mean(0), self.momentum)
+            var.lerp_(x.var(axes).mean(0), self.momentum)
 
 
 class InstanceNorm1d(_InstanceNorm):
