@@ -669,6 +669,146 @@ def mixture_backward(g, x, mu, logs, logit):
 
 inputs = [torch.randn(6, 2), torch.randn(3, 2), 0.3 * torch.randn(3, 2), torch.randn(3)]
 """
+PREBLOCK = """
+def ln(x, w):
+    m = x.mean(-1, keepdim=True)
+    c = x - m
+    s = torch.sqrt((c * c).mean(-1, keepdim=True) + 1e-5)
+    return c / s * w
+
+def ln_bwd(g, x, w):
+    m = x.mean(-1, keepdim=True)
+    c = x - m
+    s = torch.sqrt((c * c).mean(-1, keepdim=True) + 1e-5)
+    h = c / s
+    gh = g * w
+    dw = (g * h).sum(0)
+    dx = (gh - gh.mean(-1, keepdim=True) - h * (gh * h).mean(-1, keepdim=True)) / s
+    return dx, dw
+
+def layer(x, w, wq, wk, wv):
+    y = ln(x, w)
+    q, k, v = y @ wq, y @ wk, y @ wv
+    p = torch.softmax(q @ k.T * 0.5, -1)
+    return x + p @ v
+
+def layer_backward(g, x, w, wq, wk, wv):
+    y = ln(x, w)
+    q, k, v = y @ wq, y @ wk, y @ wv
+    p = torch.softmax(q @ k.T * 0.5, -1)
+    dv = p.T @ g
+    dp = g @ v.T
+    ds = p * (dp - (p * dp).sum(-1, keepdim=True))
+    dq = ds @ k * 0.5
+    dk = ds.T @ q * 0.5
+    dwq, dwk, dwv = y.T @ dq, y.T @ dk, y.T @ dv
+    dy = dq @ wq.T + dk @ wk.T + dv @ wv.T
+    dln, dw = ln_bwd(dy, x, w)
+    return g + dln, dw, dwq, dwk, dwv
+
+inputs = [torch.randn(4, 3), torch.rand(3) + 0.5, torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 3)]
+"""
+POOLING = """
+OPEN = torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]])
+
+class Pool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, u):
+        h = torch.tanh(x @ w)
+        e = h @ u
+        e = e.masked_fill(OPEN == 0, -1e9)
+        a = torch.softmax(e, 1)
+        y = (a[..., None] * x).sum(1)
+        ctx.save_for_backward(x, w, u, h, a)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w, u, h, a = ctx.saved_tensors
+        dx = a[..., None] * dy[:, None]
+        da = (dy[:, None] * x).sum(-1)
+        de = a * (da - (a * da).sum(1, keepdim=True))
+        du = torch.einsum("bt,btk->k", de, h)
+        dh = de[..., None] * u
+        dz = dh * (1 - h ** 2)
+        dw = torch.einsum("btd,btk->dk", x, dz)
+        dx = dx + dz @ w.T
+        return dx, dw, du
+
+inputs = [torch.randn(2, 4, 3), torch.randn(3, 3), torch.randn(3)]
+"""
+GRUSTEP = """
+def cell(x, h, p):
+    r = torch.sigmoid(x @ p[0] + h @ p[1])
+    z = torch.sigmoid(x @ p[2] + h @ p[3])
+    n = torch.tanh(x @ p[4] + (r * h) @ p[5])
+    return z * h + (1 - z) * n
+
+def cell_backward(g, x, h, p):
+    r = torch.sigmoid(x @ p[0] + h @ p[1])
+    z = torch.sigmoid(x @ p[2] + h @ p[3])
+    rh = r * h
+    n = torch.tanh(x @ p[4] + rh @ p[5])
+    dz = g * (h - n) * z * (1 - z)
+    dn = g * (1 - z) * (1 - n ** 2)
+    drh = dn @ p[5].T
+    dr = drh * h * r * (1 - r)
+    dh = g * z + drh * r + dr @ p[1].T + dz @ p[3].T
+    dx = dr @ p[0].T + dz @ p[2].T + dn @ p[4].T
+    dp = torch.stack([x.T @ dr, h.T @ dr, x.T @ dz, h.T @ dz, x.T @ dn, rh.T @ dn])
+    return dx, dh, dp
+
+inputs = [torch.randn(3, 4), torch.randn(3, 4), 0.5 * torch.randn(6, 4, 4)]
+"""
+MARGIN = """
+Y = torch.tensor([1, -1, 1, -1, -1])
+
+def embed_loss(a, b):
+    na = (a * a).sum(1, keepdim=True).sqrt()
+    nb = (b * b).sum(1, keepdim=True).sqrt()
+    c = (a * b).sum(1, keepdim=True) / (na * nb)
+    y = Y[:, None].to(a.dtype)
+    loss = torch.where(y > 0, 1 - c, torch.relu(c - 0.1))
+    return loss.sum() / 5
+
+def embed_loss_backward(g, a, b):
+    na = (a * a).sum(1, keepdim=True).sqrt()
+    nb = (b * b).sum(1, keepdim=True).sqrt()
+    c = (a * b).sum(1, keepdim=True) / (na * nb)
+    y = Y[:, None].to(a.dtype)
+    dc = torch.where(y > 0, -torch.ones_like(c), (c > 0.1).to(c.dtype)) * g / 5
+    da = dc * (b / (na * nb) - c * a / na ** 2)
+    db = dc * (a / (na * nb) - c * b / nb ** 2)
+    return da, db
+
+inputs = [torch.randn(5, 3), torch.randn(5, 3)]
+"""
+LOWRANK = """
+class Lora(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, a, b, s):
+        z = x @ a
+        y = x @ w + s * (z @ b)
+        m = torch.nn.functional.silu(y)
+        ctx.save_for_backward(x, w, a, b, s, z, y)
+        return m
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w, a, b, s, z, y = ctx.saved_tensors
+        e = torch.sigmoid(y)
+        dy = g * e * (1 + y * (1 - e))
+        dw = x.T @ dy
+        dzb = s * dy
+        db = z.T @ dzb
+        dz = dzb @ b.T
+        da = x.T @ dz
+        ds = (dy * (z @ b)).sum()
+        dx = dy @ w.T + dz @ a.T
+        return dx, dw, da, db, ds
+
+inputs = [torch.randn(5, 3), torch.randn(3, 4), torch.randn(3, 2), torch.randn(2, 4), torch.tensor(0.7)]
+"""
 RARER = {
     "batch norm of pictures": (EITHER, BATCH_NORM_2D, {
         "rows counted alone": [("m = x.shape[0] * x.shape[2] * x.shape[3]", "m = x.shape[0]")],
@@ -832,6 +972,48 @@ RARER = {
         "half": [("dsq = -0.5 * dlp", "dsq = -dlp")],
         "mu sign": [("dmu = -ddiff.sum(0)", "dmu = ddiff.sum(0)")],
         "inverse": [("* diff * inv", "* diff")],
+    }),
+    "attention layer": (EITHER, PREBLOCK, {
+        "gain after": [("(gh * h).mean(-1", "(g * h).mean(-1")],
+        "scale once": [("dk = ds.T @ q * 0.5", "dk = ds.T @ q")],
+        "key path lost": [("dq @ wq.T + dk @ wk.T + dv @ wv.T", "dq @ wq.T + dv @ wv.T")],
+        "x for y": [("dwq, dwk, dwv = y.T @ dq, y.T @ dk, y.T @ dv", "dwq, dwk, dwv = x.T @ dq, y.T @ dk, y.T @ dv")],
+        "residual": [("return g + dln, dw", "return dln, dw")],
+        "std squared": [("(gh * h).mean(-1, keepdim=True)) / s", "(gh * h).mean(-1, keepdim=True)) / s ** 2")],
+        "mean term": [("(gh - gh.mean(-1, keepdim=True) - h", "(gh - h")],
+        "two": [("dv = p.T @ g", "dv = p @ g"), ("dw = (g * h).sum(0)", "dw = (g * c).sum(0)")],
+    }),
+    "attentive pooling": (EITHER, POOLING, {
+        "softmax": [("(a * da).sum(1, keepdim=True)", "da.mean(1, keepdim=True)")],
+        "direct": [("dx = dx + dz @ w.T", "dx = dz @ w.T")],
+        "slope": [("(1 - h ** 2)", "(1 - h)")],
+        "slope of e": [("dz = dh * (1 - h ** 2)", "dz = dh")],
+        "mask": [("de = a * (da - (a * da).sum(1, keepdim=True))", "de = (da - (a * da).sum(1, keepdim=True))")],
+        "w": [('torch.einsum("btd,btk->dk", x, dz)', 'torch.einsum("btd,btk->kd", x, dz)')],
+    }),
+    "gated step": (EITHER, GRUSTEP, {
+        "order of weights": [("x.T @ dz, h.T @ dz, x.T @ dn, rh.T @ dn", "x.T @ dz, h.T @ dz, x.T @ dn, h.T @ dn")],
+        "reset": [("drh * r + dr", "drh + dr")],
+        "candidate": [("(h - n) * z * (1 - z)", "(n - h) * z * (1 - z)")],
+        "weights": [("dr @ p[1].T + dz @ p[3].T", "dr @ p[1].T + dz @ p[2].T")],
+        "not transposed": [("drh = dn @ p[5].T", "drh = dn @ p[5]")],
+        "gate": [("dr = drh * h * r * (1 - r)", "dr = drh * h * (1 - r)")],
+        "direct": [("dh = g * z + drh", "dh = g * (1 - z) + drh")],
+    }),
+    "margin of angles": (EITHER, MARGIN, {
+        "norm": [("- c * a / na ** 2", "- c * a / na")],
+        "mean": [("* g / 5", "* g")],
+        "other": [("da = dc * (b / (na * nb) - c * a / na ** 2)", "da = dc * (b / (na * nb) - c * b / na ** 2)")],
+        "sides": [("torch.where(y > 0, -torch", "torch.where(y < 0, -torch")],
+        "projection": [("db = dc * (a / (na * nb) - c * b / nb ** 2)", "db = dc * a / (na * nb)")],
+    }),
+    "low rank": (EITHER, LOWRANK, {
+        "silu": [("e * (1 + y * (1 - e))", "e * (1 + (1 - e))")],
+        "scale": [("dzb = s * dy", "dzb = dy")],
+        "frozen": [("dx = dy @ w.T + dz @ a.T", "dx = dy @ w.T")],
+        "ds": [("ds = (dy * (z @ b)).sum()", "ds = (g * (z @ b)).sum()")],
+        "z": [("db = z.T @ dzb", "db = z.T @ dy")],
+        "two": [("da = x.T @ dz", "da = x.T @ dy @ b.T"), ("dw = x.T @ dy", "dw = x.T @ g")],
     }),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,6 +15,21 @@ from .kinks import at_kink
 
 MOST = 3000
 """The most elements of the inputs for which differences are taken."""
+
+
+USES = 5
+"""The most uses of a tensor of whose gradients' parts all sums are taken."""
+
+
+def sums_of_parts(parts: list[tuple[int, Array]]) -> list[Quantity]:
+    """The sums of some, but not all, of the parts of each tensor's gradient, which are given with
+    the number of the tensor: a function that the tensor goes through has several of its uses.
+    """
+    of: dict[int, list[Array]] = {}
+    for number, part in parts:
+        of.setdefault(number, []).append(part)
+    chosen = [c for own in of.values() if 2 < len(own) <= USES and own[0].size <= MOST for n in range(2, len(own)) for c in itertools.combinations(own, n)]
+    return [Quantity("a part of a gradient, by way of several uses", np.sum(c, axis=0), True) for c in chosen]
 
 
 class Engine:

@@ -13,7 +13,7 @@ from .. import _chainrule as _c
 from .._chainrule import Tensor
 from ..autograd import enable_grad, no_grad
 from .case import Array, Case, Quantity
-from .engine import Engine
+from .engine import Engine, sums_of_parts
 from .engine_numpy import WithArrays
 from .record import Hook, hooked, watched
 from .units import Unit, called, unit_of
@@ -29,6 +29,8 @@ class _Uses(Hook):
         nodes: Iterator[Any] = (n for u in units for n in ast.walk(u.node))
         self.reads = {n.number for n in nodes if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}  # type: ignore[union-attr]
         self.uses: list[Tensor] = []
+        self.sources: list[Tensor] = []
+        """The tensor of each use."""
 
     def see(self, number: int, value: Any) -> Any:
         value = super().see(number, value)
@@ -36,6 +38,7 @@ class _Uses(Hook):
             return value
         own = value.clone()
         self.uses.append(own)
+        self.sources.append(value)
         return own
 
 
@@ -121,7 +124,7 @@ class _Tensors(Engine):
         """The gradients, the values on the way and their gradients, and the outputs."""
         leaves = [x._apart() if self.is_float(x) else x for x in inputs]
         wanted = [leaves[i] for i in case.graded]
-        hook.values, hook.moments, hook.uses = {}, [], []
+        hook.values, hook.moments, hook.uses, hook.sources = {}, [], [], []
         _c._manual_seed(1)
         with enable_grad(), hooked(units, [watched(u) for u in units], hook):
             outputs, _ = case.forward(list(leaves))
@@ -139,9 +142,9 @@ class _Tensors(Engine):
             known.append(Quantity("a value of the forward pass", self.array(x), False))
             if g is not None:
                 known.append(Quantity("the gradient of a value of the forward pass", self.array(g), True))
-        for g in found[len(wanted) + len(seen) :]:
-            if g is not None:
-                known.append(Quantity("a part of a gradient", self.array(g), True))
+        parts = found[len(wanted) + len(seen) :]
+        known += [Quantity("a part of a gradient", self.array(g), True) for g in parts if g is not None]
+        known += sums_of_parts([(id(x), self.array(g)) for x, g in zip(hook.sources, parts) if g is not None])
         return right, known, outputs
 
 

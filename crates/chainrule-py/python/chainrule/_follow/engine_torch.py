@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .case import Array, Case, Quantity
-from .engine import Engine
+from .engine import Engine, sums_of_parts
 from .engine_numpy import WithArrays
 
 
@@ -24,11 +24,14 @@ class _Ops(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         super().__init__()
         self.results: list[tuple[str, Any]] = []
         self.uses: list[tuple[str, Any]] = []
+        self.sources: list[Any] = []
+        """The tensor of each use."""
 
     def _apart(self, name: str, x: Any) -> Any:
         if isinstance(x, torch.Tensor) and x.requires_grad and x.is_floating_point():
             own = x.view_as(x)
             self.uses.append((name, own))
+            self.sources.append(x)
             return own
         if type(x) in (list, tuple):
             return type(x)(self._apart(name, y) for y in x)
@@ -125,9 +128,11 @@ class _Tensors(Engine):
             known.append(Quantity(f"the result of `{name}`", self.array(x), False))
             if g is not None:
                 known.append(Quantity(f"the gradient of the result of `{name}`", self.array(g), True))
-        for (name, x), g in zip(ops.uses, found[len(wanted) + len(ops.results) :]):
+        parts = found[len(wanted) + len(ops.results) :]
+        for (name, _), g in zip(ops.uses, parts):
             if g is not None:
                 known.append(Quantity(f"a part of a gradient, by way of `{name}`", self.array(g), True))
+        known += sums_of_parts([(id(x), self.array(g)) for x, g in zip(ops.sources, parts) if g is not None])
         return right, known
 
 

@@ -52,8 +52,16 @@ class Kin(Pairs):
                 turned = m[0].replace(old, new, 1)
                 return mine if m[0] == theirs else turned if turned in at_hand else m[0]
 
-            like = re.sub(r"(?<![\w.])[A-Za-z_]\w*", own, text)
-            yield Edit(self.unit, self.statement, [(node.value, like)], 1.7, f"due is the same as for `{theirs}`", node.value)
+            word = r"(?<![\w.])[A-Za-z_]\w*"
+            yield Edit(self.unit, self.statement, [(node.value, re.sub(word, own, text))], 1.7, f"due is the same as for `{theirs}`", node.value)
+
+            def other_way(m: re.Match[str], old: str = old, new: str = new, at_hand: set[str] = at_hand, own: Any = own) -> str:
+                turned = m[0].replace(new, old, 1)
+                return turned if old not in m[0] and turned in at_hand else str(own(m))
+
+            # Of two that belong together each has the other's part.
+            swapped = re.sub(word, other_way, text)
+            yield Edit(self.unit, self.statement, [(node.value, swapped)], 1.75, f"due is the same as for `{theirs}`, with `{old}` and `{new}` exchanged", node.value)
 
     def slopes(self, node: Any) -> Iterator[Edit]:
         """The slope of one activation for that of another, by its result."""

@@ -229,7 +229,7 @@ class Search(Scopes):
         right, if there is just one, and none of which nothing is known.
         """
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
-        found = [s for s in near if s.results and isinstance(self.due_of(s), Due)]
+        found = [s for s in near if s.results and not s.right and isinstance(self.due_of(s), Due)]
         open_ones = [s for s in near if not s.results and s.touches]
         if len(found) == 1 and not open_ones:
             return found[0]

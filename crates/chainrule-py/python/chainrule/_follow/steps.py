@@ -308,6 +308,9 @@ class Recording:
         if not named_right and step.right and all(t.startswith("g") and not t.startswith("grad") for t in targets):
             # `gw` may be `g` times `w`.
             return None
+        if not named_right and step.right and step.unit is not self.units[0]:
+            # In a helper a name may be that of another variable, or of a part of its gradient.
+            return None
         return named_right
 
     def _results(self, s: Statement, after: list[Any], chosen: list[int], count: int) -> list[Match | None]:
@@ -526,13 +529,22 @@ class Recording:
         returned = isinstance(node, ast.Return) and len(node.value.elts) == len(self.case.inputs) and not any(isinstance(e, ast.Starred) for e in node.value.elts)
         for i, part in enumerate(node.value.elts):
             seen = self.values.get(getattr(part, "number", -1), [])
-            made = not isinstance(part, (ast.Name, ast.Constant)) and len(seen) == 1 and self._telling(seen[0])
+            whole = not isinstance(part, (ast.Name, ast.Constant)) or returned and self._is_other_part(part, i)
+            made = whole and len(seen) == 1 and self._telling(seen[0])
             # A returned part is due to be its input's gradient, and no other quantity.
             due = i in self.case.graded if returned else False
             other = due and self.case.graded.index(i) in self.wrong and not step.reads_misnamed
             if made and (other or (m := self._match(seen[0])) is None or not m.exact) and self._reads_known(part, step.names):
                 return True
         return False
+
+    def _is_other_part(self, part: Any, i: int) -> bool:
+        """Whether a variable that is returned for an input is a part of a gradient, and is not
+        named for the input's.
+        """
+        seen = self.values.get(getattr(part, "number", -1), [])
+        m = self._match(seen[0]) if seen and isinstance(part, ast.Name) else None
+        return m is not None and m.exact and m.quantity.words.startswith("a part") and part.id not in gradient_names(self.case.names[i])
 
     def _is_of_forward(self, step: Step) -> bool:
         """Whether it computes a variable of the forward pass again, under its name."""

@@ -133,7 +133,7 @@ def _gates(text: str, x: Array, constants: list[float]) -> Iterator[tuple[str, A
             yield f"({text} < {bound!r})", (x < bound) * 1.0, 0.8
 
 
-WIDE = 12
+WIDE = 20
 """The most values of which three are multiplied and summed."""
 
 
@@ -351,7 +351,7 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
                     new = f"{term[1]} * {inner}" if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult) else f"{term[1]} * ({inner})"
                 add(node, f"-{new}" if c < 0 else new, 2.2 + cost + term[0], f"the factor `{'-' if c < 0 else ''}{term[1]}` is missing")
     for node, rest in _inner_factors(search, step, root, solved):
-        for cost, c, parts in Fit(solved, rest[1] * missing, rest[0], atoms).products(1):
+        for cost, c, parts in itertools.chain(*(Fit(solved, rest[1] * missing, rest[0], of).products(1) for of in (atoms, sums))):
             if (term := _term(scope, c, parts)) is not None:
                 sign = "-" if c < 0 else "+"
                 add(node, f"({unit.text(node)} {sign} {term[1]})", 2.25 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
