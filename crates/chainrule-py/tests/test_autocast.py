@@ -37,6 +37,8 @@ def products():
         ("bmm", lambda a, b: cr.bmm(a, b), (2, 5, 40), (2, 40, 7), lambda a, b: a @ b),
         ("einsum", lambda a, b: cr.einsum("ik,jk->ij", a, b), (5, 40), (7, 40), lambda a, b: a @ b.T),
         ("addmm", lambda a, b: cr.addmm(cr.zeros(7), a, b), (5, 40), (40, 7), lambda a, b: a @ b),
+        ("conv1d", lambda a, b: F.conv1d(a, b), (2, 3, 9), (4, 3, 9), lambda a, b: np.einsum("ncl,ocl->no", a, b)[..., None]),
+        ("conv_transpose1d", lambda a, b: F.conv_transpose1d(a, b), (2, 5, 1), (5, 3, 4), lambda a, b: np.einsum("nci,cok->nok", a, b)),
     ]
 
 
