@@ -66,7 +66,7 @@ pub(crate) struct Built {
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn export(program: &Program) -> Result<Model> {
-    let built = build(program)?;
+    let built = build(program, false)?;
     let dims = |a: &Array| fixed(&a.dims);
     Ok(finish(built, &dims, &dims))
 }
@@ -76,7 +76,7 @@ pub fn export(program: &Program) -> Result<Model> {
 ///
 /// Errors also where the programs differ in more than sizes that follow from it.
 pub fn export_batched(one: &Program, other: &Program) -> Result<Model> {
-    let (mut a, b) = (build(one)?, build(other)?);
+    let (mut a, b) = (build(one, false)?, build(other, false)?);
     let batch = Batch::merge(&mut a, &b)?;
     let (inputs, outputs) = (pairs(&a.inputs, &b.inputs), pairs(&a.outputs, &b.outputs));
     let find = |all: &HashMap<String, Vec<(i64, i64)>>, x: &Array| batch.declared(&all[&x.name]);
@@ -133,9 +133,11 @@ fn json(pairs: impl Iterator<Item = (String, String)>) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-pub(crate) fn build(program: &Program) -> Result<Built> {
+/// The graph of a program; attention stays one node where `whole` says so.
+pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     let program = &program.optimized();
     let mut exporter = Exporter { at: Interpreter::new(&Program::numpy_functions()), depth: 0 };
+    exporter.at.whole = whole;
     let steps = program.states().any(|(_, write, _)| write.is_some());
     let mut known: HashMap<Id, Array> = HashMap::new();
     let mut inputs = Vec::new();

@@ -23,6 +23,8 @@ type Scope = HashMap<String, Val>;
 /// A reader of forms, which adds to a graph.
 pub(crate) struct Interpreter {
     pub graph: Graph,
+    /// Whether attention stays one node.
+    pub whole: bool,
     functions: Rc<HashMap<String, Function>>,
     depth: usize,
 }
@@ -32,7 +34,7 @@ impl Interpreter {
     pub fn new(files: &[&str]) -> Interpreter {
         let all = files.iter().flat_map(|text| functions(text));
         let functions = Rc::new(all.map(|f| (f.name.clone(), f)).collect());
-        Interpreter { graph: Graph::default(), functions, depth: 0 }
+        Interpreter { graph: Graph::default(), whole: false, functions, depth: 0 }
     }
 
     /// The value of a form.

@@ -47,8 +47,13 @@ pub struct Lowered {
 }
 
 /// The nodes of a program. Errors for an op that has no form, which it names.
-pub fn lower(program: &Program) -> Result<Lowered> {
-    let built = crate::export::build(program)?;
+///
+/// With `whole`, attention without mask and dropout stays one node, which ONNX does not have:
+/// `Attention` of queries, keys and values gives the result and the logarithms of the rows' sums,
+/// `AttentionGrad` of the upstream gradient, both of these, queries, keys and values their
+/// gradients. Their attributes are `causal` and the bits of `scale`.
+pub fn lower(program: &Program, whole: bool) -> Result<Lowered> {
+    let built = crate::export::build(program, whole)?;
     let types = &built.graph.types;
     let typed = |name: &String| {
         let (dtype, dims) = types.get(name).cloned().unwrap_or((DType::F32, Vec::new()));
