@@ -3,6 +3,7 @@
 # or to gpu-check.json. A check is true, false, or "skipped" where what it needs is not there:
 #
 # samples, random, long, steps   kernels of CUDA compiled as C++: g++
+# products, attention            those that a library and units for matrices compute, likewise
 # nvrtc, ptx                     kernels compiled for GPUs: NVRTC of Python's wheel, of the system
 # wgpu                           all tests of devices by WebGPU: Vulkan, also lavapipe
 # cuda                           the same on a GPU by NVIDIA, with equal bits of two runs
@@ -30,6 +31,8 @@ samples=$(passes ops_give_the_same)
 random=$(passes random_programs_give)
 long=$(passes long::)
 steps=$(passes steps::)
+products=$(passes products::)
+attention=$(passes attention::)
 nvrtc=$(passes nvrtc)
 ptx=$(passes ptx)
 wgpu=$(CHAINRULE_DEVICE=wgpu:0 passes on_device::)
@@ -42,16 +45,19 @@ if [ "$gpu" != none ]; then
     cargo build --release --all-features -q
     bench=""
     for workload in names mnist gpt-small gpt-medium gpt2; do
-        line=$(cargo run --release --all-features -q -- bench $workload --mode compiled --device cuda:0 --json 2>>"$log")
-        [ -n "$line" ] || line=null
-        bench="$bench${bench:+, }\"$workload\": $line"
+        for precision in f32 tf32 bf16; do
+            line=$(cargo run --release --all-features -q -- bench $workload --mode compiled --device cuda:0 \
+                --precision $precision --json 2>>"$log")
+            [ -n "$line" ] || line=null
+            bench="$bench${bench:+, }\"$workload $precision\": $line"
+        done
     done
     bench="{$bench}"
 fi
 rm -f "$log"
 cat >"$out" <<EOF
-{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "nvrtc": $nvrtc, "ptx": $ptx,
+{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "products": $products, "attention": $attention, "nvrtc": $nvrtc, "ptx": $ptx,
  "wgpu": $wgpu, "cuda": $cuda, "losses": $losses, "bench": $bench}
 EOF
 cat "$out"
-case "$samples$random$long$steps$nvrtc$ptx$wgpu$cuda$losses" in *false*) exit 1 ;; esac
+case "$samples$random$long$steps$products$attention$nvrtc$ptx$wgpu$cuda$losses" in *false*) exit 1 ;; esac

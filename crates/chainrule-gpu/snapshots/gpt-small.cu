@@ -11,6 +11,16 @@ static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x
 template <typename T>
 static __device__ __forceinline__ bool is_nan(T) { return false; }
 
+// bf16 is the upper half of f32: to the nearest, ties to even; NaN stays one.
+static __device__ __forceinline__ float of_bf16(unsigned short x) {
+    return __int_as_float((int)((unsigned int)x << 16));
+}
+static __device__ __forceinline__ unsigned short to_bf16(float x) {
+    unsigned int bits = (unsigned int)__float_as_int(x);
+    if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
+    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
 
@@ -91,34 +101,30 @@ static __device__ __forceinline__ float normal_float(
     return (float)normal_double(draws, draw, place);
 }
 
-// add  f32 [12, 64, 128]
-extern "C" __global__ void k00_add(
+// embedding  f32 [12, 64, 128]
+extern "C" __global__ void k00_embedding(
     const long long* __restrict__ x,
     const float* __restrict__ symbols_weight,
-    const float* __restrict__ positions_weight,
-    float* __restrict__ add
+    float* __restrict__ embedding
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 98304) { return; }
     const long long x_ = x[i / 128];
     const int at = min(max((int)x_, 0), 64);
     const float symbols_weight_ = symbols_weight[at * 128 + (i % 128)];
-    const float positions_weight_ = positions_weight[i % 8192];
-    const float add_ = symbols_weight_ + positions_weight_;
-    add[i] = add_;
+    embedding[i] = symbols_weight_;
 }
 
 // layer_norm_reducemean, of forward/layer_norm/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_sub, of forward/layer_norm/Sub  f32 [768, 1, 128, 1]
 // layer_norm_reducemean_2, of forward/layer_norm/ReduceMean.2  f32 [768, 1, 1, 1]
 // layer_norm_div, of forward/layer_norm/Div  f32 [768, 1, 1, 1]
 // layer_norm_add_2, of forward/layer_norm/Add.2  f32 [768, 1, 128, 1]
 extern "C" __global__ void k01_layer_norm_add_2(
-    const float* __restrict__ add,
+    const float* __restrict__ embedding,
+    const float* __restrict__ positions_weight,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ blocks_0_norm1_bias,
     float* __restrict__ layer_norm_reducemean,
-    float* __restrict__ layer_norm_sub,
     float* __restrict__ layer_norm_div,
     float* __restrict__ layer_norm_add_2
 ) {
@@ -127,7 +133,9 @@ extern "C" __global__ void k01_layer_norm_add_2(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float add_ = add[row * 128 + col];
+        const float embedding_ = embedding[row * 128 + col];
+        const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
+        const float add_ = embedding_ + positions_weight_;
         sum = sum + add_;
     }
     part_float[thread] = sum;
@@ -141,15 +149,13 @@ extern "C" __global__ void k01_layer_norm_add_2(
     if (thread == 0) {
         layer_norm_reducemean[row] = layer_norm_reducemean_;
     }
-    for (int col = thread; col < 128; col += 128) {
-        const float add__2 = add[row * 128 + col];
-        const float layer_norm_sub_ = add__2 - layer_norm_reducemean_;
-        layer_norm_sub[row * 128 + col] = layer_norm_sub_;
-    }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_sub__2 = layer_norm_sub[row * 128 + col];
-        const float layer_norm_mul_ = layer_norm_sub__2 * layer_norm_sub__2;
+        const float embedding__2 = embedding[row * 128 + col];
+        const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
+        const float add__2 = embedding__2 + positions_weight__2;
+        const float layer_norm_sub_ = add__2 - layer_norm_reducemean_;
+        const float layer_norm_mul_ = layer_norm_sub_ * layer_norm_sub_;
         sum_2 = sum_2 + layer_norm_mul_;
     }
     part_float[thread] = sum_2;
@@ -167,8 +173,11 @@ extern "C" __global__ void k01_layer_norm_add_2(
         layer_norm_div[row] = layer_norm_div_;
     }
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_sub__3 = layer_norm_sub[row * 128 + col];
-        const float layer_norm_mul_2_ = layer_norm_sub__3 * layer_norm_div_;
+        const float embedding__3 = embedding[row * 128 + col];
+        const float positions_weight__3 = positions_weight[(row % 64) * 128 + col];
+        const float add__3 = embedding__3 + positions_weight__3;
+        const float layer_norm_sub__2 = add__3 - layer_norm_reducemean_;
+        const float layer_norm_mul_2_ = layer_norm_sub__2 * layer_norm_div_;
         const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[col];
         const float layer_norm_mul_3_ = layer_norm_mul_2_ * blocks_0_norm1_weight_;
         const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[col];
@@ -344,13 +353,9 @@ extern "C" __global__ void k04_y_2_matmul(
 }
 
 // y_2_lessorequal, of forward/y_2/LessOrEqual  bool [64, 64]
-// y_3_lessorequal, of forward/y_3/LessOrEqual  bool [64, 64]
-// y_4_lessorequal, of forward/y_4/LessOrEqual  bool [64, 64]
-extern "C" __global__ void k05_y_4_lessorequal(
+extern "C" __global__ void k05_y_2_lessorequal(
     const long long* __restrict__ constant_20,
-    bool* __restrict__ y_2_lessorequal,
-    bool* __restrict__ y_3_lessorequal,
-    bool* __restrict__ y_4_lessorequal
+    bool* __restrict__ y_2_lessorequal
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 4096) { return; }
@@ -358,54 +363,19 @@ extern "C" __global__ void k05_y_4_lessorequal(
     const long long constant_20__2 = constant_20[i / 64];
     const bool y_2_lessorequal_ = constant_20_ <= constant_20__2;
     y_2_lessorequal[i] = y_2_lessorequal_;
-    const bool y_3_lessorequal_ = constant_20_ <= constant_20__2;
-    y_3_lessorequal[i] = y_3_lessorequal_;
-    const bool y_4_lessorequal_ = constant_20_ <= constant_20__2;
-    y_4_lessorequal[i] = y_4_lessorequal_;
-}
-
-// y_2_and, of forward/y_2/And  bool [12, 4, 64, 64]
-// y_3_and, of forward/y_3/And  bool [12, 4, 64, 64]
-// y_4_and, of forward/y_4/And  bool [12, 4, 64, 64]
-extern "C" __global__ void k06_y_4_and(
-    const bool* __restrict__ y_2_lessorequal,
-    const bool* __restrict__ y_3_lessorequal,
-    const bool* __restrict__ y_4_lessorequal,
-    bool* __restrict__ y_2_and,
-    bool* __restrict__ y_3_and,
-    bool* __restrict__ y_4_and
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 196608) { return; }
-    const bool y_2_lessorequal_ = y_2_lessorequal[i % 4096];
-    const bool y_2_and_ = true && y_2_lessorequal_;
-    y_2_and[i] = y_2_and_;
-    const bool y_3_lessorequal_ = y_3_lessorequal[i % 4096];
-    const bool y_3_and_ = true && y_3_lessorequal_;
-    y_3_and[i] = y_3_and_;
-    const bool y_4_lessorequal_ = y_4_lessorequal[i % 4096];
-    const bool y_4_and_ = true && y_4_lessorequal_;
-    y_4_and[i] = y_4_and_;
 }
 
 // y_2_reducemax, of forward/y_2/ReduceMax  i64 [12, 4, 64, 1]
-// y_2_where_2, of forward/y_2/Where.2  f32 [12, 4, 64, 64]
 // y_2_reducemax_2, of forward/y_2/ReduceMax.2  f32 [12, 4, 64, 1]
 // y_2_exp, of forward/y_2/Exp  f32 [12, 4, 64, 64]
 // y_2_reducesum, of forward/y_2/ReduceSum  f32 [12, 4, 64, 1]
-// y_2_mul_2, of forward/y_2/Mul.2  f32 [12, 4, 64, 64]
-// y_3_reducemax, of forward/y_3/ReduceMax  i64 [12, 4, 64, 1]
-// y_4_reducemax, of forward/y_4/ReduceMax  i64 [12, 4, 64, 1]
-extern "C" __global__ void k07_y_4_reducemax(
-    const bool* __restrict__ y_2_and,
+// y_2_where_3, of forward/y_2/Where.3  f32 [12, 4, 64, 64]
+extern "C" __global__ void k06_y_2_where_3(
+    const bool* __restrict__ y_2_lessorequal,
     const float* __restrict__ y_2_matmul,
-    const bool* __restrict__ y_3_and,
-    const bool* __restrict__ y_4_and,
-    float* __restrict__ y_2_where_2,
+    long long* __restrict__ y_2_reducemax,
     float* __restrict__ y_2_exp,
-    float* __restrict__ y_2_mul_2,
-    long long* __restrict__ y_3_reducemax,
-    long long* __restrict__ y_4_reducemax
+    float* __restrict__ y_2_where_3
 ) {
     __shared__ long long part_long_long[64];
     __shared__ float part_float[64];
@@ -413,7 +383,8 @@ extern "C" __global__ void k07_y_4_reducemax(
     const int thread = (int)threadIdx.x;
     long long sum = LEAST;
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_and_ = y_2_and[row * 64 + col];
+        const bool y_2_lessorequal_ = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and_ = true && y_2_lessorequal_;
         const long long y_2_cast_ = (long long)y_2_and_;
         sum = larger(sum, y_2_cast_);
     }
@@ -425,19 +396,19 @@ extern "C" __global__ void k07_y_4_reducemax(
     }
     const long long y_2_reducemax_ = part_long_long[0];
     __syncthreads();
+    if (thread == 0) {
+        y_2_reducemax[row] = y_2_reducemax_;
+    }
+    float sum_2 = -INF_F;
     for (int col = thread; col < 64; col += 64) {
         const bool y_2_cast_2_ = y_2_reducemax_ != 0ll;
-        const bool y_2_and__2 = y_2_and[row * 64 + col];
+        const bool y_2_lessorequal__2 = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and__2 = true && y_2_lessorequal__2;
         const float y_2_matmul_ = y_2_matmul[row * 64 + col];
         const float y_2_mul_ = y_2_matmul_ * 0.17677669f;
         const float y_2_where_ = y_2_and__2 ? y_2_mul_ : (-INF_F);
         const float y_2_where_2_ = y_2_cast_2_ ? y_2_where_ : 0.0f;
-        y_2_where_2[row * 64 + col] = y_2_where_2_;
-    }
-    float sum_2 = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const float y_2_where_2__2 = y_2_where_2[row * 64 + col];
-        sum_2 = larger(sum_2, y_2_where_2__2);
+        sum_2 = larger(sum_2, y_2_where_2_);
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -448,8 +419,14 @@ extern "C" __global__ void k07_y_4_reducemax(
     const float y_2_reducemax_2_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const float y_2_where_2__3 = y_2_where_2[row * 64 + col];
-        const float y_2_sub_ = y_2_where_2__3 - y_2_reducemax_2_;
+        const bool y_2_cast_2__2 = y_2_reducemax_ != 0ll;
+        const bool y_2_lessorequal__3 = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and__3 = true && y_2_lessorequal__3;
+        const float y_2_matmul__2 = y_2_matmul[row * 64 + col];
+        const float y_2_mul__2 = y_2_matmul__2 * 0.17677669f;
+        const float y_2_where__2 = y_2_and__3 ? y_2_mul__2 : (-INF_F);
+        const float y_2_where_2__2 = y_2_cast_2__2 ? y_2_where__2 : 0.0f;
+        const float y_2_sub_ = y_2_where_2__2 - y_2_reducemax_2_;
         const float y_2_exp_ = expf(y_2_sub_);
         y_2_exp[row * 64 + col] = y_2_exp_;
     }
@@ -467,52 +444,18 @@ extern "C" __global__ void k07_y_4_reducemax(
     const float y_2_reducesum_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_and__3 = y_2_and[row * 64 + col];
+        const bool y_2_lessorequal__4 = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and__4 = true && y_2_lessorequal__4;
         const float y_2_exp__3 = y_2_exp[row * 64 + col];
         const float y_2_div_ = y_2_exp__3 / y_2_reducesum_;
-        const float y_2_where_3_ = y_2_and__3 ? y_2_div_ : 0.0f;
-        const float y_2_mul_2_ = y_2_where_3_ * 1.0f;
-        y_2_mul_2[row * 64 + col] = y_2_mul_2_;
-    }
-    long long sum_4 = LEAST;
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_3_and_ = y_3_and[row * 64 + col];
-        const long long y_3_cast_ = (long long)y_3_and_;
-        sum_4 = larger(sum_4, y_3_cast_);
-    }
-    part_long_long[thread] = sum_4;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long y_3_reducemax_ = part_long_long[0];
-    __syncthreads();
-    if (thread == 0) {
-        y_3_reducemax[row] = y_3_reducemax_;
-    }
-    long long sum_5 = LEAST;
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_4_and_ = y_4_and[row * 64 + col];
-        const long long y_4_cast_ = (long long)y_4_and_;
-        sum_5 = larger(sum_5, y_4_cast_);
-    }
-    part_long_long[thread] = sum_5;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long y_4_reducemax_ = part_long_long[0];
-    __syncthreads();
-    if (thread == 0) {
-        y_4_reducemax[row] = y_4_reducemax_;
+        const float y_2_where_3_ = y_2_and__4 ? y_2_div_ : 0.0f;
+        y_2_where_3[row * 64 + col] = y_2_where_3_;
     }
 }
 
 // y_2  f32 [12, 4, 64, 32]
-extern "C" __global__ void k08_y_2(
-    const float* __restrict__ y_2_mul_2,
+extern "C" __global__ void k07_y_2(
+    const float* __restrict__ y_2_where_3,
     const float* __restrict__ linear,
     float* __restrict__ y_2
 ) {
@@ -532,8 +475,8 @@ extern "C" __global__ void k08_y_2(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float y_2_mul_2_ = y_2_mul_2[stack * 4096 + m * 64 + k];
-                x_6 = y_2_mul_2_;
+                const float y_2_where_3_ = y_2_where_3[stack * 4096 + m * 64 + k];
+                x_6 = y_2_where_3_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -571,10 +514,11 @@ extern "C" __global__ void k08_y_2(
 
 // linear_2_matmul, of forward/linear_2/MatMul  f32 [12, 64, 128]
 // x_2  f32 [12, 64, 128]
-extern "C" __global__ void k09_x_2(
+extern "C" __global__ void k08_x_2(
     const float* __restrict__ y_2,
     const float* __restrict__ blocks_0_attention_out_weight,
-    const float* __restrict__ add,
+    const float* __restrict__ embedding,
+    const float* __restrict__ positions_weight,
     const float* __restrict__ blocks_0_attention_out_bias,
     float* __restrict__ x_2
 ) {
@@ -638,7 +582,9 @@ extern "C" __global__ void k09_x_2(
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 128) {
                 const float linear_2_matmul_ = sums[u * 4 + w];
-                const float add_ = add[stack * 8192 + m * 128 + n];
+                const float embedding_ = embedding[stack * 8192 + m * 128 + n];
+                const float positions_weight_ = positions_weight[m * 128 + n];
+                const float add_ = embedding_ + positions_weight_;
                 const float blocks_0_attention_out_bias_ = blocks_0_attention_out_bias[n];
                 const float linear_2_ = linear_2_matmul_ + blocks_0_attention_out_bias_;
                 const float x_2_ = add_ + linear_2_;
@@ -649,22 +595,16 @@ extern "C" __global__ void k09_x_2(
 }
 
 // layer_norm_2_reducemean, of forward/layer_norm_2/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_2_sub, of forward/layer_norm_2/Sub  f32 [768, 1, 128, 1]
 // layer_norm_2_reducemean_2, of forward/layer_norm_2/ReduceMean.2  f32 [768, 1, 1, 1]
 // layer_norm_2_div, of forward/layer_norm_2/Div  f32 [768, 1, 1, 1]
 // layer_norm_2_add_2, of forward/layer_norm_2/Add.2  f32 [768, 1, 128, 1]
-// layer_norm_grad_9_mul, of backward/layer_norm_grad_9/Mul  f32 [768, 1, 128, 1]
-extern "C" __global__ void k10_layer_norm_grad_9_mul(
+extern "C" __global__ void k09_layer_norm_2_add_2(
     const float* __restrict__ x_2,
     const float* __restrict__ blocks_0_norm2_weight,
     const float* __restrict__ blocks_0_norm2_bias,
-    const float* __restrict__ add,
-    const float* __restrict__ layer_norm_1,
     float* __restrict__ layer_norm_2_reducemean,
-    float* __restrict__ layer_norm_2_sub,
     float* __restrict__ layer_norm_2_div,
-    float* __restrict__ layer_norm_2_add_2,
-    float* __restrict__ layer_norm_grad_9_mul
+    float* __restrict__ layer_norm_2_add_2
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
@@ -685,15 +625,11 @@ extern "C" __global__ void k10_layer_norm_grad_9_mul(
     if (thread == 0) {
         layer_norm_2_reducemean[row] = layer_norm_2_reducemean_;
     }
+    float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
         const float x_2__2 = x_2[row * 128 + col];
         const float layer_norm_2_sub_ = x_2__2 - layer_norm_2_reducemean_;
-        layer_norm_2_sub[row * 128 + col] = layer_norm_2_sub_;
-    }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_2_sub__2 = layer_norm_2_sub[row * 128 + col];
-        const float layer_norm_2_mul_ = layer_norm_2_sub__2 * layer_norm_2_sub__2;
+        const float layer_norm_2_mul_ = layer_norm_2_sub_ * layer_norm_2_sub_;
         sum_2 = sum_2 + layer_norm_2_mul_;
     }
     part_float[thread] = sum_2;
@@ -711,37 +647,25 @@ extern "C" __global__ void k10_layer_norm_grad_9_mul(
         layer_norm_2_div[row] = layer_norm_2_div_;
     }
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_2_sub__3 = layer_norm_2_sub[row * 128 + col];
-        const float layer_norm_2_mul_2_ = layer_norm_2_sub__3 * layer_norm_2_div_;
+        const float x_2__3 = x_2[row * 128 + col];
+        const float layer_norm_2_sub__2 = x_2__3 - layer_norm_2_reducemean_;
+        const float layer_norm_2_mul_2_ = layer_norm_2_sub__2 * layer_norm_2_div_;
         const float blocks_0_norm2_weight_ = blocks_0_norm2_weight[col];
         const float layer_norm_2_mul_3_ = layer_norm_2_mul_2_ * blocks_0_norm2_weight_;
         const float blocks_0_norm2_bias_ = blocks_0_norm2_bias[col];
         const float layer_norm_2_add_2_ = layer_norm_2_mul_3_ + blocks_0_norm2_bias_;
         layer_norm_2_add_2[row * 128 + col] = layer_norm_2_add_2_;
     }
-    for (int col = thread; col < 128; col += 128) {
-        const float add_ = add[row * 128 + col];
-        const int at = 0;
-        const float layer_norm_1_ = layer_norm_1[row * 3 + at];
-        const float layer_norm_grad_9_sub_ = add_ - layer_norm_1_;
-        const int at_2 = 0 + 1;
-        const float layer_norm_1__2 = layer_norm_1[row * 3 + at_2];
-        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_sub_ * layer_norm_1__2;
-        layer_norm_grad_9_mul[row * 128 + col] = layer_norm_grad_9_mul_;
-    }
 }
 
 // linear_3_matmul, of forward/linear_3/MatMul  f32 [12, 64, 512]
-// linear_3  f32 [12, 64, 512]
 // gelu_tanh  f32 [12, 64, 512]
-// gelu_tanh_grad_4_tanh, of backward/gelu_tanh_grad_4/Tanh  f32 [12, 64, 512]
-extern "C" __global__ void k12_gelu_tanh_grad_4_tanh(
+extern "C" __global__ void k11_gelu_tanh(
     const float* __restrict__ layer_norm_2_add_2,
     const float* __restrict__ blocks_0_expand_weight,
     const float* __restrict__ blocks_0_expand_bias,
-    float* __restrict__ linear_3,
-    float* __restrict__ gelu_tanh,
-    float* __restrict__ gelu_tanh_grad_4_tanh
+    float* __restrict__ linear_3_matmul,
+    float* __restrict__ gelu_tanh
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -804,9 +728,9 @@ extern "C" __global__ void k12_gelu_tanh_grad_4_tanh(
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 512) {
                 const float linear_3_matmul_ = sums[u * 4 + w];
+                linear_3_matmul[stack * 32768 + m * 512 + n] = linear_3_matmul_;
                 const float blocks_0_expand_bias_ = blocks_0_expand_bias[n];
                 const float linear_3_ = linear_3_matmul_ + blocks_0_expand_bias_;
-                linear_3[stack * 32768 + m * 512 + n] = linear_3_;
                 const float gelu_tanh_mul_ = 0.044715f * linear_3_;
                 const float gelu_tanh_mul_2_ = gelu_tanh_mul_ * linear_3_;
                 const float gelu_tanh_mul_3_ = gelu_tanh_mul_2_ * linear_3_;
@@ -817,13 +741,6 @@ extern "C" __global__ void k12_gelu_tanh_grad_4_tanh(
                 const float gelu_tanh_mul_5_ = linear_3_ * gelu_tanh_add_2_;
                 const float gelu_tanh_ = gelu_tanh_mul_5_ / 2.0f;
                 gelu_tanh[stack * 32768 + m * 512 + n] = gelu_tanh_;
-                const float gelu_tanh_grad_4_mul_ = 0.044715f * linear_3_;
-                const float gelu_tanh_grad_4_mul_2_ = gelu_tanh_grad_4_mul_ * linear_3_;
-                const float gelu_tanh_grad_4_mul_3_ = gelu_tanh_grad_4_mul_2_ * linear_3_;
-                const float gelu_tanh_grad_4_add_ = linear_3_ + gelu_tanh_grad_4_mul_3_;
-                const float gelu_tanh_grad_4_mul_4_ = 0.7978846f * gelu_tanh_grad_4_add_;
-                const float gelu_tanh_grad_4_tanh_ = tanhf(gelu_tanh_grad_4_mul_4_);
-                gelu_tanh_grad_4_tanh[stack * 32768 + m * 512 + n] = gelu_tanh_grad_4_tanh_;
             }
         }
     }
@@ -831,7 +748,7 @@ extern "C" __global__ void k12_gelu_tanh_grad_4_tanh(
 
 // linear_4_matmul, of forward/linear_4/MatMul  f32 [12, 64, 128]
 // add_2  f32 [12, 64, 128]
-extern "C" __global__ void k13_add_2(
+extern "C" __global__ void k12_add_2(
     const float* __restrict__ gelu_tanh,
     const float* __restrict__ blocks_0_project_weight,
     const float* __restrict__ x_2,
@@ -908,34 +825,103 @@ extern "C" __global__ void k13_add_2(
     }
 }
 
-// y_3_matmul, of forward/y_3/MatMul  f32 [12, 4, 64, 64]
-// y_3_where_2, of forward/y_3/Where.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k17_y_3_where_2(
-    const float* __restrict__ linear_5,
-    const long long* __restrict__ y_3_reducemax,
-    const bool* __restrict__ y_3_and,
-    float* __restrict__ y_3_where_2
+// y_3_reducemax_2, of forward/y_3/ReduceMax.2  f32 [12, 4, 64, 1]
+// y_3_exp, of forward/y_3/Exp  f32 [12, 4, 64, 64]
+// y_3_reducesum, of forward/y_3/ReduceSum  f32 [12, 4, 64, 1]
+// y_3_where_3, of forward/y_3/Where.3  f32 [12, 4, 64, 64]
+extern "C" __global__ void k17_y_3_where_3(
+    const long long* __restrict__ y_2_reducemax,
+    const bool* __restrict__ y_2_lessorequal,
+    const float* __restrict__ y_3_matmul,
+    float* __restrict__ y_3_exp,
+    float* __restrict__ y_3_where_3
+) {
+    __shared__ float part_float[64];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum = -INF_F;
+    for (int col = thread; col < 64; col += 64) {
+        const long long y_2_reducemax_ = y_2_reducemax[row];
+        const bool y_2_cast_2_ = y_2_reducemax_ != 0ll;
+        const bool y_2_lessorequal_ = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and_ = true && y_2_lessorequal_;
+        const float y_3_matmul_ = y_3_matmul[row * 64 + col];
+        const float y_3_mul_ = y_3_matmul_ * 0.17677669f;
+        const float y_3_where_ = y_2_and_ ? y_3_mul_ : (-INF_F);
+        const float y_3_where_2_ = y_2_cast_2_ ? y_3_where_ : 0.0f;
+        sum = larger(sum, y_3_where_2_);
+    }
+    part_float[thread] = sum;
+    __syncthreads();
+    for (int half = 32; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
+        __syncthreads();
+    }
+    const float y_3_reducemax_2_ = part_float[0];
+    __syncthreads();
+    for (int col = thread; col < 64; col += 64) {
+        const long long y_2_reducemax__2 = y_2_reducemax[row];
+        const bool y_2_cast_2__2 = y_2_reducemax__2 != 0ll;
+        const bool y_2_lessorequal__2 = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and__2 = true && y_2_lessorequal__2;
+        const float y_3_matmul__2 = y_3_matmul[row * 64 + col];
+        const float y_3_mul__2 = y_3_matmul__2 * 0.17677669f;
+        const float y_3_where__2 = y_2_and__2 ? y_3_mul__2 : (-INF_F);
+        const float y_3_where_2__2 = y_2_cast_2__2 ? y_3_where__2 : 0.0f;
+        const float y_3_sub_ = y_3_where_2__2 - y_3_reducemax_2_;
+        const float y_3_exp_ = expf(y_3_sub_);
+        y_3_exp[row * 64 + col] = y_3_exp_;
+    }
+    float sum_2 = 0.0f;
+    for (int col = thread; col < 64; col += 64) {
+        const float y_3_exp__2 = y_3_exp[row * 64 + col];
+        sum_2 = sum_2 + y_3_exp__2;
+    }
+    part_float[thread] = sum_2;
+    __syncthreads();
+    for (int half = 32; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float y_3_reducesum_ = part_float[0];
+    __syncthreads();
+    for (int col = thread; col < 64; col += 64) {
+        const bool y_2_lessorequal__3 = y_2_lessorequal[(row % 64) * 64 + col];
+        const bool y_2_and__3 = true && y_2_lessorequal__3;
+        const float y_3_exp__3 = y_3_exp[row * 64 + col];
+        const float y_3_div_ = y_3_exp__3 / y_3_reducesum_;
+        const float y_3_where_3_ = y_2_and__3 ? y_3_div_ : 0.0f;
+        y_3_where_3[row * 64 + col] = y_3_where_3_;
+    }
+}
+
+// linear_6_matmul, of forward/linear_6/MatMul  f32 [12, 64, 128]
+// x_3  f32 [12, 64, 128]
+extern "C" __global__ void k19_x_3(
+    const float* __restrict__ y_3,
+    const float* __restrict__ blocks_1_attention_out_weight,
+    const float* __restrict__ add_2,
+    const float* __restrict__ blocks_1_attention_out_bias,
+    float* __restrict__ x_3
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
     const int thread = (int)threadIdx.x;
     const int block = (int)blockIdx.x;
-    const int stack = block / 1;
-    const int top = block / 1 % 1 * 64;
-    const int left = block % 1 * 64;
+    const int stack = block / 2;
+    const int top = block / 2 % 1 * 64;
+    const int left = block % 2 * 64;
     const int tx = thread % 16;
     const int ty = thread / 16;
     float sums[16] = {};
-    for (int k0 = 0; k0 < 32; k0 += 16) {
+    for (int k0 = 0; k0 < 128; k0 += 16) {
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
-            if (m < 64 && k < 32) {
-                const int at = 0;
-                const int at_2 = at * 128 + (stack % 4) * 32 + k;
-                const float linear_5_ = linear_5[(stack / 4) * 24576 + m * 384 + at_2];
-                x_6 = linear_5_;
+            if (m < 64 && k < 128) {
+                const float y_3_ = y_3[stack * 8192 + (k / 32) * 2048 + m * 32 + (k % 32)];
+                x_6 = y_3_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -943,11 +929,9 @@ extern "C" __global__ void k17_y_3_where_2(
             const int n = left + t % 64;
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
-            if (n < 64 && k < 32) {
-                const int at_3 = 0 + 1;
-                const int at_4 = at_3 * 128 + (stack % 4) * 32 + k;
-                const float linear_5__2 = linear_5[(stack / 4) * 24576 + n * 384 + at_4];
-                x_7 = linear_5__2;
+            if (n < 128 && k < 128) {
+                const float blocks_1_attention_out_weight_ = blocks_1_attention_out_weight[n * 128 + k];
+                x_7 = blocks_1_attention_out_weight_;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
         }
@@ -978,184 +962,20 @@ extern "C" __global__ void k17_y_3_where_2(
         for (int w = 0; w < 4; w++) {
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
-            if (m < 64 && n < 64) {
-                const float y_3_matmul_ = sums[u * 4 + w];
-                const long long y_3_reducemax_ = y_3_reducemax[stack * 64 + m];
-                const bool y_3_cast_2_ = y_3_reducemax_ != 0ll;
-                const bool y_3_and_ = y_3_and[stack * 4096 + m * 64 + n];
-                const float y_3_mul_ = y_3_matmul_ * 0.17677669f;
-                const float y_3_where_ = y_3_and_ ? y_3_mul_ : (-INF_F);
-                const float y_3_where_2_ = y_3_cast_2_ ? y_3_where_ : 0.0f;
-                y_3_where_2[stack * 4096 + m * 64 + n] = y_3_where_2_;
+            if (m < 64 && n < 128) {
+                const float linear_6_matmul_ = sums[u * 4 + w];
+                const float add_2_ = add_2[stack * 8192 + m * 128 + n];
+                const float blocks_1_attention_out_bias_ = blocks_1_attention_out_bias[n];
+                const float linear_6_ = linear_6_matmul_ + blocks_1_attention_out_bias_;
+                const float x_3_ = add_2_ + linear_6_;
+                x_3[stack * 8192 + m * 128 + n] = x_3_;
             }
         }
     }
 }
 
-// y_3_reducemax_2, of forward/y_3/ReduceMax.2  f32 [12, 4, 64, 1]
-// y_3_exp, of forward/y_3/Exp  f32 [12, 4, 64, 64]
-// y_3_reducesum, of forward/y_3/ReduceSum  f32 [12, 4, 64, 1]
-// y_3_mul_2, of forward/y_3/Mul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k18_y_3_mul_2(
-    const float* __restrict__ y_3_where_2,
-    const bool* __restrict__ y_3_and,
-    float* __restrict__ y_3_exp,
-    float* __restrict__ y_3_mul_2
-) {
-    __shared__ float part_float[64];
-    const int row = (int)blockIdx.x;
-    const int thread = (int)threadIdx.x;
-    float sum = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const float y_3_where_2_ = y_3_where_2[row * 64 + col];
-        sum = larger(sum, y_3_where_2_);
-    }
-    part_float[thread] = sum;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float y_3_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const float y_3_where_2__2 = y_3_where_2[row * 64 + col];
-        const float y_3_sub_ = y_3_where_2__2 - y_3_reducemax_2_;
-        const float y_3_exp_ = expf(y_3_sub_);
-        y_3_exp[row * 64 + col] = y_3_exp_;
-    }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 64; col += 64) {
-        const float y_3_exp__2 = y_3_exp[row * 64 + col];
-        sum_2 = sum_2 + y_3_exp__2;
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float y_3_reducesum_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_3_and_ = y_3_and[row * 64 + col];
-        const float y_3_exp__3 = y_3_exp[row * 64 + col];
-        const float y_3_div_ = y_3_exp__3 / y_3_reducesum_;
-        const float y_3_where_3_ = y_3_and_ ? y_3_div_ : 0.0f;
-        const float y_3_mul_2_ = y_3_where_3_ * 1.0f;
-        y_3_mul_2[row * 64 + col] = y_3_mul_2_;
-    }
-}
-
-// y_5_lessorequal, of forward/y_5/LessOrEqual  bool [64, 64]
-extern "C" __global__ void k40_y_5_lessorequal(
-    const long long* __restrict__ constant_20,
-    bool* __restrict__ y_5_lessorequal
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 4096) { return; }
-    const long long constant_20_ = constant_20[i % 64];
-    const long long constant_20__2 = constant_20[i / 64];
-    const bool y_5_lessorequal_ = constant_20_ <= constant_20__2;
-    y_5_lessorequal[i] = y_5_lessorequal_;
-}
-
-// y_5_and, of forward/y_5/And  bool [12, 4, 64, 64]
-extern "C" __global__ void k41_y_5_and(
-    const bool* __restrict__ y_5_lessorequal,
-    bool* __restrict__ y_5_and
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 196608) { return; }
-    const bool y_5_lessorequal_ = y_5_lessorequal[i % 4096];
-    const bool y_5_and_ = true && y_5_lessorequal_;
-    y_5_and[i] = y_5_and_;
-}
-
-// y_5_reducemax, of forward/y_5/ReduceMax  i64 [12, 4, 64, 1]
-// y_5_where_2, of forward/y_5/Where.2  f32 [12, 4, 64, 64]
-// y_5_reducemax_2, of forward/y_5/ReduceMax.2  f32 [12, 4, 64, 1]
-// y_5_exp, of forward/y_5/Exp  f32 [12, 4, 64, 64]
-// y_5_reducesum, of forward/y_5/ReduceSum  f32 [12, 4, 64, 1]
-// y_5_mul_2, of forward/y_5/Mul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k42_y_5_mul_2(
-    const bool* __restrict__ y_5_and,
-    const float* __restrict__ y_5_matmul,
-    float* __restrict__ y_5_where_2,
-    float* __restrict__ y_5_exp,
-    float* __restrict__ y_5_mul_2
-) {
-    __shared__ long long part_long_long[64];
-    __shared__ float part_float[64];
-    const int row = (int)blockIdx.x;
-    const int thread = (int)threadIdx.x;
-    long long sum = LEAST;
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_5_and_ = y_5_and[row * 64 + col];
-        const long long y_5_cast_ = (long long)y_5_and_;
-        sum = larger(sum, y_5_cast_);
-    }
-    part_long_long[thread] = sum;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long y_5_reducemax_ = part_long_long[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_5_cast_2_ = y_5_reducemax_ != 0ll;
-        const bool y_5_and__2 = y_5_and[row * 64 + col];
-        const float y_5_matmul_ = y_5_matmul[row * 64 + col];
-        const float y_5_mul_ = y_5_matmul_ * 0.17677669f;
-        const float y_5_where_ = y_5_and__2 ? y_5_mul_ : (-INF_F);
-        const float y_5_where_2_ = y_5_cast_2_ ? y_5_where_ : 0.0f;
-        y_5_where_2[row * 64 + col] = y_5_where_2_;
-    }
-    float sum_2 = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const float y_5_where_2__2 = y_5_where_2[row * 64 + col];
-        sum_2 = larger(sum_2, y_5_where_2__2);
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float y_5_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const float y_5_where_2__3 = y_5_where_2[row * 64 + col];
-        const float y_5_sub_ = y_5_where_2__3 - y_5_reducemax_2_;
-        const float y_5_exp_ = expf(y_5_sub_);
-        y_5_exp[row * 64 + col] = y_5_exp_;
-    }
-    float sum_3 = 0.0f;
-    for (int col = thread; col < 64; col += 64) {
-        const float y_5_exp__2 = y_5_exp[row * 64 + col];
-        sum_3 = sum_3 + y_5_exp__2;
-    }
-    part_float[thread] = sum_3;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float y_5_reducesum_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool y_5_and__3 = y_5_and[row * 64 + col];
-        const float y_5_exp__3 = y_5_exp[row * 64 + col];
-        const float y_5_div_ = y_5_exp__3 / y_5_reducesum_;
-        const float y_5_where_3_ = y_5_and__3 ? y_5_div_ : 0.0f;
-        const float y_5_mul_2_ = y_5_where_3_ * 1.0f;
-        y_5_mul_2[row * 64 + col] = y_5_mul_2_;
-    }
-}
-
 // linear_17  f32 [12, 64, 65]
-extern "C" __global__ void k51_linear_17(
+extern "C" __global__ void k48_linear_17(
     const float* __restrict__ layer_norm_9_add_2,
     const float* __restrict__ head_weight,
     float* __restrict__ linear_17
@@ -1227,55 +1047,11 @@ extern "C" __global__ void k51_linear_17(
     }
 }
 
-// loss_cast, of forward/loss/Cast  f32 [768, 65]
-// loss_add, of forward/loss/Add  f32 [768, 65]
-// d_logits_cast, of backward/d_logits/Cast  f32 [768, 65]
-// d_logits_add, of backward/d_logits/Add  f32 [768, 65]
-extern "C" __global__ void k52_d_logits_add(
+// of_pieces, of forward/loss/ReduceSum  f32 [1, 195]
+extern "C" __global__ void k49_of_pieces(
     const long long* __restrict__ y,
     const long long* __restrict__ constant_30,
-    float* __restrict__ loss_cast,
-    float* __restrict__ loss_add,
-    float* __restrict__ d_logits_cast,
-    float* __restrict__ d_logits_add
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 49920) { return; }
-    const long long y_ = y[i / 65];
-    const long long loss_where_ = true ? y_ : 0ll;
-    const long long constant_30_ = constant_30[i % 65];
-    const bool loss_equal_ = loss_where_ == constant_30_;
-    const bool loss_and_ = loss_equal_ && true;
-    const float loss_cast_ = (float)loss_and_;
-    loss_cast[i] = loss_cast_;
-    const float loss_mul_3_ = loss_cast_ * 1.0f;
-    const float loss_mul_4_ = loss_mul_3_ * 1.0f;
-    const float loss_cast_2_ = (float)true;
-    const float loss_mul_ = loss_cast_2_ * 1.0f;
-    const float loss_mul_2_ = loss_mul_ * 0.0f;
-    const float loss_add_ = loss_mul_4_ + loss_mul_2_;
-    loss_add[i] = loss_add_;
-    const long long d_logits_where_ = true ? y_ : 0ll;
-    const bool d_logits_equal_ = d_logits_where_ == constant_30_;
-    const bool d_logits_and_ = d_logits_equal_ && true;
-    const float d_logits_cast_ = (float)d_logits_and_;
-    d_logits_cast[i] = d_logits_cast_;
-    const float d_logits_mul_3_ = d_logits_cast_ * 1.0f;
-    const float d_logits_mul_4_ = d_logits_mul_3_ * 1.0f;
-    const float d_logits_cast_2_ = (float)true;
-    const float d_logits_mul_ = d_logits_cast_2_ * 1.0f;
-    const float d_logits_mul_2_ = d_logits_mul_ * 0.0f;
-    const float d_logits_add_ = d_logits_mul_4_ + d_logits_mul_2_;
-    d_logits_add[i] = d_logits_add_;
-}
-
-// of_pieces, of forward/loss/ReduceSum  f32 [1, 195]
-// of_pieces_2, of backward/d_logits/ReduceSum  f32 [1, 195]
-extern "C" __global__ void k53_of_pieces_2(
-    const float* __restrict__ loss_cast,
-    const float* __restrict__ d_logits_cast,
-    float* __restrict__ of_pieces,
-    float* __restrict__ of_pieces_2
+    float* __restrict__ of_pieces
 ) {
     __shared__ float part_float[256];
     const int row = (int)blockIdx.x;
@@ -1283,9 +1059,11 @@ extern "C" __global__ void k53_of_pieces_2(
     float sum = 0.0f;
     for (int col = thread; col < 256; col += 256) {
         const int at = row * 256 + col;
-        const float loss_cast_ = loss_cast[at];
-        const float loss_mul_5_ = loss_cast_ * 1.0f;
-        sum = sum + loss_mul_5_;
+        const long long y_ = y[at / 65];
+        const long long constant_30_ = constant_30[at % 65];
+        const bool loss_equal_ = y_ == constant_30_;
+        const float loss_cast_ = (float)loss_equal_;
+        sum = sum + loss_cast_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -1298,32 +1076,12 @@ extern "C" __global__ void k53_of_pieces_2(
     if (thread == 0) {
         of_pieces[row] = of_pieces_;
     }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 256; col += 256) {
-        const int at_2 = row * 256 + col;
-        const float d_logits_cast_ = d_logits_cast[at_2];
-        const float d_logits_mul_5_ = d_logits_cast_ * 1.0f;
-        sum_2 = sum_2 + d_logits_mul_5_;
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 128; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float of_pieces_2_ = part_float[0];
-    __syncthreads();
-    if (thread == 0) {
-        of_pieces_2[row] = of_pieces_2_;
-    }
 }
 
 // of_all, of forward/loss/ReduceSum  f32 [1]
-// of_all_2, of backward/d_logits/ReduceSum  f32 [1]
 // d_logits_div, of backward/d_logits/Div  f32 []
-extern "C" __global__ void k54_d_logits_div(
+extern "C" __global__ void k50_d_logits_div(
     const float* __restrict__ of_pieces,
-    const float* __restrict__ of_pieces_2,
     float* __restrict__ of_all,
     float* __restrict__ d_logits_div
 ) {
@@ -1346,44 +1104,25 @@ extern "C" __global__ void k54_d_logits_div(
     if (thread == 0) {
         of_all[row] = of_all_;
     }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 195; col += 256) {
-        const float of_pieces_2_ = of_pieces_2[col];
-        sum_2 = sum_2 + of_pieces_2_;
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 128; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float of_all_2_ = part_float[0];
-    __syncthreads();
-    const float d_logits_div_ = 1.0f / of_all_2_;
+    const float d_logits_div_ = 1.0f / of_all_;
     if (thread == 0) {
         d_logits_div[row] = d_logits_div_;
     }
 }
 
 // loss_reducemax, of forward/loss/ReduceMax  f32 [768, 1]
-// loss_sub, of forward/loss/Sub  f32 [768, 65]
 // loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [768, 1]
 // loss_log, of forward/loss/Log  f32 [768, 1]
 // loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [768]
-// loss_reducemax_2, of forward/loss/ReduceMax.2  f32 [768, 1]
-// loss_exp_2, of forward/loss/Exp.2  f32 [768, 65]
-// loss_reducesum_5, of forward/loss/ReduceSum.5  f32 [768, 1]
 // d_logits_reducemax, of backward/d_logits/ReduceMax  i64 [768, 1]
 // d_logits_reducesum_2, of backward/d_logits/ReduceSum.2  f32 [768, 1]
 // d_logits  f32 [768, 65]
-extern "C" __global__ void k55_d_logits(
+extern "C" __global__ void k51_d_logits(
     const float* __restrict__ linear_17,
-    const float* __restrict__ loss_add,
-    const float* __restrict__ d_logits_add,
+    const long long* __restrict__ y,
+    const long long* __restrict__ constant_30,
     const float* __restrict__ d_logits_div,
-    float* __restrict__ loss_sub,
     float* __restrict__ loss_reducesum_3,
-    float* __restrict__ loss_exp_2,
     float* __restrict__ d_logits
 ) {
     __shared__ float part_float[128];
@@ -1403,15 +1142,11 @@ extern "C" __global__ void k55_d_logits(
     }
     const float loss_reducemax_ = part_float[0];
     __syncthreads();
+    float sum_2 = 0.0f;
     for (int col = thread; col < 65; col += 128) {
         const float linear_17__2 = linear_17[row * 65 + col];
         const float loss_sub_ = linear_17__2 - loss_reducemax_;
-        loss_sub[row * 65 + col] = loss_sub_;
-    }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 65; col += 128) {
-        const float loss_sub__2 = loss_sub[row * 65 + col];
-        const float loss_exp_ = expf(loss_sub__2);
+        const float loss_exp_ = expf(loss_sub_);
         sum_2 = sum_2 + loss_exp_;
     }
     part_float[thread] = sum_2;
@@ -1425,11 +1160,15 @@ extern "C" __global__ void k55_d_logits(
     const float loss_log_ = logf(loss_reducesum_2_);
     float sum_3 = 0.0f;
     for (int col = thread; col < 65; col += 128) {
-        const float loss_add_ = loss_add[row * 65 + col];
-        const bool loss_equal_2_ = loss_add_ == 0.0f;
-        const float loss_sub__3 = loss_sub[row * 65 + col];
-        const float loss_sub_2_ = loss_sub__3 - loss_log_;
-        const float loss_mul_6_ = loss_add_ * loss_sub_2_;
+        const long long y_ = y[row];
+        const long long constant_30_ = constant_30[col];
+        const bool loss_equal_ = y_ == constant_30_;
+        const float loss_cast_ = (float)loss_equal_;
+        const bool loss_equal_2_ = loss_cast_ == 0.0f;
+        const float linear_17__3 = linear_17[row * 65 + col];
+        const float loss_sub__2 = linear_17__3 - loss_reducemax_;
+        const float loss_sub_2_ = loss_sub__2 - loss_log_;
+        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
         const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
         sum_3 = sum_3 + loss_where_2_;
     }
@@ -1444,46 +1183,17 @@ extern "C" __global__ void k55_d_logits(
     if (thread == 0) {
         loss_reducesum_3[row] = loss_reducesum_3_;
     }
-    float sum_4 = -INF_F;
+    long long sum_4 = LEAST;
     for (int col = thread; col < 65; col += 128) {
-        const float linear_17__3 = linear_17[row * 65 + col];
-        sum_4 = larger(sum_4, linear_17__3);
-    }
-    part_float[thread] = sum_4;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float loss_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 65; col += 128) {
-        const float linear_17__4 = linear_17[row * 65 + col];
-        const float loss_sub_3_ = linear_17__4 - loss_reducemax_2_;
-        const float loss_exp_2_ = expf(loss_sub_3_);
-        loss_exp_2[row * 65 + col] = loss_exp_2_;
-    }
-    float sum_5 = 0.0f;
-    for (int col = thread; col < 65; col += 128) {
-        const float loss_exp_2__2 = loss_exp_2[row * 65 + col];
-        sum_5 = sum_5 + loss_exp_2__2;
-    }
-    part_float[thread] = sum_5;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float loss_reducesum_5_ = part_float[0];
-    __syncthreads();
-    long long sum_6 = LEAST;
-    for (int col = thread; col < 65; col += 128) {
-        const float d_logits_add_ = d_logits_add[row * 65 + col];
-        const bool d_logits_cast_3_ = d_logits_add_ != 0.0f;
+        const long long y__2 = y[row];
+        const long long constant_30__2 = constant_30[col];
+        const bool loss_equal__2 = y__2 == constant_30__2;
+        const float loss_cast__2 = (float)loss_equal__2;
+        const bool d_logits_cast_3_ = loss_cast__2 != 0.0f;
         const long long d_logits_cast_4_ = (long long)d_logits_cast_3_;
-        sum_6 = larger(sum_6, d_logits_cast_4_);
+        sum_4 = larger(sum_4, d_logits_cast_4_);
     }
-    part_long_long[thread] = sum_6;
+    part_long_long[thread] = sum_4;
     __syncthreads();
     for (int half = 64; half > 0; half /= 2) {
         if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
@@ -1491,12 +1201,15 @@ extern "C" __global__ void k55_d_logits(
     }
     const long long d_logits_reducemax_ = part_long_long[0];
     __syncthreads();
-    float sum_7 = 0.0f;
+    float sum_5 = 0.0f;
     for (int col = thread; col < 65; col += 128) {
-        const float d_logits_add__2 = d_logits_add[row * 65 + col];
-        sum_7 = sum_7 + d_logits_add__2;
+        const long long y__3 = y[row];
+        const long long constant_30__3 = constant_30[col];
+        const bool loss_equal__3 = y__3 == constant_30__3;
+        const float loss_cast__3 = (float)loss_equal__3;
+        sum_5 = sum_5 + loss_cast__3;
     }
-    part_float[thread] = sum_7;
+    part_float[thread] = sum_5;
     __syncthreads();
     for (int half = 64; half > 0; half /= 2) {
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
@@ -1507,11 +1220,16 @@ extern "C" __global__ void k55_d_logits(
     for (int col = thread; col < 65; col += 128) {
         const bool d_logits_cast_5_ = d_logits_reducemax_ != 0ll;
         const float d_logits_div_ = d_logits_div[0];
-        const float loss_exp_2__3 = loss_exp_2[row * 65 + col];
-        const float cross_entropy_1_ = loss_exp_2__3 / loss_reducesum_5_;
+        const float linear_17__4 = linear_17[row * 65 + col];
+        const float loss_sub__3 = linear_17__4 - loss_reducemax_;
+        const float loss_exp__2 = expf(loss_sub__3);
+        const float cross_entropy_1_ = loss_exp__2 / loss_reducesum_2_;
         const float d_logits_mul_6_ = cross_entropy_1_ * d_logits_reducesum_2_;
-        const float d_logits_add__3 = d_logits_add[row * 65 + col];
-        const float d_logits_sub_ = d_logits_mul_6_ - d_logits_add__3;
+        const long long y__4 = y[row];
+        const long long constant_30__4 = constant_30[col];
+        const bool loss_equal__4 = y__4 == constant_30__4;
+        const float loss_cast__4 = (float)loss_equal__4;
+        const float d_logits_sub_ = d_logits_mul_6_ - loss_cast__4;
         const float d_logits_mul_7_ = d_logits_div_ * d_logits_sub_;
         const float d_logits_ = d_logits_cast_5_ ? d_logits_mul_7_ : 0.0f;
         d_logits[row * 65 + col] = d_logits_;
@@ -1520,7 +1238,7 @@ extern "C" __global__ void k55_d_logits(
 
 // loss_reducesum_4, of forward/loss/ReduceSum.4  f32 []
 // loss  f32 []
-extern "C" __global__ void k56_loss(
+extern "C" __global__ void k52_loss(
     const float* __restrict__ loss_reducesum_3,
     const float* __restrict__ of_all,
     float* __restrict__ loss
@@ -1550,17 +1268,10 @@ extern "C" __global__ void k56_loss(
 }
 
 // linear_grad_matmul, of backward/linear_grad/MatMul  f32 [768, 128]
-// layer_norm_grad_mul, of backward/layer_norm_grad/Mul  f32 [768, 1, 128, 1]
-// layer_norm_grad_mul_2, of backward/layer_norm_grad/Mul.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k57_layer_norm_grad_mul_2(
+extern "C" __global__ void k53_linear_grad_matmul(
     const float* __restrict__ d_logits,
     const float* __restrict__ head_weight,
-    const float* __restrict__ add_5,
-    const float* __restrict__ layer_norm_1_9,
-    const float* __restrict__ norm_weight,
-    float* __restrict__ linear_grad_matmul,
-    float* __restrict__ layer_norm_grad_mul,
-    float* __restrict__ layer_norm_grad_mul_2
+    float* __restrict__ linear_grad_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -1623,17 +1334,6 @@ extern "C" __global__ void k57_layer_norm_grad_mul_2(
             if (m < 768 && n < 128) {
                 const float linear_grad_matmul_ = sums[u * 4 + w];
                 linear_grad_matmul[m * 128 + n] = linear_grad_matmul_;
-                const float add_5_ = add_5[m * 128 + n];
-                const int at = 0;
-                const float layer_norm_1_9_ = layer_norm_1_9[m * 3 + at];
-                const float layer_norm_grad_sub_ = add_5_ - layer_norm_1_9_;
-                const int at_2 = 0 + 1;
-                const float layer_norm_1_9__2 = layer_norm_1_9[m * 3 + at_2];
-                const float layer_norm_grad_mul_ = layer_norm_grad_sub_ * layer_norm_1_9__2;
-                layer_norm_grad_mul[m * 128 + n] = layer_norm_grad_mul_;
-                const float norm_weight_ = norm_weight[n];
-                const float layer_norm_grad_mul_2_ = linear_grad_matmul_ * norm_weight_;
-                layer_norm_grad_mul_2[m * 128 + n] = layer_norm_grad_mul_2_;
             }
         }
     }
@@ -1643,14 +1343,14 @@ extern "C" __global__ void k57_layer_norm_grad_mul_2(
 // head_weight_new_add_2, of update/head_weight_new/Add.2  f32 [65, 128]
 // exp_avg_head_weight_new  f32 [65, 128]
 // exp_avg_sq_head_weight_new  f32 [65, 128]
-extern "C" __global__ void k58_exp_avg_sq_head_weight_new(
+extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
     const float* __restrict__ d_logits,
     const float* __restrict__ layer_norm_9_add_2,
     const float* __restrict__ head_weight,
-    const float* __restrict__ exp_avg_head_weight,
-    const float* __restrict__ exp_avg_sq_head_weight,
-    float* __restrict__ exp_avg_head_weight_new,
-    float* __restrict__ exp_avg_sq_head_weight_new
+    const float* exp_avg_head_weight,
+    const float* exp_avg_sq_head_weight,
+    float* exp_avg_head_weight_new,
+    float* exp_avg_sq_head_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -1734,9 +1434,10 @@ extern "C" __global__ void k58_exp_avg_sq_head_weight_new(
 // layer_norm_grad_reducemean, of backward/layer_norm_grad/ReduceMean  f32 [768, 1, 1, 1]
 // layer_norm_grad_reducemean_2, of backward/layer_norm_grad/ReduceMean.2  f32 [768, 1, 1, 1]
 // layer_norm_grad_mul_6, of backward/layer_norm_grad/Mul.6  f32 [768, 1, 128, 1]
-extern "C" __global__ void k59_layer_norm_grad_mul_6(
-    const float* __restrict__ layer_norm_grad_mul_2,
-    const float* __restrict__ layer_norm_grad_mul,
+extern "C" __global__ void k55_layer_norm_grad_mul_6(
+    const float* __restrict__ linear_grad_matmul,
+    const float* __restrict__ norm_weight,
+    const float* __restrict__ add_5,
     const float* __restrict__ layer_norm_1_9,
     float* __restrict__ layer_norm_grad_mul_6
 ) {
@@ -1745,8 +1446,16 @@ extern "C" __global__ void k59_layer_norm_grad_mul_6(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_mul_2_ = layer_norm_grad_mul_2[row * 128 + col];
-        const float layer_norm_grad_mul_ = layer_norm_grad_mul[row * 128 + col];
+        const float linear_grad_matmul_ = linear_grad_matmul[row * 128 + col];
+        const float norm_weight_ = norm_weight[col];
+        const float layer_norm_grad_mul_2_ = linear_grad_matmul_ * norm_weight_;
+        const float add_5_ = add_5[row * 128 + col];
+        const int at = 0;
+        const float layer_norm_1_9_ = layer_norm_1_9[row * 3 + at];
+        const float layer_norm_grad_sub_ = add_5_ - layer_norm_1_9_;
+        const int at_2 = 0 + 1;
+        const float layer_norm_1_9__2 = layer_norm_1_9[row * 3 + at_2];
+        const float layer_norm_grad_mul_ = layer_norm_grad_sub_ * layer_norm_1_9__2;
         const float layer_norm_grad_mul_3_ = layer_norm_grad_mul_2_ * layer_norm_grad_mul_;
         sum = sum + layer_norm_grad_mul_3_;
     }
@@ -1760,7 +1469,9 @@ extern "C" __global__ void k59_layer_norm_grad_mul_6(
     __syncthreads();
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_mul_2__2 = layer_norm_grad_mul_2[row * 128 + col];
+        const float linear_grad_matmul__2 = linear_grad_matmul[row * 128 + col];
+        const float norm_weight__2 = norm_weight[col];
+        const float layer_norm_grad_mul_2__2 = linear_grad_matmul__2 * norm_weight__2;
         sum_2 = sum_2 + layer_norm_grad_mul_2__2;
     }
     part_float[thread] = sum_2;
@@ -1772,21 +1483,72 @@ extern "C" __global__ void k59_layer_norm_grad_mul_6(
     const float layer_norm_grad_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_mul_2__3 = layer_norm_grad_mul_2[row * 128 + col];
-        const float layer_norm_grad_mul__2 = layer_norm_grad_mul[row * 128 + col];
+        const float linear_grad_matmul__3 = linear_grad_matmul[row * 128 + col];
+        const float norm_weight__3 = norm_weight[col];
+        const float layer_norm_grad_mul_2__3 = linear_grad_matmul__3 * norm_weight__3;
+        const float add_5__2 = add_5[row * 128 + col];
+        const int at_3 = 0;
+        const float layer_norm_1_9__3 = layer_norm_1_9[row * 3 + at_3];
+        const float layer_norm_grad_sub__2 = add_5__2 - layer_norm_1_9__3;
+        const int at_4 = 0 + 1;
+        const float layer_norm_1_9__4 = layer_norm_1_9[row * 3 + at_4];
+        const float layer_norm_grad_mul__2 = layer_norm_grad_sub__2 * layer_norm_1_9__4;
         const float layer_norm_grad_mul_4_ = layer_norm_grad_mul__2 * layer_norm_grad_reducemean_;
         const float layer_norm_grad_sub_2_ = layer_norm_grad_mul_2__3 - layer_norm_grad_mul_4_;
         const float layer_norm_grad_sub_3_ = layer_norm_grad_sub_2_ - layer_norm_grad_reducemean_2_;
-        const int at = 0 + 1;
-        const float layer_norm_1_9_ = layer_norm_1_9[row * 3 + at];
-        const float layer_norm_grad_mul_6_ = layer_norm_grad_sub_3_ * layer_norm_1_9_;
+        const float layer_norm_grad_mul_6_ = layer_norm_grad_sub_3_ * layer_norm_1_9__4;
         layer_norm_grad_mul_6[row * 128 + col] = layer_norm_grad_mul_6_;
     }
 }
 
-// layer_norm_grad_reducesum, of backward/layer_norm_grad/ReduceSum  f32 [1, 128]
-// layer_norm_grad_reducesum_2, of backward/layer_norm_grad/ReduceSum.2  f32 [1, 128]
-// d_blocks_3_project_bias  f32 [128]
+// of_pieces_2, of backward/layer_norm_grad/ReduceSum  f32 [12, 128]
+// of_pieces_3, of backward/layer_norm_grad/ReduceSum.2  f32 [12, 128]
+// of_pieces_4, of d_blocks_3_project_bias  f32 [12, 128]
+extern "C" __global__ void k56_of_pieces_4(
+    const float* __restrict__ linear_grad_matmul,
+    const float* __restrict__ add_5,
+    const float* __restrict__ layer_norm_1_9,
+    const float* __restrict__ layer_norm_grad_mul_6,
+    float* __restrict__ of_pieces_2,
+    float* __restrict__ of_pieces_3,
+    float* __restrict__ of_pieces_4
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1536) { return; }
+    float of_pieces_2_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 128) * 64 + k;
+        const float linear_grad_matmul_ = linear_grad_matmul[at * 128 + (i % 128)];
+        const float add_5_ = add_5[at * 128 + (i % 128)];
+        const int at_2 = 0;
+        const float layer_norm_1_9_ = layer_norm_1_9[at * 3 + at_2];
+        const float layer_norm_grad_sub_ = add_5_ - layer_norm_1_9_;
+        const int at_3 = 0 + 1;
+        const float layer_norm_1_9__2 = layer_norm_1_9[at * 3 + at_3];
+        const float layer_norm_grad_mul_ = layer_norm_grad_sub_ * layer_norm_1_9__2;
+        const float layer_norm_grad_mul_5_ = linear_grad_matmul_ * layer_norm_grad_mul_;
+        of_pieces_2_ = of_pieces_2_ + layer_norm_grad_mul_5_;
+    }
+    of_pieces_2[i] = of_pieces_2_;
+    float of_pieces_3_ = 0.0f;
+    for (int k_2 = 0; k_2 < 64; k_2++) {
+        const int at_4 = (i / 128) * 64 + k_2;
+        const float linear_grad_matmul__2 = linear_grad_matmul[at_4 * 128 + (i % 128)];
+        of_pieces_3_ = of_pieces_3_ + linear_grad_matmul__2;
+    }
+    of_pieces_3[i] = of_pieces_3_;
+    float of_pieces_4_ = 0.0f;
+    for (int k_3 = 0; k_3 < 64; k_3++) {
+        const int at_5 = (i / 128) * 64 + k_3;
+        const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[at_5 * 128 + (i % 128)];
+        of_pieces_4_ = of_pieces_4_ + layer_norm_grad_mul_6_;
+    }
+    of_pieces_4[i] = of_pieces_4_;
+}
+
+// of_all_2, of backward/layer_norm_grad/ReduceSum  f32 [128]
+// of_all_3, of backward/layer_norm_grad/ReduceSum.2  f32 [128]
+// of_all_4, of d_blocks_3_project_bias  f32 [128]
 // blocks_3_project_bias_new_add_2, of update/blocks_3_project_bias_new/Add.2  f32 [128]
 // exp_avg_blocks_3_project_bias_new  f32 [128]
 // exp_avg_sq_blocks_3_project_bias_new  f32 [128]
@@ -1796,48 +1558,46 @@ extern "C" __global__ void k59_layer_norm_grad_mul_6(
 // norm_bias_new_add_2, of update/norm_bias_new/Add.2  f32 [128]
 // exp_avg_norm_bias_new  f32 [128]
 // exp_avg_sq_norm_bias_new  f32 [128]
-extern "C" __global__ void k60_exp_avg_sq_norm_bias_new(
-    const float* __restrict__ linear_grad_matmul,
-    const float* __restrict__ layer_norm_grad_mul,
-    const float* __restrict__ layer_norm_grad_mul_6,
+extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
+    const float* __restrict__ of_pieces_2,
+    const float* __restrict__ of_pieces_3,
+    const float* __restrict__ of_pieces_4,
     const float* __restrict__ blocks_3_project_bias,
-    const float* __restrict__ exp_avg_blocks_3_project_bias,
-    const float* __restrict__ exp_avg_sq_blocks_3_project_bias,
+    const float* exp_avg_blocks_3_project_bias,
+    const float* exp_avg_sq_blocks_3_project_bias,
     const float* __restrict__ norm_weight,
-    const float* __restrict__ exp_avg_norm_weight,
-    const float* __restrict__ exp_avg_sq_norm_weight,
+    const float* exp_avg_norm_weight,
+    const float* exp_avg_sq_norm_weight,
     const float* __restrict__ norm_bias,
-    const float* __restrict__ exp_avg_norm_bias,
-    const float* __restrict__ exp_avg_sq_norm_bias,
-    float* __restrict__ exp_avg_blocks_3_project_bias_new,
-    float* __restrict__ exp_avg_sq_blocks_3_project_bias_new,
-    float* __restrict__ exp_avg_norm_weight_new,
-    float* __restrict__ exp_avg_sq_norm_weight_new,
-    float* __restrict__ exp_avg_norm_bias_new,
-    float* __restrict__ exp_avg_sq_norm_bias_new
+    const float* exp_avg_norm_bias,
+    const float* exp_avg_sq_norm_bias,
+    float* exp_avg_blocks_3_project_bias_new,
+    float* exp_avg_sq_blocks_3_project_bias_new,
+    float* exp_avg_norm_weight_new,
+    float* exp_avg_sq_norm_weight_new,
+    float* exp_avg_norm_bias_new,
+    float* exp_avg_sq_norm_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
-    float layer_norm_grad_reducesum_ = 0.0f;
-    for (int k = 0; k < 768; k++) {
-        const float linear_grad_matmul_ = linear_grad_matmul[k * 128 + i];
-        const float layer_norm_grad_mul_ = layer_norm_grad_mul[k * 128 + i];
-        const float layer_norm_grad_mul_5_ = linear_grad_matmul_ * layer_norm_grad_mul_;
-        layer_norm_grad_reducesum_ = layer_norm_grad_reducesum_ + layer_norm_grad_mul_5_;
+    float of_all_2_ = 0.0f;
+    for (int k = 0; k < 12; k++) {
+        const float of_pieces_2_ = of_pieces_2[k * 128 + i];
+        of_all_2_ = of_all_2_ + of_pieces_2_;
     }
-    float layer_norm_grad_reducesum_2_ = 0.0f;
-    for (int k_2 = 0; k_2 < 768; k_2++) {
-        const float linear_grad_matmul__2 = linear_grad_matmul[k_2 * 128 + i];
-        layer_norm_grad_reducesum_2_ = layer_norm_grad_reducesum_2_ + linear_grad_matmul__2;
+    float of_all_3_ = 0.0f;
+    for (int k_2 = 0; k_2 < 12; k_2++) {
+        const float of_pieces_3_ = of_pieces_3[k_2 * 128 + i];
+        of_all_3_ = of_all_3_ + of_pieces_3_;
     }
-    float d_blocks_3_project_bias_ = 0.0f;
-    for (int k_3 = 0; k_3 < 768; k_3++) {
-        const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[k_3 * 128 + i];
-        d_blocks_3_project_bias_ = d_blocks_3_project_bias_ + layer_norm_grad_mul_6_;
+    float of_all_4_ = 0.0f;
+    for (int k_3 = 0; k_3 < 12; k_3++) {
+        const float of_pieces_4_ = of_pieces_4[k_3 * 128 + i];
+        of_all_4_ = of_all_4_ + of_pieces_4_;
     }
     const float blocks_3_project_bias_ = blocks_3_project_bias[i];
     const float blocks_3_project_bias_new_mul_2_ = 0.0f * blocks_3_project_bias_;
-    const float blocks_3_project_bias_new_add_2_ = d_blocks_3_project_bias_ + blocks_3_project_bias_new_mul_2_;
+    const float blocks_3_project_bias_new_add_2_ = of_all_4_ + blocks_3_project_bias_new_mul_2_;
     const float exp_avg_blocks_3_project_bias_ = exp_avg_blocks_3_project_bias[i];
     const float blocks_3_project_bias_new_sub_2_ = blocks_3_project_bias_new_add_2_ - exp_avg_blocks_3_project_bias_;
     const float blocks_3_project_bias_new_mul_3_ = 0.1f * blocks_3_project_bias_new_sub_2_;
@@ -1851,7 +1611,7 @@ extern "C" __global__ void k60_exp_avg_sq_norm_bias_new(
     exp_avg_sq_blocks_3_project_bias_new[i] = exp_avg_sq_blocks_3_project_bias_new_;
     const float norm_weight_ = norm_weight[i];
     const float norm_weight_new_mul_2_ = 0.0f * norm_weight_;
-    const float norm_weight_new_add_2_ = layer_norm_grad_reducesum_ + norm_weight_new_mul_2_;
+    const float norm_weight_new_add_2_ = of_all_2_ + norm_weight_new_mul_2_;
     const float exp_avg_norm_weight_ = exp_avg_norm_weight[i];
     const float norm_weight_new_sub_2_ = norm_weight_new_add_2_ - exp_avg_norm_weight_;
     const float norm_weight_new_mul_3_ = 0.1f * norm_weight_new_sub_2_;
@@ -1865,7 +1625,7 @@ extern "C" __global__ void k60_exp_avg_sq_norm_bias_new(
     exp_avg_sq_norm_weight_new[i] = exp_avg_sq_norm_weight_new_;
     const float norm_bias_ = norm_bias[i];
     const float norm_bias_new_mul_2_ = 0.0f * norm_bias_;
-    const float norm_bias_new_add_2_ = layer_norm_grad_reducesum_2_ + norm_bias_new_mul_2_;
+    const float norm_bias_new_add_2_ = of_all_3_ + norm_bias_new_mul_2_;
     const float exp_avg_norm_bias_ = exp_avg_norm_bias[i];
     const float norm_bias_new_sub_2_ = norm_bias_new_add_2_ - exp_avg_norm_bias_;
     const float norm_bias_new_mul_3_ = 0.1f * norm_bias_new_sub_2_;
@@ -1881,11 +1641,11 @@ extern "C" __global__ void k60_exp_avg_sq_norm_bias_new(
 
 // linear_grad_2_matmul, of backward/linear_grad_2/MatMul  f32 [768, 512]
 // gelu_tanh_grad  f32 [12, 64, 512]
-extern "C" __global__ void k61_gelu_tanh_grad(
+extern "C" __global__ void k58_gelu_tanh_grad(
     const float* __restrict__ layer_norm_grad_mul_6,
     const float* __restrict__ blocks_3_project_weight,
-    const float* __restrict__ gelu_tanh_grad_tanh,
-    const float* __restrict__ linear_15,
+    const float* __restrict__ linear_15_matmul,
+    const float* __restrict__ blocks_3_expand_bias,
     float* __restrict__ gelu_tanh_grad
 ) {
     __shared__ float tile_a_float[1024];
@@ -1948,11 +1708,18 @@ extern "C" __global__ void k61_gelu_tanh_grad(
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 512) {
                 const float linear_grad_2_matmul_ = sums[u * 4 + w];
-                const float gelu_tanh_grad_tanh_ = gelu_tanh_grad_tanh[m * 512 + n];
-                const float gelu_tanh_grad_add_3_ = 1.0f + gelu_tanh_grad_tanh_;
-                const float gelu_tanh_grad_div_ = gelu_tanh_grad_add_3_ / 2.0f;
-                const float linear_15_ = linear_15[m * 512 + n];
-                const float gelu_tanh_grad_mul_8_ = gelu_tanh_grad_tanh_ * gelu_tanh_grad_tanh_;
+                const float linear_15_matmul_ = linear_15_matmul[m * 512 + n];
+                const float blocks_3_expand_bias_ = blocks_3_expand_bias[n];
+                const float linear_15_ = linear_15_matmul_ + blocks_3_expand_bias_;
+                const float gelu_tanh_4_mul_ = 0.044715f * linear_15_;
+                const float gelu_tanh_4_mul_2_ = gelu_tanh_4_mul_ * linear_15_;
+                const float gelu_tanh_4_mul_3_ = gelu_tanh_4_mul_2_ * linear_15_;
+                const float gelu_tanh_4_add_ = linear_15_ + gelu_tanh_4_mul_3_;
+                const float gelu_tanh_4_mul_4_ = 0.7978846f * gelu_tanh_4_add_;
+                const float gelu_tanh_4_tanh_ = tanhf(gelu_tanh_4_mul_4_);
+                const float gelu_tanh_4_add_2_ = 1.0f + gelu_tanh_4_tanh_;
+                const float gelu_tanh_grad_div_ = gelu_tanh_4_add_2_ / 2.0f;
+                const float gelu_tanh_grad_mul_8_ = gelu_tanh_4_tanh_ * gelu_tanh_4_tanh_;
                 const float gelu_tanh_grad_sub_ = 1.0f - gelu_tanh_grad_mul_8_;
                 const float gelu_tanh_grad_mul_9_ = linear_15_ * gelu_tanh_grad_sub_;
                 const float gelu_tanh_grad_mul_5_ = 0.134145f * linear_15_;
@@ -1973,14 +1740,14 @@ extern "C" __global__ void k61_gelu_tanh_grad(
 // blocks_3_project_weight_new_add_2, of update/blocks_3_project_weight_new/Add.2  f32 [128, 512]
 // exp_avg_blocks_3_project_weight_new  f32 [128, 512]
 // exp_avg_sq_blocks_3_project_weight_new  f32 [128, 512]
-extern "C" __global__ void k62_exp_avg_sq_blocks_3_project_weight_new(
+extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
     const float* __restrict__ layer_norm_grad_mul_6,
     const float* __restrict__ gelu_tanh_4,
     const float* __restrict__ blocks_3_project_weight,
-    const float* __restrict__ exp_avg_blocks_3_project_weight,
-    const float* __restrict__ exp_avg_sq_blocks_3_project_weight,
-    float* __restrict__ exp_avg_blocks_3_project_weight_new,
-    float* __restrict__ exp_avg_sq_blocks_3_project_weight_new
+    const float* exp_avg_blocks_3_project_weight,
+    const float* exp_avg_sq_blocks_3_project_weight,
+    float* exp_avg_blocks_3_project_weight_new,
+    float* exp_avg_sq_blocks_3_project_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2062,13 +1829,10 @@ extern "C" __global__ void k62_exp_avg_sq_blocks_3_project_weight_new(
 }
 
 // linear_grad_3_matmul, of backward/linear_grad_3/MatMul  f32 [768, 128]
-// layer_norm_grad_2_mul_2, of backward/layer_norm_grad_2/Mul.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k63_layer_norm_grad_2_mul_2(
+extern "C" __global__ void k60_linear_grad_3_matmul(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_expand_weight,
-    const float* __restrict__ blocks_3_norm2_weight,
-    float* __restrict__ linear_grad_3_matmul,
-    float* __restrict__ layer_norm_grad_2_mul_2
+    float* __restrict__ linear_grad_3_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2131,9 +1895,6 @@ extern "C" __global__ void k63_layer_norm_grad_2_mul_2(
             if (m < 768 && n < 128) {
                 const float linear_grad_3_matmul_ = sums[u * 4 + w];
                 linear_grad_3_matmul[m * 128 + n] = linear_grad_3_matmul_;
-                const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[n];
-                const float layer_norm_grad_2_mul_2_ = linear_grad_3_matmul_ * blocks_3_norm2_weight_;
-                layer_norm_grad_2_mul_2[m * 128 + n] = layer_norm_grad_2_mul_2_;
             }
         }
     }
@@ -2143,14 +1904,14 @@ extern "C" __global__ void k63_layer_norm_grad_2_mul_2(
 // blocks_3_expand_weight_new_add_2, of update/blocks_3_expand_weight_new/Add.2  f32 [512, 128]
 // exp_avg_blocks_3_expand_weight_new  f32 [512, 128]
 // exp_avg_sq_blocks_3_expand_weight_new  f32 [512, 128]
-extern "C" __global__ void k64_exp_avg_sq_blocks_3_expand_weight_new(
+extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ layer_norm_8_add_2,
     const float* __restrict__ blocks_3_expand_weight,
-    const float* __restrict__ exp_avg_blocks_3_expand_weight,
-    const float* __restrict__ exp_avg_sq_blocks_3_expand_weight,
-    float* __restrict__ exp_avg_blocks_3_expand_weight_new,
-    float* __restrict__ exp_avg_sq_blocks_3_expand_weight_new
+    const float* exp_avg_blocks_3_expand_weight,
+    const float* exp_avg_sq_blocks_3_expand_weight,
+    float* exp_avg_blocks_3_expand_weight_new,
+    float* exp_avg_sq_blocks_3_expand_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2231,28 +1992,44 @@ extern "C" __global__ void k64_exp_avg_sq_blocks_3_expand_weight_new(
     }
 }
 
-// d_blocks_3_expand_bias  f32 [512]
+// of_pieces_5, of d_blocks_3_expand_bias  f32 [12, 512]
+extern "C" __global__ void k62_of_pieces_5(
+    const float* __restrict__ gelu_tanh_grad,
+    float* __restrict__ of_pieces_5
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 6144) { return; }
+    float of_pieces_5_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 512) * 64 + k;
+        const float gelu_tanh_grad_ = gelu_tanh_grad[at * 512 + (i % 512)];
+        of_pieces_5_ = of_pieces_5_ + gelu_tanh_grad_;
+    }
+    of_pieces_5[i] = of_pieces_5_;
+}
+
+// of_all_5, of d_blocks_3_expand_bias  f32 [512]
 // blocks_3_expand_bias_new_add_2, of update/blocks_3_expand_bias_new/Add.2  f32 [512]
 // exp_avg_blocks_3_expand_bias_new  f32 [512]
 // exp_avg_sq_blocks_3_expand_bias_new  f32 [512]
-extern "C" __global__ void k65_exp_avg_sq_blocks_3_expand_bias_new(
-    const float* __restrict__ gelu_tanh_grad,
+extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
+    const float* __restrict__ of_pieces_5,
     const float* __restrict__ blocks_3_expand_bias,
-    const float* __restrict__ exp_avg_blocks_3_expand_bias,
-    const float* __restrict__ exp_avg_sq_blocks_3_expand_bias,
-    float* __restrict__ exp_avg_blocks_3_expand_bias_new,
-    float* __restrict__ exp_avg_sq_blocks_3_expand_bias_new
+    const float* exp_avg_blocks_3_expand_bias,
+    const float* exp_avg_sq_blocks_3_expand_bias,
+    float* exp_avg_blocks_3_expand_bias_new,
+    float* exp_avg_sq_blocks_3_expand_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
-    float d_blocks_3_expand_bias_ = 0.0f;
-    for (int k = 0; k < 768; k++) {
-        const float gelu_tanh_grad_ = gelu_tanh_grad[k * 512 + i];
-        d_blocks_3_expand_bias_ = d_blocks_3_expand_bias_ + gelu_tanh_grad_;
+    float of_all_5_ = 0.0f;
+    for (int k = 0; k < 12; k++) {
+        const float of_pieces_5_ = of_pieces_5[k * 512 + i];
+        of_all_5_ = of_all_5_ + of_pieces_5_;
     }
     const float blocks_3_expand_bias_ = blocks_3_expand_bias[i];
     const float blocks_3_expand_bias_new_mul_2_ = 0.0f * blocks_3_expand_bias_;
-    const float blocks_3_expand_bias_new_add_2_ = d_blocks_3_expand_bias_ + blocks_3_expand_bias_new_mul_2_;
+    const float blocks_3_expand_bias_new_add_2_ = of_all_5_ + blocks_3_expand_bias_new_mul_2_;
     const float exp_avg_blocks_3_expand_bias_ = exp_avg_blocks_3_expand_bias[i];
     const float blocks_3_expand_bias_new_sub_2_ = blocks_3_expand_bias_new_add_2_ - exp_avg_blocks_3_expand_bias_;
     const float blocks_3_expand_bias_new_mul_3_ = 0.1f * blocks_3_expand_bias_new_sub_2_;
@@ -2269,11 +2046,12 @@ extern "C" __global__ void k65_exp_avg_sq_blocks_3_expand_bias_new(
 // layer_norm_grad_2_reducemean, of backward/layer_norm_grad_2/ReduceMean  f32 [768, 1, 1, 1]
 // layer_norm_grad_2_reducemean_2, of backward/layer_norm_grad_2/ReduceMean.2  f32 [768, 1, 1, 1]
 // d_x  f32 [12, 64, 128]
-extern "C" __global__ void k66_d_x(
-    const float* __restrict__ layer_norm_grad_2_mul_2,
-    const float* __restrict__ layer_norm_grad_2_mul,
-    const float* __restrict__ layer_norm_grad_mul_6,
+extern "C" __global__ void k64_d_x(
+    const float* __restrict__ linear_grad_3_matmul,
+    const float* __restrict__ blocks_3_norm2_weight,
+    const float* __restrict__ x_5,
     const float* __restrict__ layer_norm_1_8,
+    const float* __restrict__ layer_norm_grad_mul_6,
     float* __restrict__ d_x
 ) {
     __shared__ float part_float[128];
@@ -2281,8 +2059,16 @@ extern "C" __global__ void k66_d_x(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_2_mul_2_ = layer_norm_grad_2_mul_2[row * 128 + col];
-        const float layer_norm_grad_2_mul_ = layer_norm_grad_2_mul[row * 128 + col];
+        const float linear_grad_3_matmul_ = linear_grad_3_matmul[row * 128 + col];
+        const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[col];
+        const float layer_norm_grad_2_mul_2_ = linear_grad_3_matmul_ * blocks_3_norm2_weight_;
+        const float x_5_ = x_5[row * 128 + col];
+        const int at = 0;
+        const float layer_norm_1_8_ = layer_norm_1_8[row * 3 + at];
+        const float layer_norm_grad_2_sub_ = x_5_ - layer_norm_1_8_;
+        const int at_2 = 0 + 1;
+        const float layer_norm_1_8__2 = layer_norm_1_8[row * 3 + at_2];
+        const float layer_norm_grad_2_mul_ = layer_norm_grad_2_sub_ * layer_norm_1_8__2;
         const float layer_norm_grad_2_mul_3_ = layer_norm_grad_2_mul_2_ * layer_norm_grad_2_mul_;
         sum = sum + layer_norm_grad_2_mul_3_;
     }
@@ -2296,7 +2082,9 @@ extern "C" __global__ void k66_d_x(
     __syncthreads();
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_2_mul_2__2 = layer_norm_grad_2_mul_2[row * 128 + col];
+        const float linear_grad_3_matmul__2 = linear_grad_3_matmul[row * 128 + col];
+        const float blocks_3_norm2_weight__2 = blocks_3_norm2_weight[col];
+        const float layer_norm_grad_2_mul_2__2 = linear_grad_3_matmul__2 * blocks_3_norm2_weight__2;
         sum_2 = sum_2 + layer_norm_grad_2_mul_2__2;
     }
     part_float[thread] = sum_2;
@@ -2309,21 +2097,27 @@ extern "C" __global__ void k66_d_x(
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
         const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[row * 128 + col];
-        const float layer_norm_grad_2_mul_2__3 = layer_norm_grad_2_mul_2[row * 128 + col];
-        const float layer_norm_grad_2_mul__2 = layer_norm_grad_2_mul[row * 128 + col];
+        const float linear_grad_3_matmul__3 = linear_grad_3_matmul[row * 128 + col];
+        const float blocks_3_norm2_weight__3 = blocks_3_norm2_weight[col];
+        const float layer_norm_grad_2_mul_2__3 = linear_grad_3_matmul__3 * blocks_3_norm2_weight__3;
+        const float x_5__2 = x_5[row * 128 + col];
+        const int at_3 = 0;
+        const float layer_norm_1_8__3 = layer_norm_1_8[row * 3 + at_3];
+        const float layer_norm_grad_2_sub__2 = x_5__2 - layer_norm_1_8__3;
+        const int at_4 = 0 + 1;
+        const float layer_norm_1_8__4 = layer_norm_1_8[row * 3 + at_4];
+        const float layer_norm_grad_2_mul__2 = layer_norm_grad_2_sub__2 * layer_norm_1_8__4;
         const float layer_norm_grad_2_mul_4_ = layer_norm_grad_2_mul__2 * layer_norm_grad_2_reducemean_;
         const float layer_norm_grad_2_sub_2_ = layer_norm_grad_2_mul_2__3 - layer_norm_grad_2_mul_4_;
         const float layer_norm_grad_2_sub_3_ = layer_norm_grad_2_sub_2_ - layer_norm_grad_2_reducemean_2_;
-        const int at = 0 + 1;
-        const float layer_norm_1_8_ = layer_norm_1_8[row * 3 + at];
-        const float layer_norm_grad_2_mul_6_ = layer_norm_grad_2_sub_3_ * layer_norm_1_8_;
+        const float layer_norm_grad_2_mul_6_ = layer_norm_grad_2_sub_3_ * layer_norm_1_8__4;
         const float d_x_ = layer_norm_grad_mul_6_ + layer_norm_grad_2_mul_6_;
         d_x[row * 128 + col] = d_x_;
     }
 }
 
 // linear_grad_4_matmul, of backward/linear_grad_4/MatMul  f32 [768, 128]
-extern "C" __global__ void k68_linear_grad_4_matmul(
+extern "C" __global__ void k67_linear_grad_4_matmul(
     const float* __restrict__ d_x,
     const float* __restrict__ blocks_3_attention_out_weight,
     float* __restrict__ linear_grad_4_matmul
@@ -2398,14 +2192,14 @@ extern "C" __global__ void k68_linear_grad_4_matmul(
 // blocks_3_attention_out_weight_new_add_2, of update/blocks_3_attention_out_weight_new/Add.2  f32 [128, 128]
 // exp_avg_blocks_3_attention_out_weight_new  f32 [128, 128]
 // exp_avg_sq_blocks_3_attention_out_weight_new  f32 [128, 128]
-extern "C" __global__ void k69_exp_avg_sq_blocks_3_attention_out_weight_new(
+extern "C" __global__ void k68_exp_avg_sq_blocks_3_attention_out_weight_new(
     const float* __restrict__ d_x,
     const float* __restrict__ y_5,
     const float* __restrict__ blocks_3_attention_out_weight,
-    const float* __restrict__ exp_avg_blocks_3_attention_out_weight,
-    const float* __restrict__ exp_avg_sq_blocks_3_attention_out_weight,
-    float* __restrict__ exp_avg_blocks_3_attention_out_weight_new,
-    float* __restrict__ exp_avg_sq_blocks_3_attention_out_weight_new
+    const float* exp_avg_blocks_3_attention_out_weight,
+    const float* exp_avg_sq_blocks_3_attention_out_weight,
+    float* exp_avg_blocks_3_attention_out_weight_new,
+    float* exp_avg_sq_blocks_3_attention_out_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2486,96 +2280,8 @@ extern "C" __global__ void k69_exp_avg_sq_blocks_3_attention_out_weight_new(
     }
 }
 
-// attention_grad_reducemax, of backward/attention_grad/ReduceMax  i64 [12, 4, 64, 1]
-// attention_grad_where_2, of backward/attention_grad/Where.2  f32 [12, 4, 64, 64]
-// attention_grad_reducemax_2, of backward/attention_grad/ReduceMax.2  f32 [12, 4, 64, 1]
-// attention_grad_exp, of backward/attention_grad/Exp  f32 [12, 4, 64, 64]
-// attention_grad_reducesum, of backward/attention_grad/ReduceSum  f32 [12, 4, 64, 1]
-// attention_grad_where_3, of backward/attention_grad/Where.3  f32 [12, 4, 64, 64]
-// attention_grad_mul_6, of backward/attention_grad/Mul.6  f32 [12, 4, 64, 64]
-extern "C" __global__ void k73_attention_grad_mul_6(
-    const bool* __restrict__ attention_grad_and,
-    const float* __restrict__ attention_grad_matmul,
-    float* __restrict__ attention_grad_where_2,
-    float* __restrict__ attention_grad_exp,
-    float* __restrict__ attention_grad_where_3,
-    float* __restrict__ attention_grad_mul_6
-) {
-    __shared__ long long part_long_long[64];
-    __shared__ float part_float[64];
-    const int row = (int)blockIdx.x;
-    const int thread = (int)threadIdx.x;
-    long long sum = LEAST;
-    for (int col = thread; col < 64; col += 64) {
-        const bool attention_grad_and_ = attention_grad_and[row * 64 + col];
-        const long long attention_grad_cast_ = (long long)attention_grad_and_;
-        sum = larger(sum, attention_grad_cast_);
-    }
-    part_long_long[thread] = sum;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long attention_grad_reducemax_ = part_long_long[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool attention_grad_cast_2_ = attention_grad_reducemax_ != 0ll;
-        const bool attention_grad_and__2 = attention_grad_and[row * 64 + col];
-        const float attention_grad_matmul_ = attention_grad_matmul[row * 64 + col];
-        const float attention_grad_mul_ = attention_grad_matmul_ * 0.17677669f;
-        const float attention_grad_where_ = attention_grad_and__2 ? attention_grad_mul_ : (-INF_F);
-        const float attention_grad_where_2_ = attention_grad_cast_2_ ? attention_grad_where_ : 0.0f;
-        attention_grad_where_2[row * 64 + col] = attention_grad_where_2_;
-    }
-    float sum_2 = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const float attention_grad_where_2__2 = attention_grad_where_2[row * 64 + col];
-        sum_2 = larger(sum_2, attention_grad_where_2__2);
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float attention_grad_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const float attention_grad_where_2__3 = attention_grad_where_2[row * 64 + col];
-        const float attention_grad_sub_ = attention_grad_where_2__3 - attention_grad_reducemax_2_;
-        const float attention_grad_exp_ = expf(attention_grad_sub_);
-        attention_grad_exp[row * 64 + col] = attention_grad_exp_;
-    }
-    float sum_3 = 0.0f;
-    for (int col = thread; col < 64; col += 64) {
-        const float attention_grad_exp__2 = attention_grad_exp[row * 64 + col];
-        sum_3 = sum_3 + attention_grad_exp__2;
-    }
-    part_float[thread] = sum_3;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float attention_grad_reducesum_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool attention_grad_and__3 = attention_grad_and[row * 64 + col];
-        const float attention_grad_exp__3 = attention_grad_exp[row * 64 + col];
-        const float attention_grad_div_ = attention_grad_exp__3 / attention_grad_reducesum_;
-        const float attention_grad_where_3_ = attention_grad_and__3 ? attention_grad_div_ : 0.0f;
-        attention_grad_where_3[row * 64 + col] = attention_grad_where_3_;
-    }
-    for (int col = thread; col < 64; col += 64) {
-        const float attention_grad_where_3__2 = attention_grad_where_3[row * 64 + col];
-        const float attention_grad_mul_6_ = attention_grad_where_3__2 * 1.0f;
-        attention_grad_mul_6[row * 64 + col] = attention_grad_mul_6_;
-    }
-}
-
 // attention_grad_matmul_2, of backward/attention_grad/MatMul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k74_attention_grad_matmul_2(
+extern "C" __global__ void k69_attention_grad_matmul_2(
     const float* __restrict__ linear_grad_4_matmul,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad_matmul_2
@@ -2651,7 +2357,7 @@ extern "C" __global__ void k74_attention_grad_matmul_2(
 }
 
 // attention_grad_reducesum_2, of backward/attention_grad/ReduceSum.2  f32 [12, 4, 64, 1]
-extern "C" __global__ void k75_attention_grad_reducesum_2(
+extern "C" __global__ void k70_attention_grad_reducesum_2(
     const float* __restrict__ linear_grad_4_matmul,
     const float* __restrict__ y_5,
     float* __restrict__ attention_grad_reducesum_2
@@ -2682,26 +2388,25 @@ extern "C" __global__ void k75_attention_grad_reducesum_2(
 }
 
 // attention_grad_mul_5, of backward/attention_grad/Mul.5  f32 [12, 4, 64, 64]
-extern "C" __global__ void k76_attention_grad_mul_5(
-    const float* __restrict__ attention_grad_where_3,
+extern "C" __global__ void k71_attention_grad_mul_5(
+    const float* __restrict__ y_5_where_3,
     const float* __restrict__ attention_grad_matmul_2,
     const float* __restrict__ attention_grad_reducesum_2,
     float* __restrict__ attention_grad_mul_5
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 196608) { return; }
-    const float attention_grad_where_3_ = attention_grad_where_3[i];
+    const float y_5_where_3_ = y_5_where_3[i];
     const float attention_grad_matmul_2_ = attention_grad_matmul_2[i];
-    const float attention_grad_mul_2_ = attention_grad_matmul_2_ * 1.0f;
     const float attention_grad_reducesum_2_ = attention_grad_reducesum_2[i / 64];
-    const float attention_grad_sub_2_ = attention_grad_mul_2_ - attention_grad_reducesum_2_;
-    const float attention_grad_mul_4_ = attention_grad_where_3_ * attention_grad_sub_2_;
+    const float attention_grad_sub_2_ = attention_grad_matmul_2_ - attention_grad_reducesum_2_;
+    const float attention_grad_mul_4_ = y_5_where_3_ * attention_grad_sub_2_;
     const float attention_grad_mul_5_ = attention_grad_mul_4_ * 0.17677669f;
     attention_grad_mul_5[i] = attention_grad_mul_5_;
 }
 
 // attention_grad  f32 [12, 4, 64, 32]
-extern "C" __global__ void k77_attention_grad(
+extern "C" __global__ void k72_attention_grad(
     const float* __restrict__ attention_grad_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad
@@ -2760,7 +2465,7 @@ extern "C" __global__ void k77_attention_grad(
 }
 
 // attention_grad_1  f32 [12, 4, 64, 32]
-extern "C" __global__ void k78_attention_grad_1(
+extern "C" __global__ void k73_attention_grad_1(
     const float* __restrict__ attention_grad_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad_1
@@ -2819,8 +2524,8 @@ extern "C" __global__ void k78_attention_grad_1(
 }
 
 // d_part  f32 [12, 4, 64, 32]
-extern "C" __global__ void k79_d_part(
-    const float* __restrict__ attention_grad_mul_6,
+extern "C" __global__ void k74_d_part(
+    const float* __restrict__ y_5_where_3,
     const float* __restrict__ linear_grad_4_matmul,
     float* __restrict__ d_part
 ) {
@@ -2840,8 +2545,8 @@ extern "C" __global__ void k79_d_part(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float attention_grad_mul_6_ = attention_grad_mul_6[stack * 4096 + k * 64 + m];
-                x_6 = attention_grad_mul_6_;
+                const float y_5_where_3_ = y_5_where_3[stack * 4096 + k * 64 + m];
+                x_6 = y_5_where_3_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -2878,7 +2583,7 @@ extern "C" __global__ void k79_d_part(
 }
 
 // d_qkv  f32 [12, 64, 3, 4, 32]
-extern "C" __global__ void k80_d_qkv(
+extern "C" __global__ void k75_d_qkv(
     const float* __restrict__ d_part,
     const float* __restrict__ attention_grad_1,
     const float* __restrict__ attention_grad,
@@ -2901,13 +2606,10 @@ extern "C" __global__ void k80_d_qkv(
 }
 
 // linear_grad_5_matmul, of backward/linear_grad_5/MatMul  f32 [768, 128]
-// layer_norm_grad_3_mul_2, of backward/layer_norm_grad_3/Mul.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k81_layer_norm_grad_3_mul_2(
+extern "C" __global__ void k76_linear_grad_5_matmul(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_attention_qkv_weight,
-    const float* __restrict__ blocks_3_norm1_weight,
-    float* __restrict__ linear_grad_5_matmul,
-    float* __restrict__ layer_norm_grad_3_mul_2
+    float* __restrict__ linear_grad_5_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2970,9 +2672,6 @@ extern "C" __global__ void k81_layer_norm_grad_3_mul_2(
             if (m < 768 && n < 128) {
                 const float linear_grad_5_matmul_ = sums[u * 4 + w];
                 linear_grad_5_matmul[m * 128 + n] = linear_grad_5_matmul_;
-                const float blocks_3_norm1_weight_ = blocks_3_norm1_weight[n];
-                const float layer_norm_grad_3_mul_2_ = linear_grad_5_matmul_ * blocks_3_norm1_weight_;
-                layer_norm_grad_3_mul_2[m * 128 + n] = layer_norm_grad_3_mul_2_;
             }
         }
     }
@@ -2982,14 +2681,14 @@ extern "C" __global__ void k81_layer_norm_grad_3_mul_2(
 // blocks_3_attention_qkv_weight_new_add_2, of update/blocks_3_attention_qkv_weight_new/Add.2  f32 [384, 128]
 // exp_avg_blocks_3_attention_qkv_weight_new  f32 [384, 128]
 // exp_avg_sq_blocks_3_attention_qkv_weight_new  f32 [384, 128]
-extern "C" __global__ void k82_exp_avg_sq_blocks_3_attention_qkv_weight_new(
+extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     const float* __restrict__ d_qkv,
     const float* __restrict__ layer_norm_7_add_2,
     const float* __restrict__ blocks_3_attention_qkv_weight,
-    const float* __restrict__ exp_avg_blocks_3_attention_qkv_weight,
-    const float* __restrict__ exp_avg_sq_blocks_3_attention_qkv_weight,
-    float* __restrict__ exp_avg_blocks_3_attention_qkv_weight_new,
-    float* __restrict__ exp_avg_sq_blocks_3_attention_qkv_weight_new
+    const float* exp_avg_blocks_3_attention_qkv_weight,
+    const float* exp_avg_sq_blocks_3_attention_qkv_weight,
+    float* exp_avg_blocks_3_attention_qkv_weight_new,
+    float* exp_avg_sq_blocks_3_attention_qkv_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -3070,28 +2769,44 @@ extern "C" __global__ void k82_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     }
 }
 
-// d_blocks_3_attention_qkv_bias  f32 [384]
+// of_pieces_9, of d_blocks_3_attention_qkv_bias  f32 [12, 384]
+extern "C" __global__ void k78_of_pieces_9(
+    const float* __restrict__ d_qkv,
+    float* __restrict__ of_pieces_9
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 4608) { return; }
+    float of_pieces_9_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 384) * 64 + k;
+        const float d_qkv_ = d_qkv[at * 384 + (i % 384)];
+        of_pieces_9_ = of_pieces_9_ + d_qkv_;
+    }
+    of_pieces_9[i] = of_pieces_9_;
+}
+
+// of_all_9, of d_blocks_3_attention_qkv_bias  f32 [384]
 // blocks_3_attention_qkv_bias_new_add_2, of update/blocks_3_attention_qkv_bias_new/Add.2  f32 [384]
 // exp_avg_blocks_3_attention_qkv_bias_new  f32 [384]
 // exp_avg_sq_blocks_3_attention_qkv_bias_new  f32 [384]
-extern "C" __global__ void k83_exp_avg_sq_blocks_3_attention_qkv_bias_new(
-    const float* __restrict__ d_qkv,
+extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
+    const float* __restrict__ of_pieces_9,
     const float* __restrict__ blocks_3_attention_qkv_bias,
-    const float* __restrict__ exp_avg_blocks_3_attention_qkv_bias,
-    const float* __restrict__ exp_avg_sq_blocks_3_attention_qkv_bias,
-    float* __restrict__ exp_avg_blocks_3_attention_qkv_bias_new,
-    float* __restrict__ exp_avg_sq_blocks_3_attention_qkv_bias_new
+    const float* exp_avg_blocks_3_attention_qkv_bias,
+    const float* exp_avg_sq_blocks_3_attention_qkv_bias,
+    float* exp_avg_blocks_3_attention_qkv_bias_new,
+    float* exp_avg_sq_blocks_3_attention_qkv_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 384) { return; }
-    float d_blocks_3_attention_qkv_bias_ = 0.0f;
-    for (int k = 0; k < 768; k++) {
-        const float d_qkv_ = d_qkv[k * 384 + i];
-        d_blocks_3_attention_qkv_bias_ = d_blocks_3_attention_qkv_bias_ + d_qkv_;
+    float of_all_9_ = 0.0f;
+    for (int k = 0; k < 12; k++) {
+        const float of_pieces_9_ = of_pieces_9[k * 384 + i];
+        of_all_9_ = of_all_9_ + of_pieces_9_;
     }
     const float blocks_3_attention_qkv_bias_ = blocks_3_attention_qkv_bias[i];
     const float blocks_3_attention_qkv_bias_new_mul_2_ = 0.0f * blocks_3_attention_qkv_bias_;
-    const float blocks_3_attention_qkv_bias_new_add_2_ = d_blocks_3_attention_qkv_bias_ + blocks_3_attention_qkv_bias_new_mul_2_;
+    const float blocks_3_attention_qkv_bias_new_add_2_ = of_all_9_ + blocks_3_attention_qkv_bias_new_mul_2_;
     const float exp_avg_blocks_3_attention_qkv_bias_ = exp_avg_blocks_3_attention_qkv_bias[i];
     const float blocks_3_attention_qkv_bias_new_sub_2_ = blocks_3_attention_qkv_bias_new_add_2_ - exp_avg_blocks_3_attention_qkv_bias_;
     const float blocks_3_attention_qkv_bias_new_mul_3_ = 0.1f * blocks_3_attention_qkv_bias_new_sub_2_;
@@ -3105,45 +2820,159 @@ extern "C" __global__ void k83_exp_avg_sq_blocks_3_attention_qkv_bias_new(
     exp_avg_sq_blocks_3_attention_qkv_bias_new[i] = exp_avg_sq_blocks_3_attention_qkv_bias_new_;
 }
 
-// layer_norm_grad_9_reducesum, of backward/layer_norm_grad_9/ReduceSum  f32 [1, 128]
-// layer_norm_grad_9_reducesum_2, of backward/layer_norm_grad_9/ReduceSum.2  f32 [1, 128]
+// layer_norm_grad_9_reducemean, of backward/layer_norm_grad_9/ReduceMean  f32 [768, 1, 1, 1]
+// layer_norm_grad_9_reducemean_2, of backward/layer_norm_grad_9/ReduceMean.2  f32 [768, 1, 1, 1]
+// add_9  f32 [12, 64, 128]
+extern "C" __global__ void k155_add_9(
+    const float* __restrict__ linear_grad_17_matmul,
+    const float* __restrict__ blocks_0_norm1_weight,
+    const float* __restrict__ embedding,
+    const float* __restrict__ positions_weight,
+    const float* __restrict__ layer_norm_1,
+    const float* __restrict__ d_x_4,
+    float* __restrict__ add_9
+) {
+    __shared__ float part_float[128];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum = 0.0f;
+    for (int col = thread; col < 128; col += 128) {
+        const float linear_grad_17_matmul_ = linear_grad_17_matmul[row * 128 + col];
+        const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[col];
+        const float layer_norm_grad_9_mul_2_ = linear_grad_17_matmul_ * blocks_0_norm1_weight_;
+        const float embedding_ = embedding[row * 128 + col];
+        const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
+        const float add_ = embedding_ + positions_weight_;
+        const int at = 0;
+        const float layer_norm_1_ = layer_norm_1[row * 3 + at];
+        const float layer_norm_grad_9_sub_ = add_ - layer_norm_1_;
+        const int at_2 = 0 + 1;
+        const float layer_norm_1__2 = layer_norm_1[row * 3 + at_2];
+        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_sub_ * layer_norm_1__2;
+        const float layer_norm_grad_9_mul_3_ = layer_norm_grad_9_mul_2_ * layer_norm_grad_9_mul_;
+        sum = sum + layer_norm_grad_9_mul_3_;
+    }
+    part_float[thread] = sum;
+    __syncthreads();
+    for (int half = 64; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float layer_norm_grad_9_reducemean_ = part_float[0] / 128.0f;
+    __syncthreads();
+    float sum_2 = 0.0f;
+    for (int col = thread; col < 128; col += 128) {
+        const float linear_grad_17_matmul__2 = linear_grad_17_matmul[row * 128 + col];
+        const float blocks_0_norm1_weight__2 = blocks_0_norm1_weight[col];
+        const float layer_norm_grad_9_mul_2__2 = linear_grad_17_matmul__2 * blocks_0_norm1_weight__2;
+        sum_2 = sum_2 + layer_norm_grad_9_mul_2__2;
+    }
+    part_float[thread] = sum_2;
+    __syncthreads();
+    for (int half = 64; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float layer_norm_grad_9_reducemean_2_ = part_float[0] / 128.0f;
+    __syncthreads();
+    for (int col = thread; col < 128; col += 128) {
+        const float d_x_4_ = d_x_4[row * 128 + col];
+        const float linear_grad_17_matmul__3 = linear_grad_17_matmul[row * 128 + col];
+        const float blocks_0_norm1_weight__3 = blocks_0_norm1_weight[col];
+        const float layer_norm_grad_9_mul_2__3 = linear_grad_17_matmul__3 * blocks_0_norm1_weight__3;
+        const float embedding__2 = embedding[row * 128 + col];
+        const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
+        const float add__2 = embedding__2 + positions_weight__2;
+        const int at_3 = 0;
+        const float layer_norm_1__3 = layer_norm_1[row * 3 + at_3];
+        const float layer_norm_grad_9_sub__2 = add__2 - layer_norm_1__3;
+        const int at_4 = 0 + 1;
+        const float layer_norm_1__4 = layer_norm_1[row * 3 + at_4];
+        const float layer_norm_grad_9_mul__2 = layer_norm_grad_9_sub__2 * layer_norm_1__4;
+        const float layer_norm_grad_9_mul_4_ = layer_norm_grad_9_mul__2 * layer_norm_grad_9_reducemean_;
+        const float layer_norm_grad_9_sub_2_ = layer_norm_grad_9_mul_2__3 - layer_norm_grad_9_mul_4_;
+        const float layer_norm_grad_9_sub_3_ = layer_norm_grad_9_sub_2_ - layer_norm_grad_9_reducemean_2_;
+        const float layer_norm_grad_9_mul_6_ = layer_norm_grad_9_sub_3_ * layer_norm_1__4;
+        const float add_9_ = d_x_4_ + layer_norm_grad_9_mul_6_;
+        add_9[row * 128 + col] = add_9_;
+    }
+}
+
+// of_pieces_34, of backward/layer_norm_grad_9/ReduceSum  f32 [12, 128]
+// of_pieces_35, of backward/layer_norm_grad_9/ReduceSum.2  f32 [12, 128]
+extern "C" __global__ void k156_of_pieces_35(
+    const float* __restrict__ linear_grad_17_matmul,
+    const float* __restrict__ embedding,
+    const float* __restrict__ positions_weight,
+    const float* __restrict__ layer_norm_1,
+    float* __restrict__ of_pieces_34,
+    float* __restrict__ of_pieces_35
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1536) { return; }
+    float of_pieces_34_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 128) * 64 + k;
+        const float linear_grad_17_matmul_ = linear_grad_17_matmul[at * 128 + (i % 128)];
+        const float embedding_ = embedding[at * 128 + (i % 128)];
+        const float positions_weight_ = positions_weight[(at % 64) * 128 + (i % 128)];
+        const float add_ = embedding_ + positions_weight_;
+        const int at_2 = 0;
+        const float layer_norm_1_ = layer_norm_1[at * 3 + at_2];
+        const float layer_norm_grad_9_sub_ = add_ - layer_norm_1_;
+        const int at_3 = 0 + 1;
+        const float layer_norm_1__2 = layer_norm_1[at * 3 + at_3];
+        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_sub_ * layer_norm_1__2;
+        const float layer_norm_grad_9_mul_5_ = linear_grad_17_matmul_ * layer_norm_grad_9_mul_;
+        of_pieces_34_ = of_pieces_34_ + layer_norm_grad_9_mul_5_;
+    }
+    of_pieces_34[i] = of_pieces_34_;
+    float of_pieces_35_ = 0.0f;
+    for (int k_2 = 0; k_2 < 64; k_2++) {
+        const int at_4 = (i / 128) * 64 + k_2;
+        const float linear_grad_17_matmul__2 = linear_grad_17_matmul[at_4 * 128 + (i % 128)];
+        of_pieces_35_ = of_pieces_35_ + linear_grad_17_matmul__2;
+    }
+    of_pieces_35[i] = of_pieces_35_;
+}
+
+// of_all_34, of backward/layer_norm_grad_9/ReduceSum  f32 [128]
+// of_all_35, of backward/layer_norm_grad_9/ReduceSum.2  f32 [128]
 // blocks_0_norm1_weight_new_add_2, of update/blocks_0_norm1_weight_new/Add.2  f32 [128]
 // exp_avg_blocks_0_norm1_weight_new  f32 [128]
 // exp_avg_sq_blocks_0_norm1_weight_new  f32 [128]
 // blocks_0_norm1_bias_new_add_2, of update/blocks_0_norm1_bias_new/Add.2  f32 [128]
 // exp_avg_blocks_0_norm1_bias_new  f32 [128]
 // exp_avg_sq_blocks_0_norm1_bias_new  f32 [128]
-extern "C" __global__ void k160_exp_avg_sq_blocks_0_norm1_bias_new(
-    const float* __restrict__ linear_grad_17_matmul,
-    const float* __restrict__ layer_norm_grad_9_mul,
+extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
+    const float* __restrict__ of_pieces_34,
+    const float* __restrict__ of_pieces_35,
     const float* __restrict__ blocks_0_norm1_weight,
-    const float* __restrict__ exp_avg_blocks_0_norm1_weight,
-    const float* __restrict__ exp_avg_sq_blocks_0_norm1_weight,
+    const float* exp_avg_blocks_0_norm1_weight,
+    const float* exp_avg_sq_blocks_0_norm1_weight,
     const float* __restrict__ blocks_0_norm1_bias,
-    const float* __restrict__ exp_avg_blocks_0_norm1_bias,
-    const float* __restrict__ exp_avg_sq_blocks_0_norm1_bias,
-    float* __restrict__ exp_avg_blocks_0_norm1_weight_new,
-    float* __restrict__ exp_avg_sq_blocks_0_norm1_weight_new,
-    float* __restrict__ exp_avg_blocks_0_norm1_bias_new,
-    float* __restrict__ exp_avg_sq_blocks_0_norm1_bias_new
+    const float* exp_avg_blocks_0_norm1_bias,
+    const float* exp_avg_sq_blocks_0_norm1_bias,
+    float* exp_avg_blocks_0_norm1_weight_new,
+    float* exp_avg_sq_blocks_0_norm1_weight_new,
+    float* exp_avg_blocks_0_norm1_bias_new,
+    float* exp_avg_sq_blocks_0_norm1_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
-    float layer_norm_grad_9_reducesum_ = 0.0f;
-    for (int k = 0; k < 768; k++) {
-        const float linear_grad_17_matmul_ = linear_grad_17_matmul[k * 128 + i];
-        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_mul[k * 128 + i];
-        const float layer_norm_grad_9_mul_5_ = linear_grad_17_matmul_ * layer_norm_grad_9_mul_;
-        layer_norm_grad_9_reducesum_ = layer_norm_grad_9_reducesum_ + layer_norm_grad_9_mul_5_;
+    float of_all_34_ = 0.0f;
+    for (int k = 0; k < 12; k++) {
+        const float of_pieces_34_ = of_pieces_34[k * 128 + i];
+        of_all_34_ = of_all_34_ + of_pieces_34_;
     }
-    float layer_norm_grad_9_reducesum_2_ = 0.0f;
-    for (int k_2 = 0; k_2 < 768; k_2++) {
-        const float linear_grad_17_matmul__2 = linear_grad_17_matmul[k_2 * 128 + i];
-        layer_norm_grad_9_reducesum_2_ = layer_norm_grad_9_reducesum_2_ + linear_grad_17_matmul__2;
+    float of_all_35_ = 0.0f;
+    for (int k_2 = 0; k_2 < 12; k_2++) {
+        const float of_pieces_35_ = of_pieces_35[k_2 * 128 + i];
+        of_all_35_ = of_all_35_ + of_pieces_35_;
     }
     const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[i];
     const float blocks_0_norm1_weight_new_mul_2_ = 0.0f * blocks_0_norm1_weight_;
-    const float blocks_0_norm1_weight_new_add_2_ = layer_norm_grad_9_reducesum_ + blocks_0_norm1_weight_new_mul_2_;
+    const float blocks_0_norm1_weight_new_add_2_ = of_all_34_ + blocks_0_norm1_weight_new_mul_2_;
     const float exp_avg_blocks_0_norm1_weight_ = exp_avg_blocks_0_norm1_weight[i];
     const float blocks_0_norm1_weight_new_sub_2_ = blocks_0_norm1_weight_new_add_2_ - exp_avg_blocks_0_norm1_weight_;
     const float blocks_0_norm1_weight_new_mul_3_ = 0.1f * blocks_0_norm1_weight_new_sub_2_;
@@ -3157,7 +2986,7 @@ extern "C" __global__ void k160_exp_avg_sq_blocks_0_norm1_bias_new(
     exp_avg_sq_blocks_0_norm1_weight_new[i] = exp_avg_sq_blocks_0_norm1_weight_new_;
     const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[i];
     const float blocks_0_norm1_bias_new_mul_2_ = 0.0f * blocks_0_norm1_bias_;
-    const float blocks_0_norm1_bias_new_add_2_ = layer_norm_grad_9_reducesum_2_ + blocks_0_norm1_bias_new_mul_2_;
+    const float blocks_0_norm1_bias_new_add_2_ = of_all_35_ + blocks_0_norm1_bias_new_mul_2_;
     const float exp_avg_blocks_0_norm1_bias_ = exp_avg_blocks_0_norm1_bias[i];
     const float blocks_0_norm1_bias_new_sub_2_ = blocks_0_norm1_bias_new_add_2_ - exp_avg_blocks_0_norm1_bias_;
     const float blocks_0_norm1_bias_new_mul_3_ = 0.1f * blocks_0_norm1_bias_new_sub_2_;
@@ -3175,13 +3004,13 @@ extern "C" __global__ void k160_exp_avg_sq_blocks_0_norm1_bias_new(
 // positions_weight_new_add_2, of update/positions_weight_new/Add.2  f32 [64, 128]
 // exp_avg_positions_weight_new  f32 [64, 128]
 // exp_avg_sq_positions_weight_new  f32 [64, 128]
-extern "C" __global__ void k161_exp_avg_sq_positions_weight_new(
+extern "C" __global__ void k158_exp_avg_sq_positions_weight_new(
     const float* __restrict__ add_9,
     const float* __restrict__ positions_weight,
-    const float* __restrict__ exp_avg_positions_weight,
-    const float* __restrict__ exp_avg_sq_positions_weight,
-    float* __restrict__ exp_avg_positions_weight_new,
-    float* __restrict__ exp_avg_sq_positions_weight_new
+    const float* exp_avg_positions_weight,
+    const float* exp_avg_sq_positions_weight,
+    float* exp_avg_positions_weight_new,
+    float* exp_avg_sq_positions_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
@@ -3207,7 +3036,7 @@ extern "C" __global__ void k161_exp_avg_sq_positions_weight_new(
 }
 
 // rank, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k162_rank(
+extern "C" __global__ void k159_rank(
     const long long* __restrict__ x,
     long long* __restrict__ rank
 ) {
@@ -3224,7 +3053,7 @@ extern "C" __global__ void k162_rank(
 }
 
 // places, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k163_places(
+extern "C" __global__ void k160_places(
     const long long* __restrict__ rank,
     const long long* __restrict__ numbers,
     long long* __restrict__ places
@@ -3244,7 +3073,7 @@ extern "C" __global__ void k163_places(
 }
 
 // begins, of d_symbols_weight  i64 [66]
-extern "C" __global__ void k164_begins(
+extern "C" __global__ void k161_begins(
     const long long* __restrict__ x,
     long long* __restrict__ begins
 ) {
@@ -3263,15 +3092,15 @@ extern "C" __global__ void k164_begins(
 // symbols_weight_new_add_2, of update/symbols_weight_new/Add.2  f32 [65, 128]
 // exp_avg_symbols_weight_new  f32 [65, 128]
 // exp_avg_sq_symbols_weight_new  f32 [65, 128]
-extern "C" __global__ void k165_exp_avg_sq_symbols_weight_new(
+extern "C" __global__ void k162_exp_avg_sq_symbols_weight_new(
     const long long* __restrict__ begins,
     const long long* __restrict__ places,
     const float* __restrict__ add_9,
     const float* __restrict__ symbols_weight,
-    const float* __restrict__ exp_avg_symbols_weight,
-    const float* __restrict__ exp_avg_sq_symbols_weight,
-    float* __restrict__ exp_avg_symbols_weight_new,
-    float* __restrict__ exp_avg_sq_symbols_weight_new
+    const float* exp_avg_symbols_weight,
+    const float* exp_avg_sq_symbols_weight,
+    float* exp_avg_symbols_weight_new,
+    float* exp_avg_sq_symbols_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8320) { return; }
@@ -3307,108 +3136,121 @@ extern "C" __global__ void k165_exp_avg_sq_symbols_weight_new(
 // symbols_weight_new_add, of update/symbols_weight_new/Add  i64 []
 // symbols_weight_new_pow_2, of update/symbols_weight_new/Pow.2  f64 []
 // symbols_weight_new_div, of update/symbols_weight_new/Div  f64 []
-// step_symbols_weight_new  i64 []
 // positions_weight_new_add, of update/positions_weight_new/Add  i64 []
 // positions_weight_new_pow_2, of update/positions_weight_new/Pow.2  f64 []
 // positions_weight_new_div, of update/positions_weight_new/Div  f64 []
-// step_positions_weight_new  i64 []
 // blocks_0_norm1_weight_new_add, of update/blocks_0_norm1_weight_new/Add  i64 []
 // blocks_0_norm1_weight_new_pow_2, of update/blocks_0_norm1_weight_new/Pow.2  f64 []
 // blocks_0_norm1_weight_new_div, of update/blocks_0_norm1_weight_new/Div  f64 []
-// step_blocks_0_norm1_weight_new  i64 []
 // blocks_0_norm1_bias_new_add, of update/blocks_0_norm1_bias_new/Add  i64 []
 // blocks_0_norm1_bias_new_pow_2, of update/blocks_0_norm1_bias_new/Pow.2  f64 []
 // blocks_0_norm1_bias_new_div, of update/blocks_0_norm1_bias_new/Div  f64 []
-// step_blocks_0_norm1_bias_new  i64 []
-extern "C" __global__ void k166_step_blocks_0_norm1_bias_new(
+// blocks_0_attention_qkv_weight_new_add, of update/blocks_0_attention_qkv_weight_new/Add  i64 []
+// blocks_0_attention_qkv_weight_new_pow_2, of update/blocks_0_attention_qkv_weight_new/Pow.2  f64 []
+// blocks_0_attention_qkv_weight_new_div, of update/blocks_0_attention_qkv_weight_new/Div  f64 []
+// blocks_0_attention_qkv_bias_new_add, of update/blocks_0_attention_qkv_bias_new/Add  i64 []
+extern "C" __global__ void k163_blocks_0_attention_qkv_bias_new_add(
     const long long* __restrict__ step_symbols_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_positions_weight,
     const long long* __restrict__ step_blocks_0_norm1_weight,
     const long long* __restrict__ step_blocks_0_norm1_bias,
+    const long long* __restrict__ step_blocks_0_attention_qkv_weight,
+    const long long* __restrict__ step_blocks_0_attention_qkv_bias,
+    long long* __restrict__ symbols_weight_new_add,
     double* __restrict__ symbols_weight_new_pow_2,
     double* __restrict__ symbols_weight_new_div,
-    long long* __restrict__ step_symbols_weight_new,
+    long long* __restrict__ positions_weight_new_add,
     double* __restrict__ positions_weight_new_pow_2,
     double* __restrict__ positions_weight_new_div,
-    long long* __restrict__ step_positions_weight_new,
+    long long* __restrict__ blocks_0_norm1_weight_new_add,
     double* __restrict__ blocks_0_norm1_weight_new_pow_2,
     double* __restrict__ blocks_0_norm1_weight_new_div,
-    long long* __restrict__ step_blocks_0_norm1_weight_new,
+    long long* __restrict__ blocks_0_norm1_bias_new_add,
     double* __restrict__ blocks_0_norm1_bias_new_pow_2,
     double* __restrict__ blocks_0_norm1_bias_new_div,
-    long long* __restrict__ step_blocks_0_norm1_bias_new
+    long long* __restrict__ blocks_0_attention_qkv_weight_new_add,
+    double* __restrict__ blocks_0_attention_qkv_weight_new_pow_2,
+    double* __restrict__ blocks_0_attention_qkv_weight_new_div,
+    long long* __restrict__ blocks_0_attention_qkv_bias_new_add
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
     const long long step_symbols_weight_ = step_symbols_weight[0];
     const long long symbols_weight_new_add_ = step_symbols_weight_ + 1ll;
+    symbols_weight_new_add[i] = symbols_weight_new_add_;
     const double symbols_weight_new_cast_ = (double)symbols_weight_new_add_;
     const double symbols_weight_new_pow_ = pow(0.999, symbols_weight_new_cast_);
     const double symbols_weight_new_sub_3_ = 1.0 - symbols_weight_new_pow_;
     const double symbols_weight_new_pow_2_ = pow(symbols_weight_new_sub_3_, (-0.5));
     symbols_weight_new_pow_2[i] = symbols_weight_new_pow_2_;
     const double lr_ = lr[0];
-    const double symbols_weight_new_cast_4_ = (double)symbols_weight_new_add_;
-    const double symbols_weight_new_pow_3_ = pow(0.9, symbols_weight_new_cast_4_);
+    const double symbols_weight_new_pow_3_ = pow(0.9, symbols_weight_new_cast_);
     const double symbols_weight_new_sub_4_ = 1.0 - symbols_weight_new_pow_3_;
     const double symbols_weight_new_div_ = lr_ / symbols_weight_new_sub_4_;
     symbols_weight_new_div[i] = symbols_weight_new_div_;
-    const long long step_symbols_weight_new_ = step_symbols_weight_ + 1ll;
-    step_symbols_weight_new[i] = step_symbols_weight_new_;
     const long long step_positions_weight_ = step_positions_weight[0];
     const long long positions_weight_new_add_ = step_positions_weight_ + 1ll;
+    positions_weight_new_add[i] = positions_weight_new_add_;
     const double positions_weight_new_cast_ = (double)positions_weight_new_add_;
     const double positions_weight_new_pow_ = pow(0.999, positions_weight_new_cast_);
     const double positions_weight_new_sub_3_ = 1.0 - positions_weight_new_pow_;
     const double positions_weight_new_pow_2_ = pow(positions_weight_new_sub_3_, (-0.5));
     positions_weight_new_pow_2[i] = positions_weight_new_pow_2_;
-    const double positions_weight_new_cast_4_ = (double)positions_weight_new_add_;
-    const double positions_weight_new_pow_3_ = pow(0.9, positions_weight_new_cast_4_);
+    const double positions_weight_new_pow_3_ = pow(0.9, positions_weight_new_cast_);
     const double positions_weight_new_sub_4_ = 1.0 - positions_weight_new_pow_3_;
     const double positions_weight_new_div_ = lr_ / positions_weight_new_sub_4_;
     positions_weight_new_div[i] = positions_weight_new_div_;
-    const long long step_positions_weight_new_ = step_positions_weight_ + 1ll;
-    step_positions_weight_new[i] = step_positions_weight_new_;
     const long long step_blocks_0_norm1_weight_ = step_blocks_0_norm1_weight[0];
     const long long blocks_0_norm1_weight_new_add_ = step_blocks_0_norm1_weight_ + 1ll;
+    blocks_0_norm1_weight_new_add[i] = blocks_0_norm1_weight_new_add_;
     const double blocks_0_norm1_weight_new_cast_ = (double)blocks_0_norm1_weight_new_add_;
     const double blocks_0_norm1_weight_new_pow_ = pow(0.999, blocks_0_norm1_weight_new_cast_);
     const double blocks_0_norm1_weight_new_sub_3_ = 1.0 - blocks_0_norm1_weight_new_pow_;
     const double blocks_0_norm1_weight_new_pow_2_ = pow(blocks_0_norm1_weight_new_sub_3_, (-0.5));
     blocks_0_norm1_weight_new_pow_2[i] = blocks_0_norm1_weight_new_pow_2_;
-    const double blocks_0_norm1_weight_new_cast_4_ = (double)blocks_0_norm1_weight_new_add_;
-    const double blocks_0_norm1_weight_new_pow_3_ = pow(0.9, blocks_0_norm1_weight_new_cast_4_);
+    const double blocks_0_norm1_weight_new_pow_3_ = pow(0.9, blocks_0_norm1_weight_new_cast_);
     const double blocks_0_norm1_weight_new_sub_4_ = 1.0 - blocks_0_norm1_weight_new_pow_3_;
     const double blocks_0_norm1_weight_new_div_ = lr_ / blocks_0_norm1_weight_new_sub_4_;
     blocks_0_norm1_weight_new_div[i] = blocks_0_norm1_weight_new_div_;
-    const long long step_blocks_0_norm1_weight_new_ = step_blocks_0_norm1_weight_ + 1ll;
-    step_blocks_0_norm1_weight_new[i] = step_blocks_0_norm1_weight_new_;
     const long long step_blocks_0_norm1_bias_ = step_blocks_0_norm1_bias[0];
     const long long blocks_0_norm1_bias_new_add_ = step_blocks_0_norm1_bias_ + 1ll;
+    blocks_0_norm1_bias_new_add[i] = blocks_0_norm1_bias_new_add_;
     const double blocks_0_norm1_bias_new_cast_ = (double)blocks_0_norm1_bias_new_add_;
     const double blocks_0_norm1_bias_new_pow_ = pow(0.999, blocks_0_norm1_bias_new_cast_);
     const double blocks_0_norm1_bias_new_sub_3_ = 1.0 - blocks_0_norm1_bias_new_pow_;
     const double blocks_0_norm1_bias_new_pow_2_ = pow(blocks_0_norm1_bias_new_sub_3_, (-0.5));
     blocks_0_norm1_bias_new_pow_2[i] = blocks_0_norm1_bias_new_pow_2_;
-    const double blocks_0_norm1_bias_new_cast_4_ = (double)blocks_0_norm1_bias_new_add_;
-    const double blocks_0_norm1_bias_new_pow_3_ = pow(0.9, blocks_0_norm1_bias_new_cast_4_);
+    const double blocks_0_norm1_bias_new_pow_3_ = pow(0.9, blocks_0_norm1_bias_new_cast_);
     const double blocks_0_norm1_bias_new_sub_4_ = 1.0 - blocks_0_norm1_bias_new_pow_3_;
     const double blocks_0_norm1_bias_new_div_ = lr_ / blocks_0_norm1_bias_new_sub_4_;
     blocks_0_norm1_bias_new_div[i] = blocks_0_norm1_bias_new_div_;
-    const long long step_blocks_0_norm1_bias_new_ = step_blocks_0_norm1_bias_ + 1ll;
-    step_blocks_0_norm1_bias_new[i] = step_blocks_0_norm1_bias_new_;
+    const long long step_blocks_0_attention_qkv_weight_ = step_blocks_0_attention_qkv_weight[0];
+    const long long blocks_0_attention_qkv_weight_new_add_ = step_blocks_0_attention_qkv_weight_ + 1ll;
+    blocks_0_attention_qkv_weight_new_add[i] = blocks_0_attention_qkv_weight_new_add_;
+    const double blocks_0_attention_qkv_weight_new_cast_ = (double)blocks_0_attention_qkv_weight_new_add_;
+    const double blocks_0_attention_qkv_weight_new_pow_ = pow(0.999, blocks_0_attention_qkv_weight_new_cast_);
+    const double blocks_0_attention_qkv_weight_new_sub_3_ = 1.0 - blocks_0_attention_qkv_weight_new_pow_;
+    const double blocks_0_attention_qkv_weight_new_pow_2_ = pow(blocks_0_attention_qkv_weight_new_sub_3_, (-0.5));
+    blocks_0_attention_qkv_weight_new_pow_2[i] = blocks_0_attention_qkv_weight_new_pow_2_;
+    const double blocks_0_attention_qkv_weight_new_pow_3_ = pow(0.9, blocks_0_attention_qkv_weight_new_cast_);
+    const double blocks_0_attention_qkv_weight_new_sub_4_ = 1.0 - blocks_0_attention_qkv_weight_new_pow_3_;
+    const double blocks_0_attention_qkv_weight_new_div_ = lr_ / blocks_0_attention_qkv_weight_new_sub_4_;
+    blocks_0_attention_qkv_weight_new_div[i] = blocks_0_attention_qkv_weight_new_div_;
+    const long long step_blocks_0_attention_qkv_bias_ = step_blocks_0_attention_qkv_bias[0];
+    const long long blocks_0_attention_qkv_bias_new_add_ = step_blocks_0_attention_qkv_bias_ + 1ll;
+    blocks_0_attention_qkv_bias_new_add[i] = blocks_0_attention_qkv_bias_new_add_;
 }
 
 // symbols_weight_new  f32 [65, 128]
-extern "C" __global__ void k167_symbols_weight_new(
-    const float* __restrict__ symbols_weight,
+extern "C" __global__ void k164_symbols_weight_new(
+    const float* symbols_weight,
     const double* __restrict__ lr,
     const double* __restrict__ symbols_weight_new_div,
-    const float* __restrict__ exp_avg_symbols_weight_new,
-    const float* __restrict__ exp_avg_sq_symbols_weight_new,
+    const float* exp_avg_symbols_weight_new,
+    const float* exp_avg_sq_symbols_weight_new,
     const double* __restrict__ symbols_weight_new_pow_2,
-    float* __restrict__ symbols_weight_new
+    float* symbols_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8320) { return; }
@@ -3434,23 +3276,23 @@ extern "C" __global__ void k167_symbols_weight_new(
 }
 
 // positions_weight_new  f32 [64, 128]
-extern "C" __global__ void k168_positions_weight_new(
-    const float* __restrict__ positions_weight,
+extern "C" __global__ void k165_positions_weight_new(
+    const float* positions_weight,
     const double* __restrict__ lr,
     const double* __restrict__ positions_weight_new_div,
-    const float* __restrict__ exp_avg_positions_weight_new,
-    const float* __restrict__ exp_avg_sq_positions_weight_new,
+    const float* exp_avg_positions_weight_new,
+    const float* exp_avg_sq_positions_weight_new,
     const double* __restrict__ positions_weight_new_pow_2,
-    float* __restrict__ positions_weight_new
+    float* positions_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
     const float positions_weight_ = positions_weight[i];
     const double lr_ = lr[0];
-    const double positions_weight_new_mul_ = lr_ * 0.01;
-    const double positions_weight_new_sub_ = 1.0 - positions_weight_new_mul_;
-    const float positions_weight_new_cast_3_ = (float)positions_weight_new_sub_;
-    const float positions_weight_new_mul_8_ = positions_weight_ * positions_weight_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float positions_weight_new_mul_8_ = positions_weight_ * symbols_weight_new_cast_3_;
     const double positions_weight_new_div_ = positions_weight_new_div[0];
     const float positions_weight_new_cast_5_ = (float)positions_weight_new_div_;
     const float exp_avg_positions_weight_new_ = exp_avg_positions_weight_new[i];
@@ -3468,29 +3310,29 @@ extern "C" __global__ void k168_positions_weight_new(
 
 // blocks_0_norm1_weight_new  f32 [128]
 // blocks_0_norm1_bias_new  f32 [128]
-extern "C" __global__ void k169_blocks_0_norm1_bias_new(
-    const float* __restrict__ blocks_0_norm1_weight,
+extern "C" __global__ void k166_blocks_0_norm1_bias_new(
+    const float* blocks_0_norm1_weight,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_norm1_weight_new_div,
-    const float* __restrict__ exp_avg_blocks_0_norm1_weight_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_norm1_weight_new,
+    const float* exp_avg_blocks_0_norm1_weight_new,
+    const float* exp_avg_sq_blocks_0_norm1_weight_new,
     const double* __restrict__ blocks_0_norm1_weight_new_pow_2,
-    const float* __restrict__ blocks_0_norm1_bias,
+    const float* blocks_0_norm1_bias,
     const double* __restrict__ blocks_0_norm1_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_0_norm1_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_norm1_bias_new,
+    const float* exp_avg_blocks_0_norm1_bias_new,
+    const float* exp_avg_sq_blocks_0_norm1_bias_new,
     const double* __restrict__ blocks_0_norm1_bias_new_pow_2,
-    float* __restrict__ blocks_0_norm1_weight_new,
-    float* __restrict__ blocks_0_norm1_bias_new
+    float* blocks_0_norm1_weight_new,
+    float* blocks_0_norm1_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
     const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[i];
     const double lr_ = lr[0];
-    const double blocks_0_norm1_weight_new_mul_ = lr_ * 0.01;
-    const double blocks_0_norm1_weight_new_sub_ = 1.0 - blocks_0_norm1_weight_new_mul_;
-    const float blocks_0_norm1_weight_new_cast_3_ = (float)blocks_0_norm1_weight_new_sub_;
-    const float blocks_0_norm1_weight_new_mul_8_ = blocks_0_norm1_weight_ * blocks_0_norm1_weight_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_norm1_weight_new_mul_8_ = blocks_0_norm1_weight_ * symbols_weight_new_cast_3_;
     const double blocks_0_norm1_weight_new_div_ = blocks_0_norm1_weight_new_div[0];
     const float blocks_0_norm1_weight_new_cast_5_ = (float)blocks_0_norm1_weight_new_div_;
     const float exp_avg_blocks_0_norm1_weight_new_ = exp_avg_blocks_0_norm1_weight_new[i];
@@ -3505,10 +3347,7 @@ extern "C" __global__ void k169_blocks_0_norm1_bias_new(
     const float blocks_0_norm1_weight_new_ = blocks_0_norm1_weight_new_mul_8_ - blocks_0_norm1_weight_new_div_2_;
     blocks_0_norm1_weight_new[i] = blocks_0_norm1_weight_new_;
     const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[i];
-    const double blocks_0_norm1_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_0_norm1_bias_new_sub_ = 1.0 - blocks_0_norm1_bias_new_mul_;
-    const float blocks_0_norm1_bias_new_cast_3_ = (float)blocks_0_norm1_bias_new_sub_;
-    const float blocks_0_norm1_bias_new_mul_8_ = blocks_0_norm1_bias_ * blocks_0_norm1_bias_new_cast_3_;
+    const float blocks_0_norm1_bias_new_mul_8_ = blocks_0_norm1_bias_ * symbols_weight_new_cast_3_;
     const double blocks_0_norm1_bias_new_div_ = blocks_0_norm1_bias_new_div[0];
     const float blocks_0_norm1_bias_new_cast_5_ = (float)blocks_0_norm1_bias_new_div_;
     const float exp_avg_blocks_0_norm1_bias_new_ = exp_avg_blocks_0_norm1_bias_new[i];
@@ -3525,23 +3364,23 @@ extern "C" __global__ void k169_blocks_0_norm1_bias_new(
 }
 
 // blocks_0_attention_qkv_weight_new  f32 [384, 128]
-extern "C" __global__ void k171_blocks_0_attention_qkv_weight_new(
-    const float* __restrict__ blocks_0_attention_qkv_weight,
+extern "C" __global__ void k167_blocks_0_attention_qkv_weight_new(
+    const float* blocks_0_attention_qkv_weight,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_attention_qkv_weight_new_div,
-    const float* __restrict__ exp_avg_blocks_0_attention_qkv_weight_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_attention_qkv_weight_new,
+    const float* exp_avg_blocks_0_attention_qkv_weight_new,
+    const float* exp_avg_sq_blocks_0_attention_qkv_weight_new,
     const double* __restrict__ blocks_0_attention_qkv_weight_new_pow_2,
-    float* __restrict__ blocks_0_attention_qkv_weight_new
+    float* blocks_0_attention_qkv_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 49152) { return; }
     const float blocks_0_attention_qkv_weight_ = blocks_0_attention_qkv_weight[i];
     const double lr_ = lr[0];
-    const double blocks_0_attention_qkv_weight_new_mul_ = lr_ * 0.01;
-    const double blocks_0_attention_qkv_weight_new_sub_ = 1.0 - blocks_0_attention_qkv_weight_new_mul_;
-    const float blocks_0_attention_qkv_weight_new_cast_3_ = (float)blocks_0_attention_qkv_weight_new_sub_;
-    const float blocks_0_attention_qkv_weight_new_mul_8_ = blocks_0_attention_qkv_weight_ * blocks_0_attention_qkv_weight_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_attention_qkv_weight_new_mul_8_ = blocks_0_attention_qkv_weight_ * symbols_weight_new_cast_3_;
     const double blocks_0_attention_qkv_weight_new_div_ = blocks_0_attention_qkv_weight_new_div[0];
     const float blocks_0_attention_qkv_weight_new_cast_5_ = (float)blocks_0_attention_qkv_weight_new_div_;
     const float exp_avg_blocks_0_attention_qkv_weight_new_ = exp_avg_blocks_0_attention_qkv_weight_new[i];
@@ -3557,24 +3396,136 @@ extern "C" __global__ void k171_blocks_0_attention_qkv_weight_new(
     blocks_0_attention_qkv_weight_new[i] = blocks_0_attention_qkv_weight_new_;
 }
 
+// blocks_0_attention_qkv_bias_new_pow_2, of update/blocks_0_attention_qkv_bias_new/Pow.2  f64 []
+// blocks_0_attention_qkv_bias_new_div, of update/blocks_0_attention_qkv_bias_new/Div  f64 []
+// blocks_0_attention_out_weight_new_add, of update/blocks_0_attention_out_weight_new/Add  i64 []
+// blocks_0_attention_out_weight_new_pow_2, of update/blocks_0_attention_out_weight_new/Pow.2  f64 []
+// blocks_0_attention_out_weight_new_div, of update/blocks_0_attention_out_weight_new/Div  f64 []
+// blocks_0_attention_out_bias_new_add, of update/blocks_0_attention_out_bias_new/Add  i64 []
+// blocks_0_attention_out_bias_new_pow_2, of update/blocks_0_attention_out_bias_new/Pow.2  f64 []
+// blocks_0_attention_out_bias_new_div, of update/blocks_0_attention_out_bias_new/Div  f64 []
+// blocks_0_norm2_weight_new_add, of update/blocks_0_norm2_weight_new/Add  i64 []
+// blocks_0_norm2_weight_new_pow_2, of update/blocks_0_norm2_weight_new/Pow.2  f64 []
+// blocks_0_norm2_weight_new_div, of update/blocks_0_norm2_weight_new/Div  f64 []
+// blocks_0_norm2_bias_new_add, of update/blocks_0_norm2_bias_new/Add  i64 []
+// blocks_0_norm2_bias_new_pow_2, of update/blocks_0_norm2_bias_new/Pow.2  f64 []
+// blocks_0_norm2_bias_new_div, of update/blocks_0_norm2_bias_new/Div  f64 []
+// blocks_0_expand_weight_new_add, of update/blocks_0_expand_weight_new/Add  i64 []
+// blocks_0_expand_weight_new_pow_2, of update/blocks_0_expand_weight_new/Pow.2  f64 []
+extern "C" __global__ void k168_blocks_0_expand_weight_new_pow_2(
+    const long long* __restrict__ blocks_0_attention_qkv_bias_new_add,
+    const double* __restrict__ lr,
+    const long long* __restrict__ step_blocks_0_attention_out_weight,
+    const long long* __restrict__ step_blocks_0_attention_out_bias,
+    const long long* __restrict__ step_blocks_0_norm2_weight,
+    const long long* __restrict__ step_blocks_0_norm2_bias,
+    const long long* __restrict__ step_blocks_0_expand_weight,
+    double* __restrict__ blocks_0_attention_qkv_bias_new_pow_2,
+    double* __restrict__ blocks_0_attention_qkv_bias_new_div,
+    long long* __restrict__ blocks_0_attention_out_weight_new_add,
+    double* __restrict__ blocks_0_attention_out_weight_new_pow_2,
+    double* __restrict__ blocks_0_attention_out_weight_new_div,
+    long long* __restrict__ blocks_0_attention_out_bias_new_add,
+    double* __restrict__ blocks_0_attention_out_bias_new_pow_2,
+    double* __restrict__ blocks_0_attention_out_bias_new_div,
+    long long* __restrict__ blocks_0_norm2_weight_new_add,
+    double* __restrict__ blocks_0_norm2_weight_new_pow_2,
+    double* __restrict__ blocks_0_norm2_weight_new_div,
+    long long* __restrict__ blocks_0_norm2_bias_new_add,
+    double* __restrict__ blocks_0_norm2_bias_new_pow_2,
+    double* __restrict__ blocks_0_norm2_bias_new_div,
+    long long* __restrict__ blocks_0_expand_weight_new_add,
+    double* __restrict__ blocks_0_expand_weight_new_pow_2
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1) { return; }
+    const long long blocks_0_attention_qkv_bias_new_add_ = blocks_0_attention_qkv_bias_new_add[0];
+    const double blocks_0_attention_qkv_bias_new_cast_ = (double)blocks_0_attention_qkv_bias_new_add_;
+    const double blocks_0_attention_qkv_bias_new_pow_ = pow(0.999, blocks_0_attention_qkv_bias_new_cast_);
+    const double blocks_0_attention_qkv_bias_new_sub_3_ = 1.0 - blocks_0_attention_qkv_bias_new_pow_;
+    const double blocks_0_attention_qkv_bias_new_pow_2_ = pow(blocks_0_attention_qkv_bias_new_sub_3_, (-0.5));
+    blocks_0_attention_qkv_bias_new_pow_2[i] = blocks_0_attention_qkv_bias_new_pow_2_;
+    const double lr_ = lr[0];
+    const double blocks_0_attention_qkv_bias_new_pow_3_ = pow(0.9, blocks_0_attention_qkv_bias_new_cast_);
+    const double blocks_0_attention_qkv_bias_new_sub_4_ = 1.0 - blocks_0_attention_qkv_bias_new_pow_3_;
+    const double blocks_0_attention_qkv_bias_new_div_ = lr_ / blocks_0_attention_qkv_bias_new_sub_4_;
+    blocks_0_attention_qkv_bias_new_div[i] = blocks_0_attention_qkv_bias_new_div_;
+    const long long step_blocks_0_attention_out_weight_ = step_blocks_0_attention_out_weight[0];
+    const long long blocks_0_attention_out_weight_new_add_ = step_blocks_0_attention_out_weight_ + 1ll;
+    blocks_0_attention_out_weight_new_add[i] = blocks_0_attention_out_weight_new_add_;
+    const double blocks_0_attention_out_weight_new_cast_ = (double)blocks_0_attention_out_weight_new_add_;
+    const double blocks_0_attention_out_weight_new_pow_ = pow(0.999, blocks_0_attention_out_weight_new_cast_);
+    const double blocks_0_attention_out_weight_new_sub_3_ = 1.0 - blocks_0_attention_out_weight_new_pow_;
+    const double blocks_0_attention_out_weight_new_pow_2_ = pow(blocks_0_attention_out_weight_new_sub_3_, (-0.5));
+    blocks_0_attention_out_weight_new_pow_2[i] = blocks_0_attention_out_weight_new_pow_2_;
+    const double blocks_0_attention_out_weight_new_pow_3_ = pow(0.9, blocks_0_attention_out_weight_new_cast_);
+    const double blocks_0_attention_out_weight_new_sub_4_ = 1.0 - blocks_0_attention_out_weight_new_pow_3_;
+    const double blocks_0_attention_out_weight_new_div_ = lr_ / blocks_0_attention_out_weight_new_sub_4_;
+    blocks_0_attention_out_weight_new_div[i] = blocks_0_attention_out_weight_new_div_;
+    const long long step_blocks_0_attention_out_bias_ = step_blocks_0_attention_out_bias[0];
+    const long long blocks_0_attention_out_bias_new_add_ = step_blocks_0_attention_out_bias_ + 1ll;
+    blocks_0_attention_out_bias_new_add[i] = blocks_0_attention_out_bias_new_add_;
+    const double blocks_0_attention_out_bias_new_cast_ = (double)blocks_0_attention_out_bias_new_add_;
+    const double blocks_0_attention_out_bias_new_pow_ = pow(0.999, blocks_0_attention_out_bias_new_cast_);
+    const double blocks_0_attention_out_bias_new_sub_3_ = 1.0 - blocks_0_attention_out_bias_new_pow_;
+    const double blocks_0_attention_out_bias_new_pow_2_ = pow(blocks_0_attention_out_bias_new_sub_3_, (-0.5));
+    blocks_0_attention_out_bias_new_pow_2[i] = blocks_0_attention_out_bias_new_pow_2_;
+    const double blocks_0_attention_out_bias_new_pow_3_ = pow(0.9, blocks_0_attention_out_bias_new_cast_);
+    const double blocks_0_attention_out_bias_new_sub_4_ = 1.0 - blocks_0_attention_out_bias_new_pow_3_;
+    const double blocks_0_attention_out_bias_new_div_ = lr_ / blocks_0_attention_out_bias_new_sub_4_;
+    blocks_0_attention_out_bias_new_div[i] = blocks_0_attention_out_bias_new_div_;
+    const long long step_blocks_0_norm2_weight_ = step_blocks_0_norm2_weight[0];
+    const long long blocks_0_norm2_weight_new_add_ = step_blocks_0_norm2_weight_ + 1ll;
+    blocks_0_norm2_weight_new_add[i] = blocks_0_norm2_weight_new_add_;
+    const double blocks_0_norm2_weight_new_cast_ = (double)blocks_0_norm2_weight_new_add_;
+    const double blocks_0_norm2_weight_new_pow_ = pow(0.999, blocks_0_norm2_weight_new_cast_);
+    const double blocks_0_norm2_weight_new_sub_3_ = 1.0 - blocks_0_norm2_weight_new_pow_;
+    const double blocks_0_norm2_weight_new_pow_2_ = pow(blocks_0_norm2_weight_new_sub_3_, (-0.5));
+    blocks_0_norm2_weight_new_pow_2[i] = blocks_0_norm2_weight_new_pow_2_;
+    const double blocks_0_norm2_weight_new_pow_3_ = pow(0.9, blocks_0_norm2_weight_new_cast_);
+    const double blocks_0_norm2_weight_new_sub_4_ = 1.0 - blocks_0_norm2_weight_new_pow_3_;
+    const double blocks_0_norm2_weight_new_div_ = lr_ / blocks_0_norm2_weight_new_sub_4_;
+    blocks_0_norm2_weight_new_div[i] = blocks_0_norm2_weight_new_div_;
+    const long long step_blocks_0_norm2_bias_ = step_blocks_0_norm2_bias[0];
+    const long long blocks_0_norm2_bias_new_add_ = step_blocks_0_norm2_bias_ + 1ll;
+    blocks_0_norm2_bias_new_add[i] = blocks_0_norm2_bias_new_add_;
+    const double blocks_0_norm2_bias_new_cast_ = (double)blocks_0_norm2_bias_new_add_;
+    const double blocks_0_norm2_bias_new_pow_ = pow(0.999, blocks_0_norm2_bias_new_cast_);
+    const double blocks_0_norm2_bias_new_sub_3_ = 1.0 - blocks_0_norm2_bias_new_pow_;
+    const double blocks_0_norm2_bias_new_pow_2_ = pow(blocks_0_norm2_bias_new_sub_3_, (-0.5));
+    blocks_0_norm2_bias_new_pow_2[i] = blocks_0_norm2_bias_new_pow_2_;
+    const double blocks_0_norm2_bias_new_pow_3_ = pow(0.9, blocks_0_norm2_bias_new_cast_);
+    const double blocks_0_norm2_bias_new_sub_4_ = 1.0 - blocks_0_norm2_bias_new_pow_3_;
+    const double blocks_0_norm2_bias_new_div_ = lr_ / blocks_0_norm2_bias_new_sub_4_;
+    blocks_0_norm2_bias_new_div[i] = blocks_0_norm2_bias_new_div_;
+    const long long step_blocks_0_expand_weight_ = step_blocks_0_expand_weight[0];
+    const long long blocks_0_expand_weight_new_add_ = step_blocks_0_expand_weight_ + 1ll;
+    blocks_0_expand_weight_new_add[i] = blocks_0_expand_weight_new_add_;
+    const double blocks_0_expand_weight_new_cast_ = (double)blocks_0_expand_weight_new_add_;
+    const double blocks_0_expand_weight_new_pow_ = pow(0.999, blocks_0_expand_weight_new_cast_);
+    const double blocks_0_expand_weight_new_sub_3_ = 1.0 - blocks_0_expand_weight_new_pow_;
+    const double blocks_0_expand_weight_new_pow_2_ = pow(blocks_0_expand_weight_new_sub_3_, (-0.5));
+    blocks_0_expand_weight_new_pow_2[i] = blocks_0_expand_weight_new_pow_2_;
+}
+
 // blocks_0_attention_qkv_bias_new  f32 [384]
-extern "C" __global__ void k172_blocks_0_attention_qkv_bias_new(
-    const float* __restrict__ blocks_0_attention_qkv_bias,
+extern "C" __global__ void k169_blocks_0_attention_qkv_bias_new(
+    const float* blocks_0_attention_qkv_bias,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_attention_qkv_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_0_attention_qkv_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_attention_qkv_bias_new,
+    const float* exp_avg_blocks_0_attention_qkv_bias_new,
+    const float* exp_avg_sq_blocks_0_attention_qkv_bias_new,
     const double* __restrict__ blocks_0_attention_qkv_bias_new_pow_2,
-    float* __restrict__ blocks_0_attention_qkv_bias_new
+    float* blocks_0_attention_qkv_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 384) { return; }
     const float blocks_0_attention_qkv_bias_ = blocks_0_attention_qkv_bias[i];
     const double lr_ = lr[0];
-    const double blocks_0_attention_qkv_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_0_attention_qkv_bias_new_sub_ = 1.0 - blocks_0_attention_qkv_bias_new_mul_;
-    const float blocks_0_attention_qkv_bias_new_cast_3_ = (float)blocks_0_attention_qkv_bias_new_sub_;
-    const float blocks_0_attention_qkv_bias_new_mul_8_ = blocks_0_attention_qkv_bias_ * blocks_0_attention_qkv_bias_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_attention_qkv_bias_new_mul_8_ = blocks_0_attention_qkv_bias_ * symbols_weight_new_cast_3_;
     const double blocks_0_attention_qkv_bias_new_div_ = blocks_0_attention_qkv_bias_new_div[0];
     const float blocks_0_attention_qkv_bias_new_cast_5_ = (float)blocks_0_attention_qkv_bias_new_div_;
     const float exp_avg_blocks_0_attention_qkv_bias_new_ = exp_avg_blocks_0_attention_qkv_bias_new[i];
@@ -3591,23 +3542,23 @@ extern "C" __global__ void k172_blocks_0_attention_qkv_bias_new(
 }
 
 // blocks_0_attention_out_weight_new  f32 [128, 128]
-extern "C" __global__ void k173_blocks_0_attention_out_weight_new(
-    const float* __restrict__ blocks_0_attention_out_weight,
+extern "C" __global__ void k170_blocks_0_attention_out_weight_new(
+    const float* blocks_0_attention_out_weight,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_attention_out_weight_new_div,
-    const float* __restrict__ exp_avg_blocks_0_attention_out_weight_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_attention_out_weight_new,
+    const float* exp_avg_blocks_0_attention_out_weight_new,
+    const float* exp_avg_sq_blocks_0_attention_out_weight_new,
     const double* __restrict__ blocks_0_attention_out_weight_new_pow_2,
-    float* __restrict__ blocks_0_attention_out_weight_new
+    float* blocks_0_attention_out_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 16384) { return; }
     const float blocks_0_attention_out_weight_ = blocks_0_attention_out_weight[i];
     const double lr_ = lr[0];
-    const double blocks_0_attention_out_weight_new_mul_ = lr_ * 0.01;
-    const double blocks_0_attention_out_weight_new_sub_ = 1.0 - blocks_0_attention_out_weight_new_mul_;
-    const float blocks_0_attention_out_weight_new_cast_3_ = (float)blocks_0_attention_out_weight_new_sub_;
-    const float blocks_0_attention_out_weight_new_mul_8_ = blocks_0_attention_out_weight_ * blocks_0_attention_out_weight_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_attention_out_weight_new_mul_8_ = blocks_0_attention_out_weight_ * symbols_weight_new_cast_3_;
     const double blocks_0_attention_out_weight_new_div_ = blocks_0_attention_out_weight_new_div[0];
     const float blocks_0_attention_out_weight_new_cast_5_ = (float)blocks_0_attention_out_weight_new_div_;
     const float exp_avg_blocks_0_attention_out_weight_new_ = exp_avg_blocks_0_attention_out_weight_new[i];
@@ -3624,23 +3575,37 @@ extern "C" __global__ void k173_blocks_0_attention_out_weight_new(
 }
 
 // blocks_0_attention_out_bias_new  f32 [128]
-extern "C" __global__ void k174_blocks_0_attention_out_bias_new(
-    const float* __restrict__ blocks_0_attention_out_bias,
+// blocks_0_norm2_weight_new  f32 [128]
+// blocks_0_norm2_bias_new  f32 [128]
+extern "C" __global__ void k171_blocks_0_norm2_bias_new(
+    const float* blocks_0_attention_out_bias,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_attention_out_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_0_attention_out_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_attention_out_bias_new,
+    const float* exp_avg_blocks_0_attention_out_bias_new,
+    const float* exp_avg_sq_blocks_0_attention_out_bias_new,
     const double* __restrict__ blocks_0_attention_out_bias_new_pow_2,
-    float* __restrict__ blocks_0_attention_out_bias_new
+    const float* blocks_0_norm2_weight,
+    const double* __restrict__ blocks_0_norm2_weight_new_div,
+    const float* exp_avg_blocks_0_norm2_weight_new,
+    const float* exp_avg_sq_blocks_0_norm2_weight_new,
+    const double* __restrict__ blocks_0_norm2_weight_new_pow_2,
+    const float* blocks_0_norm2_bias,
+    const double* __restrict__ blocks_0_norm2_bias_new_div,
+    const float* exp_avg_blocks_0_norm2_bias_new,
+    const float* exp_avg_sq_blocks_0_norm2_bias_new,
+    const double* __restrict__ blocks_0_norm2_bias_new_pow_2,
+    float* blocks_0_attention_out_bias_new,
+    float* blocks_0_norm2_weight_new,
+    float* blocks_0_norm2_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
     const float blocks_0_attention_out_bias_ = blocks_0_attention_out_bias[i];
     const double lr_ = lr[0];
-    const double blocks_0_attention_out_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_0_attention_out_bias_new_sub_ = 1.0 - blocks_0_attention_out_bias_new_mul_;
-    const float blocks_0_attention_out_bias_new_cast_3_ = (float)blocks_0_attention_out_bias_new_sub_;
-    const float blocks_0_attention_out_bias_new_mul_8_ = blocks_0_attention_out_bias_ * blocks_0_attention_out_bias_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_attention_out_bias_new_mul_8_ = blocks_0_attention_out_bias_ * symbols_weight_new_cast_3_;
     const double blocks_0_attention_out_bias_new_div_ = blocks_0_attention_out_bias_new_div[0];
     const float blocks_0_attention_out_bias_new_cast_5_ = (float)blocks_0_attention_out_bias_new_div_;
     const float exp_avg_blocks_0_attention_out_bias_new_ = exp_avg_blocks_0_attention_out_bias_new[i];
@@ -3654,26 +3619,175 @@ extern "C" __global__ void k174_blocks_0_attention_out_bias_new(
     const float blocks_0_attention_out_bias_new_div_2_ = blocks_0_attention_out_bias_new_mul_9_ / blocks_0_attention_out_bias_new_add_5_;
     const float blocks_0_attention_out_bias_new_ = blocks_0_attention_out_bias_new_mul_8_ - blocks_0_attention_out_bias_new_div_2_;
     blocks_0_attention_out_bias_new[i] = blocks_0_attention_out_bias_new_;
+    const float blocks_0_norm2_weight_ = blocks_0_norm2_weight[i];
+    const float blocks_0_norm2_weight_new_mul_8_ = blocks_0_norm2_weight_ * symbols_weight_new_cast_3_;
+    const double blocks_0_norm2_weight_new_div_ = blocks_0_norm2_weight_new_div[0];
+    const float blocks_0_norm2_weight_new_cast_5_ = (float)blocks_0_norm2_weight_new_div_;
+    const float exp_avg_blocks_0_norm2_weight_new_ = exp_avg_blocks_0_norm2_weight_new[i];
+    const float blocks_0_norm2_weight_new_mul_9_ = blocks_0_norm2_weight_new_cast_5_ * exp_avg_blocks_0_norm2_weight_new_;
+    const float exp_avg_sq_blocks_0_norm2_weight_new_ = exp_avg_sq_blocks_0_norm2_weight_new[i];
+    const float blocks_0_norm2_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_weight_new_);
+    const double blocks_0_norm2_weight_new_pow_2_ = blocks_0_norm2_weight_new_pow_2[0];
+    const float blocks_0_norm2_weight_new_cast_2_ = (float)blocks_0_norm2_weight_new_pow_2_;
+    const float blocks_0_norm2_weight_new_mul_7_ = blocks_0_norm2_weight_new_sqrt_ * blocks_0_norm2_weight_new_cast_2_;
+    const float blocks_0_norm2_weight_new_add_5_ = blocks_0_norm2_weight_new_mul_7_ + 1e-8f;
+    const float blocks_0_norm2_weight_new_div_2_ = blocks_0_norm2_weight_new_mul_9_ / blocks_0_norm2_weight_new_add_5_;
+    const float blocks_0_norm2_weight_new_ = blocks_0_norm2_weight_new_mul_8_ - blocks_0_norm2_weight_new_div_2_;
+    blocks_0_norm2_weight_new[i] = blocks_0_norm2_weight_new_;
+    const float blocks_0_norm2_bias_ = blocks_0_norm2_bias[i];
+    const float blocks_0_norm2_bias_new_mul_8_ = blocks_0_norm2_bias_ * symbols_weight_new_cast_3_;
+    const double blocks_0_norm2_bias_new_div_ = blocks_0_norm2_bias_new_div[0];
+    const float blocks_0_norm2_bias_new_cast_5_ = (float)blocks_0_norm2_bias_new_div_;
+    const float exp_avg_blocks_0_norm2_bias_new_ = exp_avg_blocks_0_norm2_bias_new[i];
+    const float blocks_0_norm2_bias_new_mul_9_ = blocks_0_norm2_bias_new_cast_5_ * exp_avg_blocks_0_norm2_bias_new_;
+    const float exp_avg_sq_blocks_0_norm2_bias_new_ = exp_avg_sq_blocks_0_norm2_bias_new[i];
+    const float blocks_0_norm2_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_bias_new_);
+    const double blocks_0_norm2_bias_new_pow_2_ = blocks_0_norm2_bias_new_pow_2[0];
+    const float blocks_0_norm2_bias_new_cast_2_ = (float)blocks_0_norm2_bias_new_pow_2_;
+    const float blocks_0_norm2_bias_new_mul_7_ = blocks_0_norm2_bias_new_sqrt_ * blocks_0_norm2_bias_new_cast_2_;
+    const float blocks_0_norm2_bias_new_add_5_ = blocks_0_norm2_bias_new_mul_7_ + 1e-8f;
+    const float blocks_0_norm2_bias_new_div_2_ = blocks_0_norm2_bias_new_mul_9_ / blocks_0_norm2_bias_new_add_5_;
+    const float blocks_0_norm2_bias_new_ = blocks_0_norm2_bias_new_mul_8_ - blocks_0_norm2_bias_new_div_2_;
+    blocks_0_norm2_bias_new[i] = blocks_0_norm2_bias_new_;
+}
+
+// blocks_0_expand_weight_new_div, of update/blocks_0_expand_weight_new/Div  f64 []
+// blocks_0_expand_bias_new_add, of update/blocks_0_expand_bias_new/Add  i64 []
+// blocks_0_expand_bias_new_pow_2, of update/blocks_0_expand_bias_new/Pow.2  f64 []
+// blocks_0_expand_bias_new_div, of update/blocks_0_expand_bias_new/Div  f64 []
+// blocks_0_project_weight_new_add, of update/blocks_0_project_weight_new/Add  i64 []
+// blocks_0_project_weight_new_pow_2, of update/blocks_0_project_weight_new/Pow.2  f64 []
+// blocks_0_project_weight_new_div, of update/blocks_0_project_weight_new/Div  f64 []
+// blocks_0_project_bias_new_add, of update/blocks_0_project_bias_new/Add  i64 []
+// blocks_0_project_bias_new_pow_2, of update/blocks_0_project_bias_new/Pow.2  f64 []
+// blocks_0_project_bias_new_div, of update/blocks_0_project_bias_new/Div  f64 []
+// blocks_1_norm1_weight_new_add, of update/blocks_1_norm1_weight_new/Add  i64 []
+// blocks_1_norm1_weight_new_pow_2, of update/blocks_1_norm1_weight_new/Pow.2  f64 []
+// blocks_1_norm1_weight_new_div, of update/blocks_1_norm1_weight_new/Div  f64 []
+// blocks_1_norm1_bias_new_add, of update/blocks_1_norm1_bias_new/Add  i64 []
+// blocks_1_norm1_bias_new_pow_2, of update/blocks_1_norm1_bias_new/Pow.2  f64 []
+// blocks_1_norm1_bias_new_div, of update/blocks_1_norm1_bias_new/Div  f64 []
+extern "C" __global__ void k172_blocks_1_norm1_bias_new_div(
+    const double* __restrict__ lr,
+    const long long* __restrict__ blocks_0_expand_weight_new_add,
+    const long long* __restrict__ step_blocks_0_expand_bias,
+    const long long* __restrict__ step_blocks_0_project_weight,
+    const long long* __restrict__ step_blocks_0_project_bias,
+    const long long* __restrict__ step_blocks_1_norm1_weight,
+    const long long* __restrict__ step_blocks_1_norm1_bias,
+    double* __restrict__ blocks_0_expand_weight_new_div,
+    long long* __restrict__ blocks_0_expand_bias_new_add,
+    double* __restrict__ blocks_0_expand_bias_new_pow_2,
+    double* __restrict__ blocks_0_expand_bias_new_div,
+    long long* __restrict__ blocks_0_project_weight_new_add,
+    double* __restrict__ blocks_0_project_weight_new_pow_2,
+    double* __restrict__ blocks_0_project_weight_new_div,
+    long long* __restrict__ blocks_0_project_bias_new_add,
+    double* __restrict__ blocks_0_project_bias_new_pow_2,
+    double* __restrict__ blocks_0_project_bias_new_div,
+    long long* __restrict__ blocks_1_norm1_weight_new_add,
+    double* __restrict__ blocks_1_norm1_weight_new_pow_2,
+    double* __restrict__ blocks_1_norm1_weight_new_div,
+    long long* __restrict__ blocks_1_norm1_bias_new_add,
+    double* __restrict__ blocks_1_norm1_bias_new_pow_2,
+    double* __restrict__ blocks_1_norm1_bias_new_div
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 1) { return; }
+    const double lr_ = lr[0];
+    const long long blocks_0_expand_weight_new_add_ = blocks_0_expand_weight_new_add[0];
+    const double blocks_0_expand_weight_new_cast_ = (double)blocks_0_expand_weight_new_add_;
+    const double blocks_0_expand_weight_new_pow_3_ = pow(0.9, blocks_0_expand_weight_new_cast_);
+    const double blocks_0_expand_weight_new_sub_4_ = 1.0 - blocks_0_expand_weight_new_pow_3_;
+    const double blocks_0_expand_weight_new_div_ = lr_ / blocks_0_expand_weight_new_sub_4_;
+    blocks_0_expand_weight_new_div[i] = blocks_0_expand_weight_new_div_;
+    const long long step_blocks_0_expand_bias_ = step_blocks_0_expand_bias[0];
+    const long long blocks_0_expand_bias_new_add_ = step_blocks_0_expand_bias_ + 1ll;
+    blocks_0_expand_bias_new_add[i] = blocks_0_expand_bias_new_add_;
+    const double blocks_0_expand_bias_new_cast_ = (double)blocks_0_expand_bias_new_add_;
+    const double blocks_0_expand_bias_new_pow_ = pow(0.999, blocks_0_expand_bias_new_cast_);
+    const double blocks_0_expand_bias_new_sub_3_ = 1.0 - blocks_0_expand_bias_new_pow_;
+    const double blocks_0_expand_bias_new_pow_2_ = pow(blocks_0_expand_bias_new_sub_3_, (-0.5));
+    blocks_0_expand_bias_new_pow_2[i] = blocks_0_expand_bias_new_pow_2_;
+    const double blocks_0_expand_bias_new_pow_3_ = pow(0.9, blocks_0_expand_bias_new_cast_);
+    const double blocks_0_expand_bias_new_sub_4_ = 1.0 - blocks_0_expand_bias_new_pow_3_;
+    const double blocks_0_expand_bias_new_div_ = lr_ / blocks_0_expand_bias_new_sub_4_;
+    blocks_0_expand_bias_new_div[i] = blocks_0_expand_bias_new_div_;
+    const long long step_blocks_0_project_weight_ = step_blocks_0_project_weight[0];
+    const long long blocks_0_project_weight_new_add_ = step_blocks_0_project_weight_ + 1ll;
+    blocks_0_project_weight_new_add[i] = blocks_0_project_weight_new_add_;
+    const double blocks_0_project_weight_new_cast_ = (double)blocks_0_project_weight_new_add_;
+    const double blocks_0_project_weight_new_pow_ = pow(0.999, blocks_0_project_weight_new_cast_);
+    const double blocks_0_project_weight_new_sub_3_ = 1.0 - blocks_0_project_weight_new_pow_;
+    const double blocks_0_project_weight_new_pow_2_ = pow(blocks_0_project_weight_new_sub_3_, (-0.5));
+    blocks_0_project_weight_new_pow_2[i] = blocks_0_project_weight_new_pow_2_;
+    const double blocks_0_project_weight_new_pow_3_ = pow(0.9, blocks_0_project_weight_new_cast_);
+    const double blocks_0_project_weight_new_sub_4_ = 1.0 - blocks_0_project_weight_new_pow_3_;
+    const double blocks_0_project_weight_new_div_ = lr_ / blocks_0_project_weight_new_sub_4_;
+    blocks_0_project_weight_new_div[i] = blocks_0_project_weight_new_div_;
+    const long long step_blocks_0_project_bias_ = step_blocks_0_project_bias[0];
+    const long long blocks_0_project_bias_new_add_ = step_blocks_0_project_bias_ + 1ll;
+    blocks_0_project_bias_new_add[i] = blocks_0_project_bias_new_add_;
+    const double blocks_0_project_bias_new_cast_ = (double)blocks_0_project_bias_new_add_;
+    const double blocks_0_project_bias_new_pow_ = pow(0.999, blocks_0_project_bias_new_cast_);
+    const double blocks_0_project_bias_new_sub_3_ = 1.0 - blocks_0_project_bias_new_pow_;
+    const double blocks_0_project_bias_new_pow_2_ = pow(blocks_0_project_bias_new_sub_3_, (-0.5));
+    blocks_0_project_bias_new_pow_2[i] = blocks_0_project_bias_new_pow_2_;
+    const double blocks_0_project_bias_new_pow_3_ = pow(0.9, blocks_0_project_bias_new_cast_);
+    const double blocks_0_project_bias_new_sub_4_ = 1.0 - blocks_0_project_bias_new_pow_3_;
+    const double blocks_0_project_bias_new_div_ = lr_ / blocks_0_project_bias_new_sub_4_;
+    blocks_0_project_bias_new_div[i] = blocks_0_project_bias_new_div_;
+    const long long step_blocks_1_norm1_weight_ = step_blocks_1_norm1_weight[0];
+    const long long blocks_1_norm1_weight_new_add_ = step_blocks_1_norm1_weight_ + 1ll;
+    blocks_1_norm1_weight_new_add[i] = blocks_1_norm1_weight_new_add_;
+    const double blocks_1_norm1_weight_new_cast_ = (double)blocks_1_norm1_weight_new_add_;
+    const double blocks_1_norm1_weight_new_pow_ = pow(0.999, blocks_1_norm1_weight_new_cast_);
+    const double blocks_1_norm1_weight_new_sub_3_ = 1.0 - blocks_1_norm1_weight_new_pow_;
+    const double blocks_1_norm1_weight_new_pow_2_ = pow(blocks_1_norm1_weight_new_sub_3_, (-0.5));
+    blocks_1_norm1_weight_new_pow_2[i] = blocks_1_norm1_weight_new_pow_2_;
+    const double blocks_1_norm1_weight_new_pow_3_ = pow(0.9, blocks_1_norm1_weight_new_cast_);
+    const double blocks_1_norm1_weight_new_sub_4_ = 1.0 - blocks_1_norm1_weight_new_pow_3_;
+    const double blocks_1_norm1_weight_new_div_ = lr_ / blocks_1_norm1_weight_new_sub_4_;
+    blocks_1_norm1_weight_new_div[i] = blocks_1_norm1_weight_new_div_;
+    const long long step_blocks_1_norm1_bias_ = step_blocks_1_norm1_bias[0];
+    const long long blocks_1_norm1_bias_new_add_ = step_blocks_1_norm1_bias_ + 1ll;
+    blocks_1_norm1_bias_new_add[i] = blocks_1_norm1_bias_new_add_;
+    const double blocks_1_norm1_bias_new_cast_ = (double)blocks_1_norm1_bias_new_add_;
+    const double blocks_1_norm1_bias_new_pow_ = pow(0.999, blocks_1_norm1_bias_new_cast_);
+    const double blocks_1_norm1_bias_new_sub_3_ = 1.0 - blocks_1_norm1_bias_new_pow_;
+    const double blocks_1_norm1_bias_new_pow_2_ = pow(blocks_1_norm1_bias_new_sub_3_, (-0.5));
+    blocks_1_norm1_bias_new_pow_2[i] = blocks_1_norm1_bias_new_pow_2_;
+    const double blocks_1_norm1_bias_new_pow_3_ = pow(0.9, blocks_1_norm1_bias_new_cast_);
+    const double blocks_1_norm1_bias_new_sub_4_ = 1.0 - blocks_1_norm1_bias_new_pow_3_;
+    const double blocks_1_norm1_bias_new_div_ = lr_ / blocks_1_norm1_bias_new_sub_4_;
+    blocks_1_norm1_bias_new_div[i] = blocks_1_norm1_bias_new_div_;
 }
 
 // blocks_0_expand_weight_new  f32 [512, 128]
-extern "C" __global__ void k177_blocks_0_expand_weight_new(
-    const float* __restrict__ blocks_0_expand_weight,
+// blocks_0_project_weight_new  f32 [128, 512]
+extern "C" __global__ void k173_blocks_0_project_weight_new(
+    const float* blocks_0_expand_weight,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_expand_weight_new_div,
-    const float* __restrict__ exp_avg_blocks_0_expand_weight_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_expand_weight_new,
+    const float* exp_avg_blocks_0_expand_weight_new,
+    const float* exp_avg_sq_blocks_0_expand_weight_new,
     const double* __restrict__ blocks_0_expand_weight_new_pow_2,
-    float* __restrict__ blocks_0_expand_weight_new
+    const float* blocks_0_project_weight,
+    const double* __restrict__ blocks_0_project_weight_new_div,
+    const float* exp_avg_blocks_0_project_weight_new,
+    const float* exp_avg_sq_blocks_0_project_weight_new,
+    const double* __restrict__ blocks_0_project_weight_new_pow_2,
+    float* blocks_0_expand_weight_new,
+    float* blocks_0_project_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 65536) { return; }
     const float blocks_0_expand_weight_ = blocks_0_expand_weight[i];
     const double lr_ = lr[0];
-    const double blocks_0_expand_weight_new_mul_ = lr_ * 0.01;
-    const double blocks_0_expand_weight_new_sub_ = 1.0 - blocks_0_expand_weight_new_mul_;
-    const float blocks_0_expand_weight_new_cast_3_ = (float)blocks_0_expand_weight_new_sub_;
-    const float blocks_0_expand_weight_new_mul_8_ = blocks_0_expand_weight_ * blocks_0_expand_weight_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_expand_weight_new_mul_8_ = blocks_0_expand_weight_ * symbols_weight_new_cast_3_;
     const double blocks_0_expand_weight_new_div_ = blocks_0_expand_weight_new_div[0];
     const float blocks_0_expand_weight_new_cast_5_ = (float)blocks_0_expand_weight_new_div_;
     const float exp_avg_blocks_0_expand_weight_new_ = exp_avg_blocks_0_expand_weight_new[i];
@@ -3687,26 +3801,41 @@ extern "C" __global__ void k177_blocks_0_expand_weight_new(
     const float blocks_0_expand_weight_new_div_2_ = blocks_0_expand_weight_new_mul_9_ / blocks_0_expand_weight_new_add_5_;
     const float blocks_0_expand_weight_new_ = blocks_0_expand_weight_new_mul_8_ - blocks_0_expand_weight_new_div_2_;
     blocks_0_expand_weight_new[i] = blocks_0_expand_weight_new_;
+    const float blocks_0_project_weight_ = blocks_0_project_weight[i];
+    const float blocks_0_project_weight_new_mul_8_ = blocks_0_project_weight_ * symbols_weight_new_cast_3_;
+    const double blocks_0_project_weight_new_div_ = blocks_0_project_weight_new_div[0];
+    const float blocks_0_project_weight_new_cast_5_ = (float)blocks_0_project_weight_new_div_;
+    const float exp_avg_blocks_0_project_weight_new_ = exp_avg_blocks_0_project_weight_new[i];
+    const float blocks_0_project_weight_new_mul_9_ = blocks_0_project_weight_new_cast_5_ * exp_avg_blocks_0_project_weight_new_;
+    const float exp_avg_sq_blocks_0_project_weight_new_ = exp_avg_sq_blocks_0_project_weight_new[i];
+    const float blocks_0_project_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_project_weight_new_);
+    const double blocks_0_project_weight_new_pow_2_ = blocks_0_project_weight_new_pow_2[0];
+    const float blocks_0_project_weight_new_cast_2_ = (float)blocks_0_project_weight_new_pow_2_;
+    const float blocks_0_project_weight_new_mul_7_ = blocks_0_project_weight_new_sqrt_ * blocks_0_project_weight_new_cast_2_;
+    const float blocks_0_project_weight_new_add_5_ = blocks_0_project_weight_new_mul_7_ + 1e-8f;
+    const float blocks_0_project_weight_new_div_2_ = blocks_0_project_weight_new_mul_9_ / blocks_0_project_weight_new_add_5_;
+    const float blocks_0_project_weight_new_ = blocks_0_project_weight_new_mul_8_ - blocks_0_project_weight_new_div_2_;
+    blocks_0_project_weight_new[i] = blocks_0_project_weight_new_;
 }
 
 // blocks_0_expand_bias_new  f32 [512]
-extern "C" __global__ void k178_blocks_0_expand_bias_new(
-    const float* __restrict__ blocks_0_expand_bias,
+extern "C" __global__ void k174_blocks_0_expand_bias_new(
+    const float* blocks_0_expand_bias,
     const double* __restrict__ lr,
     const double* __restrict__ blocks_0_expand_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_0_expand_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_expand_bias_new,
+    const float* exp_avg_blocks_0_expand_bias_new,
+    const float* exp_avg_sq_blocks_0_expand_bias_new,
     const double* __restrict__ blocks_0_expand_bias_new_pow_2,
-    float* __restrict__ blocks_0_expand_bias_new
+    float* blocks_0_expand_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
     const float blocks_0_expand_bias_ = blocks_0_expand_bias[i];
     const double lr_ = lr[0];
-    const double blocks_0_expand_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_0_expand_bias_new_sub_ = 1.0 - blocks_0_expand_bias_new_mul_;
-    const float blocks_0_expand_bias_new_cast_3_ = (float)blocks_0_expand_bias_new_sub_;
-    const float blocks_0_expand_bias_new_mul_8_ = blocks_0_expand_bias_ * blocks_0_expand_bias_new_cast_3_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_0_expand_bias_new_mul_8_ = blocks_0_expand_bias_ * symbols_weight_new_cast_3_;
     const double blocks_0_expand_bias_new_div_ = blocks_0_expand_bias_new_div[0];
     const float blocks_0_expand_bias_new_cast_5_ = (float)blocks_0_expand_bias_new_div_;
     const float exp_avg_blocks_0_expand_bias_new_ = exp_avg_blocks_0_expand_bias_new[i];
@@ -3722,551 +3851,402 @@ extern "C" __global__ void k178_blocks_0_expand_bias_new(
     blocks_0_expand_bias_new[i] = blocks_0_expand_bias_new_;
 }
 
-// blocks_0_project_bias_new  f32 [128]
-// blocks_1_norm1_weight_new  f32 [128]
-// blocks_1_norm1_bias_new  f32 [128]
-extern "C" __global__ void k181_blocks_1_norm1_bias_new(
-    const float* __restrict__ blocks_0_project_bias,
+// blocks_3_expand_weight_new  f32 [512, 128]
+extern "C" __global__ void k201_blocks_3_expand_weight_new(
+    const float* blocks_3_expand_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_project_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_0_project_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_0_project_bias_new,
-    const double* __restrict__ blocks_0_project_bias_new_pow_2,
-    const float* __restrict__ blocks_1_norm1_weight,
-    const double* __restrict__ blocks_1_norm1_weight_new_div,
-    const float* __restrict__ exp_avg_blocks_1_norm1_weight_new,
-    const float* __restrict__ exp_avg_sq_blocks_1_norm1_weight_new,
-    const double* __restrict__ blocks_1_norm1_weight_new_pow_2,
-    const float* __restrict__ blocks_1_norm1_bias,
-    const double* __restrict__ blocks_1_norm1_bias_new_div,
-    const float* __restrict__ exp_avg_blocks_1_norm1_bias_new,
-    const float* __restrict__ exp_avg_sq_blocks_1_norm1_bias_new,
-    const double* __restrict__ blocks_1_norm1_bias_new_pow_2,
-    float* __restrict__ blocks_0_project_bias_new,
-    float* __restrict__ blocks_1_norm1_weight_new,
-    float* __restrict__ blocks_1_norm1_bias_new
+    const double* __restrict__ blocks_3_expand_weight_new_div,
+    const float* exp_avg_blocks_3_expand_weight_new,
+    const float* exp_avg_sq_blocks_3_expand_weight_new,
+    const double* __restrict__ blocks_3_expand_weight_new_pow_2,
+    float* blocks_3_expand_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 128) { return; }
-    const float blocks_0_project_bias_ = blocks_0_project_bias[i];
+    if (i >= 65536) { return; }
+    const float blocks_3_expand_weight_ = blocks_3_expand_weight[i];
     const double lr_ = lr[0];
-    const double blocks_0_project_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_0_project_bias_new_sub_ = 1.0 - blocks_0_project_bias_new_mul_;
-    const float blocks_0_project_bias_new_cast_3_ = (float)blocks_0_project_bias_new_sub_;
-    const float blocks_0_project_bias_new_mul_8_ = blocks_0_project_bias_ * blocks_0_project_bias_new_cast_3_;
-    const double blocks_0_project_bias_new_div_ = blocks_0_project_bias_new_div[0];
-    const float blocks_0_project_bias_new_cast_5_ = (float)blocks_0_project_bias_new_div_;
-    const float exp_avg_blocks_0_project_bias_new_ = exp_avg_blocks_0_project_bias_new[i];
-    const float blocks_0_project_bias_new_mul_9_ = blocks_0_project_bias_new_cast_5_ * exp_avg_blocks_0_project_bias_new_;
-    const float exp_avg_sq_blocks_0_project_bias_new_ = exp_avg_sq_blocks_0_project_bias_new[i];
-    const float blocks_0_project_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_project_bias_new_);
-    const double blocks_0_project_bias_new_pow_2_ = blocks_0_project_bias_new_pow_2[0];
-    const float blocks_0_project_bias_new_cast_2_ = (float)blocks_0_project_bias_new_pow_2_;
-    const float blocks_0_project_bias_new_mul_7_ = blocks_0_project_bias_new_sqrt_ * blocks_0_project_bias_new_cast_2_;
-    const float blocks_0_project_bias_new_add_5_ = blocks_0_project_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_project_bias_new_div_2_ = blocks_0_project_bias_new_mul_9_ / blocks_0_project_bias_new_add_5_;
-    const float blocks_0_project_bias_new_ = blocks_0_project_bias_new_mul_8_ - blocks_0_project_bias_new_div_2_;
-    blocks_0_project_bias_new[i] = blocks_0_project_bias_new_;
-    const float blocks_1_norm1_weight_ = blocks_1_norm1_weight[i];
-    const double blocks_1_norm1_weight_new_mul_ = lr_ * 0.01;
-    const double blocks_1_norm1_weight_new_sub_ = 1.0 - blocks_1_norm1_weight_new_mul_;
-    const float blocks_1_norm1_weight_new_cast_3_ = (float)blocks_1_norm1_weight_new_sub_;
-    const float blocks_1_norm1_weight_new_mul_8_ = blocks_1_norm1_weight_ * blocks_1_norm1_weight_new_cast_3_;
-    const double blocks_1_norm1_weight_new_div_ = blocks_1_norm1_weight_new_div[0];
-    const float blocks_1_norm1_weight_new_cast_5_ = (float)blocks_1_norm1_weight_new_div_;
-    const float exp_avg_blocks_1_norm1_weight_new_ = exp_avg_blocks_1_norm1_weight_new[i];
-    const float blocks_1_norm1_weight_new_mul_9_ = blocks_1_norm1_weight_new_cast_5_ * exp_avg_blocks_1_norm1_weight_new_;
-    const float exp_avg_sq_blocks_1_norm1_weight_new_ = exp_avg_sq_blocks_1_norm1_weight_new[i];
-    const float blocks_1_norm1_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_1_norm1_weight_new_);
-    const double blocks_1_norm1_weight_new_pow_2_ = blocks_1_norm1_weight_new_pow_2[0];
-    const float blocks_1_norm1_weight_new_cast_2_ = (float)blocks_1_norm1_weight_new_pow_2_;
-    const float blocks_1_norm1_weight_new_mul_7_ = blocks_1_norm1_weight_new_sqrt_ * blocks_1_norm1_weight_new_cast_2_;
-    const float blocks_1_norm1_weight_new_add_5_ = blocks_1_norm1_weight_new_mul_7_ + 1e-8f;
-    const float blocks_1_norm1_weight_new_div_2_ = blocks_1_norm1_weight_new_mul_9_ / blocks_1_norm1_weight_new_add_5_;
-    const float blocks_1_norm1_weight_new_ = blocks_1_norm1_weight_new_mul_8_ - blocks_1_norm1_weight_new_div_2_;
-    blocks_1_norm1_weight_new[i] = blocks_1_norm1_weight_new_;
-    const float blocks_1_norm1_bias_ = blocks_1_norm1_bias[i];
-    const double blocks_1_norm1_bias_new_mul_ = lr_ * 0.01;
-    const double blocks_1_norm1_bias_new_sub_ = 1.0 - blocks_1_norm1_bias_new_mul_;
-    const float blocks_1_norm1_bias_new_cast_3_ = (float)blocks_1_norm1_bias_new_sub_;
-    const float blocks_1_norm1_bias_new_mul_8_ = blocks_1_norm1_bias_ * blocks_1_norm1_bias_new_cast_3_;
-    const double blocks_1_norm1_bias_new_div_ = blocks_1_norm1_bias_new_div[0];
-    const float blocks_1_norm1_bias_new_cast_5_ = (float)blocks_1_norm1_bias_new_div_;
-    const float exp_avg_blocks_1_norm1_bias_new_ = exp_avg_blocks_1_norm1_bias_new[i];
-    const float blocks_1_norm1_bias_new_mul_9_ = blocks_1_norm1_bias_new_cast_5_ * exp_avg_blocks_1_norm1_bias_new_;
-    const float exp_avg_sq_blocks_1_norm1_bias_new_ = exp_avg_sq_blocks_1_norm1_bias_new[i];
-    const float blocks_1_norm1_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_1_norm1_bias_new_);
-    const double blocks_1_norm1_bias_new_pow_2_ = blocks_1_norm1_bias_new_pow_2[0];
-    const float blocks_1_norm1_bias_new_cast_2_ = (float)blocks_1_norm1_bias_new_pow_2_;
-    const float blocks_1_norm1_bias_new_mul_7_ = blocks_1_norm1_bias_new_sqrt_ * blocks_1_norm1_bias_new_cast_2_;
-    const float blocks_1_norm1_bias_new_add_5_ = blocks_1_norm1_bias_new_mul_7_ + 1e-8f;
-    const float blocks_1_norm1_bias_new_div_2_ = blocks_1_norm1_bias_new_mul_9_ / blocks_1_norm1_bias_new_add_5_;
-    const float blocks_1_norm1_bias_new_ = blocks_1_norm1_bias_new_mul_8_ - blocks_1_norm1_bias_new_div_2_;
-    blocks_1_norm1_bias_new[i] = blocks_1_norm1_bias_new_;
+    const double symbols_weight_new_mul_ = lr_ * 0.01;
+    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
+    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
+    const float blocks_3_expand_weight_new_mul_8_ = blocks_3_expand_weight_ * symbols_weight_new_cast_3_;
+    const double blocks_3_expand_weight_new_div_ = blocks_3_expand_weight_new_div[0];
+    const float blocks_3_expand_weight_new_cast_5_ = (float)blocks_3_expand_weight_new_div_;
+    const float exp_avg_blocks_3_expand_weight_new_ = exp_avg_blocks_3_expand_weight_new[i];
+    const float blocks_3_expand_weight_new_mul_9_ = blocks_3_expand_weight_new_cast_5_ * exp_avg_blocks_3_expand_weight_new_;
+    const float exp_avg_sq_blocks_3_expand_weight_new_ = exp_avg_sq_blocks_3_expand_weight_new[i];
+    const float blocks_3_expand_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_3_expand_weight_new_);
+    const double blocks_3_expand_weight_new_pow_2_ = blocks_3_expand_weight_new_pow_2[0];
+    const float blocks_3_expand_weight_new_cast_2_ = (float)blocks_3_expand_weight_new_pow_2_;
+    const float blocks_3_expand_weight_new_mul_7_ = blocks_3_expand_weight_new_sqrt_ * blocks_3_expand_weight_new_cast_2_;
+    const float blocks_3_expand_weight_new_add_5_ = blocks_3_expand_weight_new_mul_7_ + 1e-8f;
+    const float blocks_3_expand_weight_new_div_2_ = blocks_3_expand_weight_new_mul_9_ / blocks_3_expand_weight_new_add_5_;
+    const float blocks_3_expand_weight_new_ = blocks_3_expand_weight_new_mul_8_ - blocks_3_expand_weight_new_div_2_;
+    blocks_3_expand_weight_new[i] = blocks_3_expand_weight_new_;
 }
 
+// blocks_3_project_weight_new_add, of update/blocks_3_project_weight_new/Add  i64 []
+// blocks_3_project_weight_new_pow_2, of update/blocks_3_project_weight_new/Pow.2  f64 []
+// blocks_3_project_weight_new_div, of update/blocks_3_project_weight_new/Div  f64 []
+// blocks_3_project_bias_new_add, of update/blocks_3_project_bias_new/Add  i64 []
+// blocks_3_project_bias_new_pow_2, of update/blocks_3_project_bias_new/Pow.2  f64 []
+// blocks_3_project_bias_new_div, of update/blocks_3_project_bias_new/Div  f64 []
+// norm_weight_new_add, of update/norm_weight_new/Add  i64 []
+// norm_weight_new_pow_2, of update/norm_weight_new/Pow.2  f64 []
+// norm_weight_new_div, of update/norm_weight_new/Div  f64 []
+// norm_bias_new_add, of update/norm_bias_new/Add  i64 []
+// norm_bias_new_pow_2, of update/norm_bias_new/Pow.2  f64 []
+// norm_bias_new_div, of update/norm_bias_new/Div  f64 []
 // head_weight_new_add, of update/head_weight_new/Add  i64 []
 // head_weight_new_pow_2, of update/head_weight_new/Pow.2  f64 []
 // head_weight_new_div, of update/head_weight_new/Div  f64 []
-// step_head_weight_new  i64 []
-extern "C" __global__ void k218_step_head_weight_new(
-    const long long* __restrict__ step_head_weight,
+extern "C" __global__ void k203_head_weight_new_div(
+    const long long* __restrict__ step_blocks_3_project_weight,
     const double* __restrict__ lr,
+    const long long* __restrict__ step_blocks_3_project_bias,
+    const long long* __restrict__ step_norm_weight,
+    const long long* __restrict__ step_norm_bias,
+    const long long* __restrict__ step_head_weight,
+    long long* __restrict__ blocks_3_project_weight_new_add,
+    double* __restrict__ blocks_3_project_weight_new_pow_2,
+    double* __restrict__ blocks_3_project_weight_new_div,
+    long long* __restrict__ blocks_3_project_bias_new_add,
+    double* __restrict__ blocks_3_project_bias_new_pow_2,
+    double* __restrict__ blocks_3_project_bias_new_div,
+    long long* __restrict__ norm_weight_new_add,
+    double* __restrict__ norm_weight_new_pow_2,
+    double* __restrict__ norm_weight_new_div,
+    long long* __restrict__ norm_bias_new_add,
+    double* __restrict__ norm_bias_new_pow_2,
+    double* __restrict__ norm_bias_new_div,
+    long long* __restrict__ head_weight_new_add,
     double* __restrict__ head_weight_new_pow_2,
-    double* __restrict__ head_weight_new_div,
-    long long* __restrict__ step_head_weight_new
+    double* __restrict__ head_weight_new_div
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
+    const long long step_blocks_3_project_weight_ = step_blocks_3_project_weight[0];
+    const long long blocks_3_project_weight_new_add_ = step_blocks_3_project_weight_ + 1ll;
+    blocks_3_project_weight_new_add[i] = blocks_3_project_weight_new_add_;
+    const double blocks_3_project_weight_new_cast_ = (double)blocks_3_project_weight_new_add_;
+    const double blocks_3_project_weight_new_pow_ = pow(0.999, blocks_3_project_weight_new_cast_);
+    const double blocks_3_project_weight_new_sub_3_ = 1.0 - blocks_3_project_weight_new_pow_;
+    const double blocks_3_project_weight_new_pow_2_ = pow(blocks_3_project_weight_new_sub_3_, (-0.5));
+    blocks_3_project_weight_new_pow_2[i] = blocks_3_project_weight_new_pow_2_;
+    const double lr_ = lr[0];
+    const double blocks_3_project_weight_new_pow_3_ = pow(0.9, blocks_3_project_weight_new_cast_);
+    const double blocks_3_project_weight_new_sub_4_ = 1.0 - blocks_3_project_weight_new_pow_3_;
+    const double blocks_3_project_weight_new_div_ = lr_ / blocks_3_project_weight_new_sub_4_;
+    blocks_3_project_weight_new_div[i] = blocks_3_project_weight_new_div_;
+    const long long step_blocks_3_project_bias_ = step_blocks_3_project_bias[0];
+    const long long blocks_3_project_bias_new_add_ = step_blocks_3_project_bias_ + 1ll;
+    blocks_3_project_bias_new_add[i] = blocks_3_project_bias_new_add_;
+    const double blocks_3_project_bias_new_cast_ = (double)blocks_3_project_bias_new_add_;
+    const double blocks_3_project_bias_new_pow_ = pow(0.999, blocks_3_project_bias_new_cast_);
+    const double blocks_3_project_bias_new_sub_3_ = 1.0 - blocks_3_project_bias_new_pow_;
+    const double blocks_3_project_bias_new_pow_2_ = pow(blocks_3_project_bias_new_sub_3_, (-0.5));
+    blocks_3_project_bias_new_pow_2[i] = blocks_3_project_bias_new_pow_2_;
+    const double blocks_3_project_bias_new_pow_3_ = pow(0.9, blocks_3_project_bias_new_cast_);
+    const double blocks_3_project_bias_new_sub_4_ = 1.0 - blocks_3_project_bias_new_pow_3_;
+    const double blocks_3_project_bias_new_div_ = lr_ / blocks_3_project_bias_new_sub_4_;
+    blocks_3_project_bias_new_div[i] = blocks_3_project_bias_new_div_;
+    const long long step_norm_weight_ = step_norm_weight[0];
+    const long long norm_weight_new_add_ = step_norm_weight_ + 1ll;
+    norm_weight_new_add[i] = norm_weight_new_add_;
+    const double norm_weight_new_cast_ = (double)norm_weight_new_add_;
+    const double norm_weight_new_pow_ = pow(0.999, norm_weight_new_cast_);
+    const double norm_weight_new_sub_3_ = 1.0 - norm_weight_new_pow_;
+    const double norm_weight_new_pow_2_ = pow(norm_weight_new_sub_3_, (-0.5));
+    norm_weight_new_pow_2[i] = norm_weight_new_pow_2_;
+    const double norm_weight_new_pow_3_ = pow(0.9, norm_weight_new_cast_);
+    const double norm_weight_new_sub_4_ = 1.0 - norm_weight_new_pow_3_;
+    const double norm_weight_new_div_ = lr_ / norm_weight_new_sub_4_;
+    norm_weight_new_div[i] = norm_weight_new_div_;
+    const long long step_norm_bias_ = step_norm_bias[0];
+    const long long norm_bias_new_add_ = step_norm_bias_ + 1ll;
+    norm_bias_new_add[i] = norm_bias_new_add_;
+    const double norm_bias_new_cast_ = (double)norm_bias_new_add_;
+    const double norm_bias_new_pow_ = pow(0.999, norm_bias_new_cast_);
+    const double norm_bias_new_sub_3_ = 1.0 - norm_bias_new_pow_;
+    const double norm_bias_new_pow_2_ = pow(norm_bias_new_sub_3_, (-0.5));
+    norm_bias_new_pow_2[i] = norm_bias_new_pow_2_;
+    const double norm_bias_new_pow_3_ = pow(0.9, norm_bias_new_cast_);
+    const double norm_bias_new_sub_4_ = 1.0 - norm_bias_new_pow_3_;
+    const double norm_bias_new_div_ = lr_ / norm_bias_new_sub_4_;
+    norm_bias_new_div[i] = norm_bias_new_div_;
     const long long step_head_weight_ = step_head_weight[0];
     const long long head_weight_new_add_ = step_head_weight_ + 1ll;
+    head_weight_new_add[i] = head_weight_new_add_;
     const double head_weight_new_cast_ = (double)head_weight_new_add_;
     const double head_weight_new_pow_ = pow(0.999, head_weight_new_cast_);
     const double head_weight_new_sub_3_ = 1.0 - head_weight_new_pow_;
     const double head_weight_new_pow_2_ = pow(head_weight_new_sub_3_, (-0.5));
     head_weight_new_pow_2[i] = head_weight_new_pow_2_;
-    const double lr_ = lr[0];
-    const double head_weight_new_cast_4_ = (double)head_weight_new_add_;
-    const double head_weight_new_pow_3_ = pow(0.9, head_weight_new_cast_4_);
+    const double head_weight_new_pow_3_ = pow(0.9, head_weight_new_cast_);
     const double head_weight_new_sub_4_ = 1.0 - head_weight_new_pow_3_;
     const double head_weight_new_div_ = lr_ / head_weight_new_sub_4_;
     head_weight_new_div[i] = head_weight_new_div_;
-    const long long step_head_weight_new_ = step_head_weight_ + 1ll;
-    step_head_weight_new[i] = step_head_weight_new_;
 }
 
 // Launches, in order: kernel, blocks, threads, arguments.
-//   k00_add<<<384, 256>>>(x, symbols_weight, positions_weight, add)
-//   k01_layer_norm_add_2<<<768, 128>>>(add, blocks_0_norm1_weight, blocks_0_norm1_bias, layer_norm_reducemean, layer_norm_sub, layer_norm_div, layer_norm_add_2)
+//   k00_embedding<<<384, 256>>>(x, symbols_weight, embedding)
+//   k01_layer_norm_add_2<<<768, 128>>>(embedding, positions_weight, blocks_0_norm1_weight, blocks_0_norm1_bias, layer_norm_reducemean, layer_norm_div, layer_norm_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_reducemean, layer_norm_div, layer_norm_1)
 //   k03_linear<<<72, 256>>>(layer_norm_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
 //   k04_y_2_matmul<<<48, 256>>>(linear, y_2_matmul)
-//   k05_y_4_lessorequal<<<16, 256>>>(constant_20, y_2_lessorequal, y_3_lessorequal, y_4_lessorequal)
-//   k06_y_4_and<<<768, 256>>>(y_2_lessorequal, y_3_lessorequal, y_4_lessorequal, y_2_and, y_3_and, y_4_and)
-//   k07_y_4_reducemax<<<3072, 64>>>(y_2_and, y_2_matmul, y_3_and, y_4_and, y_2_where_2, y_2_exp, y_2_mul_2, y_3_reducemax, y_4_reducemax)
-//   k08_y_2<<<384, 256>>>(y_2_mul_2, linear, y_2)
-//   k09_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, add, blocks_0_attention_out_bias, x_2)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, add, layer_norm_1, layer_norm_2_reducemean, layer_norm_2_sub, layer_norm_2_div, layer_norm_2_add_2, layer_norm_grad_9_mul)
+//   k05_y_2_lessorequal<<<16, 256>>>(constant_20, y_2_lessorequal)
+//   k06_y_2_where_3<<<3072, 64>>>(y_2_lessorequal, y_2_matmul, y_2_reducemax, y_2_exp, y_2_where_3)
+//   k07_y_2<<<384, 256>>>(y_2_where_3, linear, y_2)
+//   k08_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, layer_norm_2_reducemean, layer_norm_2_div, layer_norm_2_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_2_reducemean, layer_norm_2_div, layer_norm_1_2)
-//   k12_gelu_tanh_grad_4_tanh<<<96, 256>>>(layer_norm_2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, linear_3, gelu_tanh, gelu_tanh_grad_4_tanh)
-//   k13_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, x_2, layer_norm_1_2, layer_norm_3_reducemean, layer_norm_3_sub, layer_norm_3_div, layer_norm_3_add_2, layer_norm_grad_8_mul)
+//   k11_gelu_tanh<<<96, 256>>>(layer_norm_2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, linear_3_matmul, gelu_tanh)
+//   k12_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, layer_norm_3_reducemean, layer_norm_3_div, layer_norm_3_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_3_reducemean, layer_norm_3_div, layer_norm_1_3)
 //   k03_linear<<<72, 256>>>(layer_norm_3_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
-//   k17_y_3_where_2<<<48, 256>>>(linear_5, y_3_reducemax, y_3_and, y_3_where_2)
-//   k18_y_3_mul_2<<<3072, 64>>>(y_3_where_2, y_3_and, y_3_exp, y_3_mul_2)
-//   k08_y_2<<<384, 256>>>(y_3_mul_2, linear_5, y_3)
-//   k09_x_2<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, add_2, layer_norm_1_3, layer_norm_4_reducemean, layer_norm_4_sub, layer_norm_4_div, layer_norm_4_add_2, layer_norm_grad_7_mul)
+//   k04_y_2_matmul<<<48, 256>>>(linear_5, y_3_matmul)
+//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_3_matmul, y_3_exp, y_3_where_3)
+//   k07_y_2<<<384, 256>>>(y_3_where_3, linear_5, y_3)
+//   k19_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, layer_norm_4_reducemean, layer_norm_4_div, layer_norm_4_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_4_reducemean, layer_norm_4_div, layer_norm_1_4)
-//   k12_gelu_tanh_grad_4_tanh<<<96, 256>>>(layer_norm_4_add_2, blocks_1_expand_weight, blocks_1_expand_bias, linear_7, gelu_tanh_2, gelu_tanh_grad_3_tanh)
-//   k13_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, x_3, layer_norm_1_4, layer_norm_5_reducemean, layer_norm_5_sub, layer_norm_5_div, layer_norm_5_add_2, layer_norm_grad_6_mul)
+//   k11_gelu_tanh<<<96, 256>>>(layer_norm_4_add_2, blocks_1_expand_weight, blocks_1_expand_bias, linear_7_matmul, gelu_tanh_2)
+//   k12_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, layer_norm_5_reducemean, layer_norm_5_div, layer_norm_5_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_5_reducemean, layer_norm_5_div, layer_norm_1_5)
 //   k03_linear<<<72, 256>>>(layer_norm_5_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
-//   k17_y_3_where_2<<<48, 256>>>(linear_9, y_4_reducemax, y_4_and, y_4_where_2)
-//   k18_y_3_mul_2<<<3072, 64>>>(y_4_where_2, y_4_and, y_4_exp, y_4_mul_2)
-//   k08_y_2<<<384, 256>>>(y_4_mul_2, linear_9, y_4)
-//   k09_x_2<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, add_3, layer_norm_1_5, layer_norm_6_reducemean, layer_norm_6_sub, layer_norm_6_div, layer_norm_6_add_2, layer_norm_grad_5_mul)
+//   k04_y_2_matmul<<<48, 256>>>(linear_9, y_4_matmul)
+//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_4_matmul, y_4_exp, y_4_where_3)
+//   k07_y_2<<<384, 256>>>(y_4_where_3, linear_9, y_4)
+//   k19_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, layer_norm_6_reducemean, layer_norm_6_div, layer_norm_6_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_6_reducemean, layer_norm_6_div, layer_norm_1_6)
-//   k12_gelu_tanh_grad_4_tanh<<<96, 256>>>(layer_norm_6_add_2, blocks_2_expand_weight, blocks_2_expand_bias, linear_11, gelu_tanh_3, gelu_tanh_grad_2_tanh)
-//   k13_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, x_4, layer_norm_1_6, layer_norm_7_reducemean, layer_norm_7_sub, layer_norm_7_div, layer_norm_7_add_2, layer_norm_grad_4_mul)
+//   k11_gelu_tanh<<<96, 256>>>(layer_norm_6_add_2, blocks_2_expand_weight, blocks_2_expand_bias, linear_11_matmul, gelu_tanh_3)
+//   k12_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, layer_norm_7_reducemean, layer_norm_7_div, layer_norm_7_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_7_reducemean, layer_norm_7_div, layer_norm_1_7)
 //   k03_linear<<<72, 256>>>(layer_norm_7_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
 //   k04_y_2_matmul<<<48, 256>>>(linear_13, y_5_matmul)
-//   k40_y_5_lessorequal<<<16, 256>>>(constant_20, y_5_lessorequal)
-//   k41_y_5_and<<<768, 256>>>(y_5_lessorequal, y_5_and)
-//   k42_y_5_mul_2<<<3072, 64>>>(y_5_and, y_5_matmul, y_5_where_2, y_5_exp, y_5_mul_2)
-//   k08_y_2<<<384, 256>>>(y_5_mul_2, linear_13, y_5)
-//   k09_x_2<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, add_4, layer_norm_1_7, layer_norm_8_reducemean, layer_norm_8_sub, layer_norm_8_div, layer_norm_8_add_2, layer_norm_grad_3_mul)
+//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_5_matmul, y_5_exp, y_5_where_3)
+//   k07_y_2<<<384, 256>>>(y_5_where_3, linear_13, y_5)
+//   k19_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, layer_norm_8_reducemean, layer_norm_8_div, layer_norm_8_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_8_reducemean, layer_norm_8_div, layer_norm_1_8)
-//   k12_gelu_tanh_grad_4_tanh<<<96, 256>>>(layer_norm_8_add_2, blocks_3_expand_weight, blocks_3_expand_bias, linear_15, gelu_tanh_4, gelu_tanh_grad_tanh)
-//   k13_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
-//   k10_layer_norm_grad_9_mul<<<768, 128>>>(add_5, norm_weight, norm_bias, x_5, layer_norm_1_8, layer_norm_9_reducemean, layer_norm_9_sub, layer_norm_9_div, layer_norm_9_add_2, layer_norm_grad_2_mul)
+//   k11_gelu_tanh<<<96, 256>>>(layer_norm_8_add_2, blocks_3_expand_weight, blocks_3_expand_bias, linear_15_matmul, gelu_tanh_4)
+//   k12_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
+//   k09_layer_norm_2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, layer_norm_9_reducemean, layer_norm_9_div, layer_norm_9_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(layer_norm_9_reducemean, layer_norm_9_div, layer_norm_1_9)
-//   k51_linear_17<<<24, 256>>>(layer_norm_9_add_2, head_weight, linear_17)
-//   k52_d_logits_add<<<195, 256>>>(y, constant_30, loss_cast, loss_add, d_logits_cast, d_logits_add)
-//   k53_of_pieces_2<<<195, 256>>>(loss_cast, d_logits_cast, of_pieces, of_pieces_2)
-//   k54_d_logits_div<<<1, 256>>>(of_pieces, of_pieces_2, of_all, d_logits_div)
-//   k55_d_logits<<<768, 128>>>(linear_17, loss_add, d_logits_add, d_logits_div, loss_sub, loss_reducesum_3, loss_exp_2, d_logits)
-//   k56_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k57_layer_norm_grad_mul_2<<<24, 256>>>(d_logits, head_weight, add_5, layer_norm_1_9, norm_weight, linear_grad_matmul, layer_norm_grad_mul, layer_norm_grad_mul_2)
-//   k58_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, layer_norm_9_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
-//   k59_layer_norm_grad_mul_6<<<768, 128>>>(layer_norm_grad_mul_2, layer_norm_grad_mul, layer_norm_1_9, layer_norm_grad_mul_6)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_matmul, layer_norm_grad_mul, layer_norm_grad_mul_6, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
-//   k61_gelu_tanh_grad<<<96, 256>>>(layer_norm_grad_mul_6, blocks_3_project_weight, gelu_tanh_grad_tanh, linear_15, gelu_tanh_grad)
-//   k62_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(layer_norm_grad_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
-//   k63_layer_norm_grad_2_mul_2<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, blocks_3_norm2_weight, linear_grad_3_matmul, layer_norm_grad_2_mul_2)
-//   k64_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, layer_norm_8_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
-//   k65_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(gelu_tanh_grad, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_2_mul_2, layer_norm_grad_2_mul, layer_norm_grad_mul_6, layer_norm_1_8, d_x)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_3_matmul, layer_norm_grad_2_mul, d_x, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
-//   k68_linear_grad_4_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, linear_grad_4_matmul)
-//   k69_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
-//   k04_y_2_matmul<<<48, 256>>>(linear_13, attention_grad_matmul)
-//   k40_y_5_lessorequal<<<16, 256>>>(constant_20, attention_grad_lessorequal)
-//   k41_y_5_and<<<768, 256>>>(attention_grad_lessorequal, attention_grad_and)
-//   k73_attention_grad_mul_6<<<3072, 64>>>(attention_grad_and, attention_grad_matmul, attention_grad_where_2, attention_grad_exp, attention_grad_where_3, attention_grad_mul_6)
-//   k74_attention_grad_matmul_2<<<48, 256>>>(linear_grad_4_matmul, linear_13, attention_grad_matmul_2)
-//   k75_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_4_matmul, y_5, attention_grad_reducesum_2)
-//   k76_attention_grad_mul_5<<<768, 256>>>(attention_grad_where_3, attention_grad_matmul_2, attention_grad_reducesum_2, attention_grad_mul_5)
-//   k77_attention_grad<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad)
-//   k78_attention_grad_1<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad_1)
-//   k79_d_part<<<384, 256>>>(attention_grad_mul_6, linear_grad_4_matmul, d_part)
-//   k80_d_qkv<<<1152, 256>>>(d_part, attention_grad_1, attention_grad, d_qkv)
-//   k81_layer_norm_grad_3_mul_2<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, blocks_3_norm1_weight, linear_grad_5_matmul, layer_norm_grad_3_mul_2)
-//   k82_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, layer_norm_7_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
-//   k83_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(d_qkv, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_3_mul_2, layer_norm_grad_3_mul, d_x, layer_norm_1_7, add_6)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_5_matmul, layer_norm_grad_3_mul, add_6, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
-//   k61_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, gelu_tanh_grad_2_tanh, linear_11, gelu_tanh_grad_2)
-//   k62_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
-//   k63_layer_norm_grad_2_mul_2<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, blocks_2_norm2_weight, linear_grad_7_matmul, layer_norm_grad_4_mul_2)
-//   k64_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, layer_norm_6_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
-//   k65_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(gelu_tanh_grad_2, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_4_mul_2, layer_norm_grad_4_mul, add_6, layer_norm_1_6, d_x_2)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_7_matmul, layer_norm_grad_4_mul, d_x_2, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
-//   k68_linear_grad_4_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, linear_grad_8_matmul)
-//   k69_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
-//   k04_y_2_matmul<<<48, 256>>>(linear_9, attention_grad_2_matmul)
-//   k40_y_5_lessorequal<<<16, 256>>>(constant_20, attention_grad_2_lessorequal)
-//   k41_y_5_and<<<768, 256>>>(attention_grad_2_lessorequal, attention_grad_2_and)
-//   k73_attention_grad_mul_6<<<3072, 64>>>(attention_grad_2_and, attention_grad_2_matmul, attention_grad_2_where_2, attention_grad_2_exp, attention_grad_2_where_3, attention_grad_2_mul_6)
-//   k74_attention_grad_matmul_2<<<48, 256>>>(linear_grad_8_matmul, linear_9, attention_grad_2_matmul_2)
-//   k75_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_8_matmul, y_4, attention_grad_2_reducesum_2)
-//   k76_attention_grad_mul_5<<<768, 256>>>(attention_grad_2_where_3, attention_grad_2_matmul_2, attention_grad_2_reducesum_2, attention_grad_2_mul_5)
-//   k77_attention_grad<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_2)
-//   k78_attention_grad_1<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_1_2)
-//   k79_d_part<<<384, 256>>>(attention_grad_2_mul_6, linear_grad_8_matmul, d_part_2)
-//   k80_d_qkv<<<1152, 256>>>(d_part_2, attention_grad_1_2, attention_grad_2, d_qkv_2)
-//   k81_layer_norm_grad_3_mul_2<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, blocks_2_norm1_weight, linear_grad_9_matmul, layer_norm_grad_5_mul_2)
-//   k82_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, layer_norm_5_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
-//   k83_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(d_qkv_2, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_5_mul_2, layer_norm_grad_5_mul, d_x_2, layer_norm_1_5, add_7)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_9_matmul, layer_norm_grad_5_mul, add_7, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
-//   k61_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, gelu_tanh_grad_3_tanh, linear_7, gelu_tanh_grad_3)
-//   k62_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
-//   k63_layer_norm_grad_2_mul_2<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, blocks_1_norm2_weight, linear_grad_11_matmul, layer_norm_grad_6_mul_2)
-//   k64_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, layer_norm_4_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
-//   k65_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(gelu_tanh_grad_3, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_6_mul_2, layer_norm_grad_6_mul, add_7, layer_norm_1_4, d_x_3)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_11_matmul, layer_norm_grad_6_mul, d_x_3, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
-//   k68_linear_grad_4_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, linear_grad_12_matmul)
-//   k69_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
-//   k04_y_2_matmul<<<48, 256>>>(linear_5, attention_grad_3_matmul)
-//   k40_y_5_lessorequal<<<16, 256>>>(constant_20, attention_grad_3_lessorequal)
-//   k41_y_5_and<<<768, 256>>>(attention_grad_3_lessorequal, attention_grad_3_and)
-//   k73_attention_grad_mul_6<<<3072, 64>>>(attention_grad_3_and, attention_grad_3_matmul, attention_grad_3_where_2, attention_grad_3_exp, attention_grad_3_where_3, attention_grad_3_mul_6)
-//   k74_attention_grad_matmul_2<<<48, 256>>>(linear_grad_12_matmul, linear_5, attention_grad_3_matmul_2)
-//   k75_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_12_matmul, y_3, attention_grad_3_reducesum_2)
-//   k76_attention_grad_mul_5<<<768, 256>>>(attention_grad_3_where_3, attention_grad_3_matmul_2, attention_grad_3_reducesum_2, attention_grad_3_mul_5)
-//   k77_attention_grad<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_3)
-//   k78_attention_grad_1<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_1_3)
-//   k79_d_part<<<384, 256>>>(attention_grad_3_mul_6, linear_grad_12_matmul, d_part_3)
-//   k80_d_qkv<<<1152, 256>>>(d_part_3, attention_grad_1_3, attention_grad_3, d_qkv_3)
-//   k81_layer_norm_grad_3_mul_2<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, blocks_1_norm1_weight, linear_grad_13_matmul, layer_norm_grad_7_mul_2)
-//   k82_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, layer_norm_3_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
-//   k83_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(d_qkv_3, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_7_mul_2, layer_norm_grad_7_mul, d_x_3, layer_norm_1_3, add_8)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_13_matmul, layer_norm_grad_7_mul, add_8, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
-//   k61_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, gelu_tanh_grad_4_tanh, linear_3, gelu_tanh_grad_4)
-//   k62_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
-//   k63_layer_norm_grad_2_mul_2<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, blocks_0_norm2_weight, linear_grad_15_matmul, layer_norm_grad_8_mul_2)
-//   k64_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, layer_norm_2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
-//   k65_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(gelu_tanh_grad_4, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_8_mul_2, layer_norm_grad_8_mul, add_8, layer_norm_1_2, d_x_4)
-//   k60_exp_avg_sq_norm_bias_new<<<1, 256>>>(linear_grad_15_matmul, layer_norm_grad_8_mul, d_x_4, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
-//   k68_linear_grad_4_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, linear_grad_16_matmul)
-//   k69_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
-//   k04_y_2_matmul<<<48, 256>>>(linear, attention_grad_4_matmul)
-//   k40_y_5_lessorequal<<<16, 256>>>(constant_20, attention_grad_4_lessorequal)
-//   k41_y_5_and<<<768, 256>>>(attention_grad_4_lessorequal, attention_grad_4_and)
-//   k73_attention_grad_mul_6<<<3072, 64>>>(attention_grad_4_and, attention_grad_4_matmul, attention_grad_4_where_2, attention_grad_4_exp, attention_grad_4_where_3, attention_grad_4_mul_6)
-//   k74_attention_grad_matmul_2<<<48, 256>>>(linear_grad_16_matmul, linear, attention_grad_4_matmul_2)
-//   k75_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_16_matmul, y_2, attention_grad_4_reducesum_2)
-//   k76_attention_grad_mul_5<<<768, 256>>>(attention_grad_4_where_3, attention_grad_4_matmul_2, attention_grad_4_reducesum_2, attention_grad_4_mul_5)
-//   k77_attention_grad<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_4)
-//   k78_attention_grad_1<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_1_4)
-//   k79_d_part<<<384, 256>>>(attention_grad_4_mul_6, linear_grad_16_matmul, d_part_4)
-//   k80_d_qkv<<<1152, 256>>>(d_part_4, attention_grad_1_4, attention_grad_4, d_qkv_4)
-//   k81_layer_norm_grad_3_mul_2<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, blocks_0_norm1_weight, linear_grad_17_matmul, layer_norm_grad_9_mul_2)
-//   k82_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, layer_norm_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
-//   k83_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(d_qkv_4, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
-//   k66_d_x<<<768, 128>>>(layer_norm_grad_9_mul_2, layer_norm_grad_9_mul, d_x_4, layer_norm_1, add_9)
-//   k160_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(linear_grad_17_matmul, layer_norm_grad_9_mul, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
-//   k161_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
-//   k162_rank<<<3, 256>>>(x, rank)
-//   k163_places<<<3, 256>>>(rank, numbers, places)
-//   k164_begins<<<1, 256>>>(x, begins)
-//   k165_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, symbols_weight_new_pow_2, symbols_weight_new_div, step_symbols_weight_new, positions_weight_new_pow_2, positions_weight_new_div, step_positions_weight_new, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_weight_new_div, step_blocks_0_norm1_weight_new, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_bias_new_div, step_blocks_0_norm1_bias_new)
-//   k167_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, symbols_weight_new_pow_2, symbols_weight_new)
-//   k168_positions_weight_new<<<32, 256>>>(positions_weight, lr, positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, positions_weight_new_pow_2, positions_weight_new)
-//   k169_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_0_attention_qkv_weight, lr, step_blocks_0_attention_qkv_bias, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new_div, step_blocks_0_attention_qkv_weight_new, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new_div, step_blocks_0_attention_qkv_bias_new, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new_div, step_blocks_0_attention_out_weight_new, blocks_0_attention_out_bias_new_pow_2, blocks_0_attention_out_bias_new_div, step_blocks_0_attention_out_bias_new)
-//   k171_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
-//   k172_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
-//   k173_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
-//   k174_blocks_0_attention_out_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, blocks_0_attention_out_bias_new_pow_2, blocks_0_attention_out_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_0_norm2_weight, lr, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, step_blocks_0_expand_bias, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_weight_new_div, step_blocks_0_norm2_weight_new, blocks_0_norm2_bias_new_pow_2, blocks_0_norm2_bias_new_div, step_blocks_0_norm2_bias_new, blocks_0_expand_weight_new_pow_2, blocks_0_expand_weight_new_div, step_blocks_0_expand_weight_new, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new_div, step_blocks_0_expand_bias_new)
-//   k169_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm2_weight, lr, blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, blocks_0_norm2_bias_new_pow_2, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, blocks_0_expand_weight_new_pow_2, blocks_0_expand_weight_new)
-//   k178_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_0_project_weight, lr, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, blocks_0_project_weight_new_pow_2, blocks_0_project_weight_new_div, step_blocks_0_project_weight_new, blocks_0_project_bias_new_pow_2, blocks_0_project_bias_new_div, step_blocks_0_project_bias_new, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_weight_new_div, step_blocks_1_norm1_weight_new, blocks_1_norm1_bias_new_pow_2, blocks_1_norm1_bias_new_div, step_blocks_1_norm1_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_0_project_weight, lr, blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, blocks_0_project_weight_new_pow_2, blocks_0_project_weight_new)
-//   k181_blocks_1_norm1_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new_div, step_blocks_1_attention_qkv_weight_new, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new_div, step_blocks_1_attention_qkv_bias_new, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new_div, step_blocks_1_attention_out_weight_new, blocks_1_attention_out_bias_new_pow_2, blocks_1_attention_out_bias_new_div, step_blocks_1_attention_out_bias_new)
-//   k171_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
-//   k172_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
-//   k173_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
-//   k174_blocks_0_attention_out_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, blocks_1_attention_out_bias_new_pow_2, blocks_1_attention_out_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_1_norm2_weight, lr, step_blocks_1_norm2_bias, step_blocks_1_expand_weight, step_blocks_1_expand_bias, blocks_1_norm2_weight_new_pow_2, blocks_1_norm2_weight_new_div, step_blocks_1_norm2_weight_new, blocks_1_norm2_bias_new_pow_2, blocks_1_norm2_bias_new_div, step_blocks_1_norm2_bias_new, blocks_1_expand_weight_new_pow_2, blocks_1_expand_weight_new_div, step_blocks_1_expand_weight_new, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new_div, step_blocks_1_expand_bias_new)
-//   k169_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_weight, lr, blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, blocks_1_norm2_weight_new_pow_2, blocks_1_norm2_bias, blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, blocks_1_norm2_bias_new_pow_2, blocks_1_norm2_weight_new, blocks_1_norm2_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, blocks_1_expand_weight_new_pow_2, blocks_1_expand_weight_new)
-//   k178_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_1_project_weight, lr, step_blocks_1_project_bias, step_blocks_2_norm1_weight, step_blocks_2_norm1_bias, blocks_1_project_weight_new_pow_2, blocks_1_project_weight_new_div, step_blocks_1_project_weight_new, blocks_1_project_bias_new_pow_2, blocks_1_project_bias_new_div, step_blocks_1_project_bias_new, blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_weight_new_div, step_blocks_2_norm1_weight_new, blocks_2_norm1_bias_new_pow_2, blocks_2_norm1_bias_new_div, step_blocks_2_norm1_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_1_project_weight, lr, blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, blocks_1_project_weight_new_pow_2, blocks_1_project_weight_new)
-//   k181_blocks_1_norm1_bias_new<<<1, 256>>>(blocks_1_project_bias, lr, blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, blocks_1_project_bias_new_pow_2, blocks_2_norm1_weight, blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, blocks_2_norm1_bias_new_pow_2, blocks_1_project_bias_new, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_2_attention_qkv_weight, lr, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new_div, step_blocks_2_attention_qkv_weight_new, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new_div, step_blocks_2_attention_qkv_bias_new, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new_div, step_blocks_2_attention_out_weight_new, blocks_2_attention_out_bias_new_pow_2, blocks_2_attention_out_bias_new_div, step_blocks_2_attention_out_bias_new)
-//   k171_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
-//   k172_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
-//   k173_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
-//   k174_blocks_0_attention_out_bias_new<<<1, 256>>>(blocks_2_attention_out_bias, lr, blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, blocks_2_attention_out_bias_new_pow_2, blocks_2_attention_out_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_weight_new_div, step_blocks_2_norm2_weight_new, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_bias_new_div, step_blocks_2_norm2_bias_new, blocks_2_expand_weight_new_pow_2, blocks_2_expand_weight_new_div, step_blocks_2_expand_weight_new, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new_div, step_blocks_2_expand_bias_new)
-//   k169_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, blocks_2_expand_weight_new_pow_2, blocks_2_expand_weight_new)
-//   k178_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_2_project_weight, lr, step_blocks_2_project_bias, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, blocks_2_project_weight_new_pow_2, blocks_2_project_weight_new_div, step_blocks_2_project_weight_new, blocks_2_project_bias_new_pow_2, blocks_2_project_bias_new_div, step_blocks_2_project_bias_new, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_weight_new_div, step_blocks_3_norm1_weight_new, blocks_3_norm1_bias_new_pow_2, blocks_3_norm1_bias_new_div, step_blocks_3_norm1_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_2_project_weight, lr, blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, blocks_2_project_weight_new_pow_2, blocks_2_project_weight_new)
-//   k181_blocks_1_norm1_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_3_attention_qkv_weight, lr, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, step_blocks_3_attention_out_bias, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new_div, step_blocks_3_attention_qkv_weight_new, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new_div, step_blocks_3_attention_qkv_bias_new, blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new_div, step_blocks_3_attention_out_weight_new, blocks_3_attention_out_bias_new_pow_2, blocks_3_attention_out_bias_new_div, step_blocks_3_attention_out_bias_new)
-//   k171_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
-//   k172_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
-//   k173_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
-//   k174_blocks_0_attention_out_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, blocks_3_attention_out_bias_new_pow_2, blocks_3_attention_out_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_3_norm2_weight, lr, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_weight_new_div, step_blocks_3_norm2_weight_new, blocks_3_norm2_bias_new_pow_2, blocks_3_norm2_bias_new_div, step_blocks_3_norm2_bias_new, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new_div, step_blocks_3_expand_weight_new, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new_div, step_blocks_3_expand_bias_new)
-//   k169_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_3_norm2_weight, lr, blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, blocks_3_norm2_bias_new_pow_2, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
-//   k178_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
-//   k166_step_blocks_0_norm1_bias_new<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new_div, step_blocks_3_project_weight_new, blocks_3_project_bias_new_pow_2, blocks_3_project_bias_new_div, step_blocks_3_project_bias_new, norm_weight_new_pow_2, norm_weight_new_div, step_norm_weight_new, norm_bias_new_pow_2, norm_bias_new_div, step_norm_bias_new)
-//   k177_blocks_0_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
-//   k181_blocks_1_norm1_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, blocks_3_project_bias_new_pow_2, norm_weight, norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, norm_weight_new_pow_2, norm_bias, norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
-//   k218_step_head_weight_new<<<1, 256>>>(step_head_weight, lr, head_weight_new_pow_2, head_weight_new_div, step_head_weight_new)
-//   k167_symbols_weight_new<<<33, 256>>>(head_weight, lr, head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, head_weight_new_pow_2, head_weight_new)
+//   k48_linear_17<<<24, 256>>>(layer_norm_9_add_2, head_weight, linear_17)
+//   k49_of_pieces<<<195, 256>>>(y, constant_30, of_pieces)
+//   k50_d_logits_div<<<1, 256>>>(of_pieces, of_all, d_logits_div)
+//   k51_d_logits<<<768, 128>>>(linear_17, y, constant_30, d_logits_div, loss_reducesum_3, d_logits)
+//   k52_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
+//   k53_linear_grad_matmul<<<24, 256>>>(d_logits, head_weight, linear_grad_matmul)
+//   k54_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, layer_norm_9_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
+//   k55_layer_norm_grad_mul_6<<<768, 128>>>(linear_grad_matmul, norm_weight, add_5, layer_norm_1_9, layer_norm_grad_mul_6)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_matmul, add_5, layer_norm_1_9, layer_norm_grad_mul_6, of_pieces_2, of_pieces_3, of_pieces_4)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_2, of_pieces_3, of_pieces_4, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
+//   k58_gelu_tanh_grad<<<96, 256>>>(layer_norm_grad_mul_6, blocks_3_project_weight, linear_15_matmul, blocks_3_expand_bias, gelu_tanh_grad)
+//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(layer_norm_grad_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
+//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, linear_grad_3_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, layer_norm_8_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
+//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad, of_pieces_5)
+//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_5, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_3_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, layer_norm_grad_mul_6, d_x)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_3_matmul, x_5, layer_norm_1_8, d_x, of_pieces_6, of_pieces_7, of_pieces_8)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_6, of_pieces_7, of_pieces_8, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
+//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, linear_grad_4_matmul)
+//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
+//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_4_matmul, linear_13, attention_grad_matmul_2)
+//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_4_matmul, y_5, attention_grad_reducesum_2)
+//   k71_attention_grad_mul_5<<<768, 256>>>(y_5_where_3, attention_grad_matmul_2, attention_grad_reducesum_2, attention_grad_mul_5)
+//   k72_attention_grad<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad)
+//   k73_attention_grad_1<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad_1)
+//   k74_d_part<<<384, 256>>>(y_5_where_3, linear_grad_4_matmul, d_part)
+//   k75_d_qkv<<<1152, 256>>>(d_part, attention_grad_1, attention_grad, d_qkv)
+//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, linear_grad_5_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, layer_norm_7_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
+//   k78_of_pieces_9<<<18, 256>>>(d_qkv, of_pieces_9)
+//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_9, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_5_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_5_matmul, add_4, layer_norm_1_7, add_6, of_pieces_10, of_pieces_11, of_pieces_12)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_10, of_pieces_11, of_pieces_12, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, linear_11_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
+//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
+//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, linear_grad_7_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, layer_norm_6_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
+//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_13)
+//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_13, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_7_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_7_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_14, of_pieces_15, of_pieces_16)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_14, of_pieces_15, of_pieces_16, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
+//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, linear_grad_8_matmul)
+//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
+//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_8_matmul, linear_9, attention_grad_2_matmul_2)
+//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_8_matmul, y_4, attention_grad_2_reducesum_2)
+//   k71_attention_grad_mul_5<<<768, 256>>>(y_4_where_3, attention_grad_2_matmul_2, attention_grad_2_reducesum_2, attention_grad_2_mul_5)
+//   k72_attention_grad<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_2)
+//   k73_attention_grad_1<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_1_2)
+//   k74_d_part<<<384, 256>>>(y_4_where_3, linear_grad_8_matmul, d_part_2)
+//   k75_d_qkv<<<1152, 256>>>(d_part_2, attention_grad_1_2, attention_grad_2, d_qkv_2)
+//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, linear_grad_9_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, layer_norm_5_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
+//   k78_of_pieces_9<<<18, 256>>>(d_qkv_2, of_pieces_17)
+//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_17, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_9_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_9_matmul, add_3, layer_norm_1_5, add_7, of_pieces_18, of_pieces_19, of_pieces_20)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_18, of_pieces_19, of_pieces_20, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, linear_7_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
+//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
+//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, linear_grad_11_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, layer_norm_4_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
+//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_21)
+//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_21, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_11_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_11_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_22, of_pieces_23, of_pieces_24)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_22, of_pieces_23, of_pieces_24, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
+//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, linear_grad_12_matmul)
+//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
+//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_12_matmul, linear_5, attention_grad_3_matmul_2)
+//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_12_matmul, y_3, attention_grad_3_reducesum_2)
+//   k71_attention_grad_mul_5<<<768, 256>>>(y_3_where_3, attention_grad_3_matmul_2, attention_grad_3_reducesum_2, attention_grad_3_mul_5)
+//   k72_attention_grad<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_3)
+//   k73_attention_grad_1<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_1_3)
+//   k74_d_part<<<384, 256>>>(y_3_where_3, linear_grad_12_matmul, d_part_3)
+//   k75_d_qkv<<<1152, 256>>>(d_part_3, attention_grad_1_3, attention_grad_3, d_qkv_3)
+//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, linear_grad_13_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, layer_norm_3_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
+//   k78_of_pieces_9<<<18, 256>>>(d_qkv_3, of_pieces_25)
+//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_25, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_13_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_13_matmul, add_2, layer_norm_1_3, add_8, of_pieces_26, of_pieces_27, of_pieces_28)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_26, of_pieces_27, of_pieces_28, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, linear_3_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
+//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
+//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, linear_grad_15_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, layer_norm_2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
+//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_29)
+//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_29, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
+//   k64_d_x<<<768, 128>>>(linear_grad_15_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
+//   k56_of_pieces_4<<<6, 256>>>(linear_grad_15_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_30, of_pieces_31, of_pieces_32)
+//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_30, of_pieces_31, of_pieces_32, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
+//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, linear_grad_16_matmul)
+//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
+//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_16_matmul, linear, attention_grad_4_matmul_2)
+//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_16_matmul, y_2, attention_grad_4_reducesum_2)
+//   k71_attention_grad_mul_5<<<768, 256>>>(y_2_where_3, attention_grad_4_matmul_2, attention_grad_4_reducesum_2, attention_grad_4_mul_5)
+//   k72_attention_grad<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_4)
+//   k73_attention_grad_1<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_1_4)
+//   k74_d_part<<<384, 256>>>(y_2_where_3, linear_grad_16_matmul, d_part_4)
+//   k75_d_qkv<<<1152, 256>>>(d_part_4, attention_grad_1_4, attention_grad_4, d_qkv_4)
+//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, linear_grad_17_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, layer_norm_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
+//   k78_of_pieces_9<<<18, 256>>>(d_qkv_4, of_pieces_33)
+//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_33, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
+//   k155_add_9<<<768, 128>>>(linear_grad_17_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
+//   k156_of_pieces_35<<<6, 256>>>(linear_grad_17_matmul, embedding, positions_weight, layer_norm_1, of_pieces_34, of_pieces_35)
+//   k157_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_34, of_pieces_35, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
+//   k158_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
+//   k159_rank<<<3, 256>>>(x, rank)
+//   k160_places<<<3, 256>>>(rank, numbers, places)
+//   k161_begins<<<1, 256>>>(x, begins)
+//   k162_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
+//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, symbols_weight_new_add, symbols_weight_new_pow_2, symbols_weight_new_div, positions_weight_new_add, positions_weight_new_pow_2, positions_weight_new_div, blocks_0_norm1_weight_new_add, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_weight_new_div, blocks_0_norm1_bias_new_add, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_bias_new_div, blocks_0_attention_qkv_weight_new_add, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new_div, blocks_0_attention_qkv_bias_new_add)
+//   k164_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, symbols_weight_new_pow_2, symbols_weight_new)
+//   k165_positions_weight_new<<<32, 256>>>(positions_weight, lr, positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, positions_weight_new_pow_2, positions_weight_new)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
+//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new_div, blocks_0_attention_out_weight_new_add, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new_div, blocks_0_attention_out_bias_new_add, blocks_0_attention_out_bias_new_pow_2, blocks_0_attention_out_bias_new_div, blocks_0_norm2_weight_new_add, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_weight_new_div, blocks_0_norm2_bias_new_add, blocks_0_norm2_bias_new_pow_2, blocks_0_norm2_bias_new_div, blocks_0_expand_weight_new_add, blocks_0_expand_weight_new_pow_2)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
+//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, blocks_0_expand_weight_new_div, blocks_0_expand_bias_new_add, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new_div, blocks_0_project_weight_new_add, blocks_0_project_weight_new_pow_2, blocks_0_project_weight_new_div, blocks_0_project_bias_new_add, blocks_0_project_bias_new_pow_2, blocks_0_project_bias_new_div, blocks_1_norm1_weight_new_add, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_weight_new_div, blocks_1_norm1_bias_new_add, blocks_1_norm1_bias_new_pow_2, blocks_1_norm1_bias_new_div)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
+//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, blocks_1_attention_qkv_weight_new_add, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new_div, blocks_1_attention_qkv_bias_new_add, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new_div, blocks_1_attention_out_weight_new_add, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new_div, blocks_1_attention_out_bias_new_add, blocks_1_attention_out_bias_new_pow_2, blocks_1_attention_out_bias_new_div, blocks_1_norm2_weight_new_add, blocks_1_norm2_weight_new_pow_2, blocks_1_norm2_weight_new_div, blocks_1_norm2_bias_new_add)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
+//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, blocks_1_norm2_bias_new_pow_2, blocks_1_norm2_bias_new_div, blocks_1_expand_weight_new_add, blocks_1_expand_weight_new_pow_2, blocks_1_expand_weight_new_div, blocks_1_expand_bias_new_add, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new_div, blocks_1_project_weight_new_add, blocks_1_project_weight_new_pow_2, blocks_1_project_weight_new_div, blocks_1_project_bias_new_add, blocks_1_project_bias_new_pow_2, blocks_1_project_bias_new_div, blocks_2_norm1_weight_new_add, blocks_2_norm1_weight_new_pow_2)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
+//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, blocks_2_norm1_weight_new_div, blocks_2_norm1_bias_new_add, blocks_2_norm1_bias_new_pow_2, blocks_2_norm1_bias_new_div, blocks_2_attention_qkv_weight_new_add, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new_div, blocks_2_attention_qkv_bias_new_add, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new_div, blocks_2_attention_out_weight_new_add, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new_div, blocks_2_attention_out_bias_new_add, blocks_2_attention_out_bias_new_pow_2, blocks_2_attention_out_bias_new_div)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
+//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, blocks_2_norm2_weight_new_add, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_weight_new_div, blocks_2_norm2_bias_new_add, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_bias_new_div, blocks_2_expand_weight_new_add, blocks_2_expand_weight_new_pow_2, blocks_2_expand_weight_new_div, blocks_2_expand_bias_new_add, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new_div, blocks_2_project_weight_new_add, blocks_2_project_weight_new_pow_2, blocks_2_project_weight_new_div, blocks_2_project_bias_new_add)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
+//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, blocks_2_project_bias_new_pow_2, blocks_2_project_bias_new_div, blocks_3_norm1_weight_new_add, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_weight_new_div, blocks_3_norm1_bias_new_add, blocks_3_norm1_bias_new_pow_2, blocks_3_norm1_bias_new_div, blocks_3_attention_qkv_weight_new_add, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new_div, blocks_3_attention_qkv_bias_new_add, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new_div, blocks_3_attention_out_weight_new_add, blocks_3_attention_out_weight_new_pow_2)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
+//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, blocks_3_attention_out_weight_new_div, blocks_3_attention_out_bias_new_add, blocks_3_attention_out_bias_new_pow_2, blocks_3_attention_out_bias_new_div, blocks_3_norm2_weight_new_add, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_weight_new_div, blocks_3_norm2_bias_new_add, blocks_3_norm2_bias_new_pow_2, blocks_3_norm2_bias_new_div, blocks_3_expand_weight_new_add, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new_div, blocks_3_expand_bias_new_add, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new_div)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
+//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
+//   k203_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, blocks_3_project_weight_new_add, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new_div, blocks_3_project_bias_new_add, blocks_3_project_bias_new_pow_2, blocks_3_project_bias_new_div, norm_weight_new_add, norm_weight_new_pow_2, norm_weight_new_div, norm_bias_new_add, norm_bias_new_pow_2, norm_bias_new_div, head_weight_new_add, head_weight_new_pow_2, head_weight_new_div)
+//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, blocks_3_project_bias_new_pow_2, norm_weight, norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, norm_weight_new_pow_2, norm_bias, norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
+//   k164_symbols_weight_new<<<33, 256>>>(head_weight, lr, head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, head_weight_new_pow_2, head_weight_new)
 // Results: loss.
 // What lasts from run to run, at the end:
-//   symbols_weight = symbols_weight_new
-//   positions_weight = positions_weight_new
-//   blocks_0_norm1_weight = blocks_0_norm1_weight_new
-//   blocks_0_norm1_bias = blocks_0_norm1_bias_new
-//   blocks_0_attention_qkv_weight = blocks_0_attention_qkv_weight_new
-//   blocks_0_attention_qkv_bias = blocks_0_attention_qkv_bias_new
-//   blocks_0_attention_out_weight = blocks_0_attention_out_weight_new
-//   blocks_0_attention_out_bias = blocks_0_attention_out_bias_new
-//   blocks_0_norm2_weight = blocks_0_norm2_weight_new
-//   blocks_0_norm2_bias = blocks_0_norm2_bias_new
-//   blocks_0_expand_weight = blocks_0_expand_weight_new
-//   blocks_0_expand_bias = blocks_0_expand_bias_new
-//   blocks_0_project_weight = blocks_0_project_weight_new
-//   blocks_0_project_bias = blocks_0_project_bias_new
-//   blocks_1_norm1_weight = blocks_1_norm1_weight_new
-//   blocks_1_norm1_bias = blocks_1_norm1_bias_new
-//   blocks_1_attention_qkv_weight = blocks_1_attention_qkv_weight_new
-//   blocks_1_attention_qkv_bias = blocks_1_attention_qkv_bias_new
-//   blocks_1_attention_out_weight = blocks_1_attention_out_weight_new
-//   blocks_1_attention_out_bias = blocks_1_attention_out_bias_new
-//   blocks_1_norm2_weight = blocks_1_norm2_weight_new
-//   blocks_1_norm2_bias = blocks_1_norm2_bias_new
-//   blocks_1_expand_weight = blocks_1_expand_weight_new
-//   blocks_1_expand_bias = blocks_1_expand_bias_new
-//   blocks_1_project_weight = blocks_1_project_weight_new
-//   blocks_1_project_bias = blocks_1_project_bias_new
-//   blocks_2_norm1_weight = blocks_2_norm1_weight_new
-//   blocks_2_norm1_bias = blocks_2_norm1_bias_new
-//   blocks_2_attention_qkv_weight = blocks_2_attention_qkv_weight_new
-//   blocks_2_attention_qkv_bias = blocks_2_attention_qkv_bias_new
-//   blocks_2_attention_out_weight = blocks_2_attention_out_weight_new
-//   blocks_2_attention_out_bias = blocks_2_attention_out_bias_new
-//   blocks_2_norm2_weight = blocks_2_norm2_weight_new
-//   blocks_2_norm2_bias = blocks_2_norm2_bias_new
-//   blocks_2_expand_weight = blocks_2_expand_weight_new
-//   blocks_2_expand_bias = blocks_2_expand_bias_new
-//   blocks_2_project_weight = blocks_2_project_weight_new
-//   blocks_2_project_bias = blocks_2_project_bias_new
-//   blocks_3_norm1_weight = blocks_3_norm1_weight_new
-//   blocks_3_norm1_bias = blocks_3_norm1_bias_new
-//   blocks_3_attention_qkv_weight = blocks_3_attention_qkv_weight_new
-//   blocks_3_attention_qkv_bias = blocks_3_attention_qkv_bias_new
-//   blocks_3_attention_out_weight = blocks_3_attention_out_weight_new
-//   blocks_3_attention_out_bias = blocks_3_attention_out_bias_new
-//   blocks_3_norm2_weight = blocks_3_norm2_weight_new
-//   blocks_3_norm2_bias = blocks_3_norm2_bias_new
-//   blocks_3_expand_weight = blocks_3_expand_weight_new
-//   blocks_3_expand_bias = blocks_3_expand_bias_new
-//   blocks_3_project_weight = blocks_3_project_weight_new
-//   blocks_3_project_bias = blocks_3_project_bias_new
-//   norm_weight = norm_weight_new
-//   norm_bias = norm_bias_new
-//   head_weight = head_weight_new
-//   step_symbols_weight = step_symbols_weight_new
-//   exp_avg_symbols_weight = exp_avg_symbols_weight_new
-//   exp_avg_sq_symbols_weight = exp_avg_sq_symbols_weight_new
-//   step_positions_weight = step_positions_weight_new
-//   exp_avg_positions_weight = exp_avg_positions_weight_new
-//   exp_avg_sq_positions_weight = exp_avg_sq_positions_weight_new
-//   step_blocks_0_norm1_weight = step_blocks_0_norm1_weight_new
-//   exp_avg_blocks_0_norm1_weight = exp_avg_blocks_0_norm1_weight_new
-//   exp_avg_sq_blocks_0_norm1_weight = exp_avg_sq_blocks_0_norm1_weight_new
-//   step_blocks_0_norm1_bias = step_blocks_0_norm1_bias_new
-//   exp_avg_blocks_0_norm1_bias = exp_avg_blocks_0_norm1_bias_new
-//   exp_avg_sq_blocks_0_norm1_bias = exp_avg_sq_blocks_0_norm1_bias_new
-//   step_blocks_0_attention_qkv_weight = step_blocks_0_attention_qkv_weight_new
-//   exp_avg_blocks_0_attention_qkv_weight = exp_avg_blocks_0_attention_qkv_weight_new
-//   exp_avg_sq_blocks_0_attention_qkv_weight = exp_avg_sq_blocks_0_attention_qkv_weight_new
-//   step_blocks_0_attention_qkv_bias = step_blocks_0_attention_qkv_bias_new
-//   exp_avg_blocks_0_attention_qkv_bias = exp_avg_blocks_0_attention_qkv_bias_new
-//   exp_avg_sq_blocks_0_attention_qkv_bias = exp_avg_sq_blocks_0_attention_qkv_bias_new
-//   step_blocks_0_attention_out_weight = step_blocks_0_attention_out_weight_new
-//   exp_avg_blocks_0_attention_out_weight = exp_avg_blocks_0_attention_out_weight_new
-//   exp_avg_sq_blocks_0_attention_out_weight = exp_avg_sq_blocks_0_attention_out_weight_new
-//   step_blocks_0_attention_out_bias = step_blocks_0_attention_out_bias_new
-//   exp_avg_blocks_0_attention_out_bias = exp_avg_blocks_0_attention_out_bias_new
-//   exp_avg_sq_blocks_0_attention_out_bias = exp_avg_sq_blocks_0_attention_out_bias_new
-//   step_blocks_0_norm2_weight = step_blocks_0_norm2_weight_new
-//   exp_avg_blocks_0_norm2_weight = exp_avg_blocks_0_norm2_weight_new
-//   exp_avg_sq_blocks_0_norm2_weight = exp_avg_sq_blocks_0_norm2_weight_new
-//   step_blocks_0_norm2_bias = step_blocks_0_norm2_bias_new
-//   exp_avg_blocks_0_norm2_bias = exp_avg_blocks_0_norm2_bias_new
-//   exp_avg_sq_blocks_0_norm2_bias = exp_avg_sq_blocks_0_norm2_bias_new
-//   step_blocks_0_expand_weight = step_blocks_0_expand_weight_new
-//   exp_avg_blocks_0_expand_weight = exp_avg_blocks_0_expand_weight_new
-//   exp_avg_sq_blocks_0_expand_weight = exp_avg_sq_blocks_0_expand_weight_new
-//   step_blocks_0_expand_bias = step_blocks_0_expand_bias_new
-//   exp_avg_blocks_0_expand_bias = exp_avg_blocks_0_expand_bias_new
-//   exp_avg_sq_blocks_0_expand_bias = exp_avg_sq_blocks_0_expand_bias_new
-//   step_blocks_0_project_weight = step_blocks_0_project_weight_new
-//   exp_avg_blocks_0_project_weight = exp_avg_blocks_0_project_weight_new
-//   exp_avg_sq_blocks_0_project_weight = exp_avg_sq_blocks_0_project_weight_new
-//   step_blocks_0_project_bias = step_blocks_0_project_bias_new
-//   exp_avg_blocks_0_project_bias = exp_avg_blocks_0_project_bias_new
-//   exp_avg_sq_blocks_0_project_bias = exp_avg_sq_blocks_0_project_bias_new
-//   step_blocks_1_norm1_weight = step_blocks_1_norm1_weight_new
-//   exp_avg_blocks_1_norm1_weight = exp_avg_blocks_1_norm1_weight_new
-//   exp_avg_sq_blocks_1_norm1_weight = exp_avg_sq_blocks_1_norm1_weight_new
-//   step_blocks_1_norm1_bias = step_blocks_1_norm1_bias_new
-//   exp_avg_blocks_1_norm1_bias = exp_avg_blocks_1_norm1_bias_new
-//   exp_avg_sq_blocks_1_norm1_bias = exp_avg_sq_blocks_1_norm1_bias_new
-//   step_blocks_1_attention_qkv_weight = step_blocks_1_attention_qkv_weight_new
-//   exp_avg_blocks_1_attention_qkv_weight = exp_avg_blocks_1_attention_qkv_weight_new
-//   exp_avg_sq_blocks_1_attention_qkv_weight = exp_avg_sq_blocks_1_attention_qkv_weight_new
-//   step_blocks_1_attention_qkv_bias = step_blocks_1_attention_qkv_bias_new
-//   exp_avg_blocks_1_attention_qkv_bias = exp_avg_blocks_1_attention_qkv_bias_new
-//   exp_avg_sq_blocks_1_attention_qkv_bias = exp_avg_sq_blocks_1_attention_qkv_bias_new
-//   step_blocks_1_attention_out_weight = step_blocks_1_attention_out_weight_new
-//   exp_avg_blocks_1_attention_out_weight = exp_avg_blocks_1_attention_out_weight_new
-//   exp_avg_sq_blocks_1_attention_out_weight = exp_avg_sq_blocks_1_attention_out_weight_new
-//   step_blocks_1_attention_out_bias = step_blocks_1_attention_out_bias_new
-//   exp_avg_blocks_1_attention_out_bias = exp_avg_blocks_1_attention_out_bias_new
-//   exp_avg_sq_blocks_1_attention_out_bias = exp_avg_sq_blocks_1_attention_out_bias_new
-//   step_blocks_1_norm2_weight = step_blocks_1_norm2_weight_new
-//   exp_avg_blocks_1_norm2_weight = exp_avg_blocks_1_norm2_weight_new
-//   exp_avg_sq_blocks_1_norm2_weight = exp_avg_sq_blocks_1_norm2_weight_new
-//   step_blocks_1_norm2_bias = step_blocks_1_norm2_bias_new
-//   exp_avg_blocks_1_norm2_bias = exp_avg_blocks_1_norm2_bias_new
-//   exp_avg_sq_blocks_1_norm2_bias = exp_avg_sq_blocks_1_norm2_bias_new
-//   step_blocks_1_expand_weight = step_blocks_1_expand_weight_new
-//   exp_avg_blocks_1_expand_weight = exp_avg_blocks_1_expand_weight_new
-//   exp_avg_sq_blocks_1_expand_weight = exp_avg_sq_blocks_1_expand_weight_new
-//   step_blocks_1_expand_bias = step_blocks_1_expand_bias_new
-//   exp_avg_blocks_1_expand_bias = exp_avg_blocks_1_expand_bias_new
-//   exp_avg_sq_blocks_1_expand_bias = exp_avg_sq_blocks_1_expand_bias_new
-//   step_blocks_1_project_weight = step_blocks_1_project_weight_new
-//   exp_avg_blocks_1_project_weight = exp_avg_blocks_1_project_weight_new
-//   exp_avg_sq_blocks_1_project_weight = exp_avg_sq_blocks_1_project_weight_new
-//   step_blocks_1_project_bias = step_blocks_1_project_bias_new
-//   exp_avg_blocks_1_project_bias = exp_avg_blocks_1_project_bias_new
-//   exp_avg_sq_blocks_1_project_bias = exp_avg_sq_blocks_1_project_bias_new
-//   step_blocks_2_norm1_weight = step_blocks_2_norm1_weight_new
-//   exp_avg_blocks_2_norm1_weight = exp_avg_blocks_2_norm1_weight_new
-//   exp_avg_sq_blocks_2_norm1_weight = exp_avg_sq_blocks_2_norm1_weight_new
-//   step_blocks_2_norm1_bias = step_blocks_2_norm1_bias_new
-//   exp_avg_blocks_2_norm1_bias = exp_avg_blocks_2_norm1_bias_new
-//   exp_avg_sq_blocks_2_norm1_bias = exp_avg_sq_blocks_2_norm1_bias_new
-//   step_blocks_2_attention_qkv_weight = step_blocks_2_attention_qkv_weight_new
-//   exp_avg_blocks_2_attention_qkv_weight = exp_avg_blocks_2_attention_qkv_weight_new
-//   exp_avg_sq_blocks_2_attention_qkv_weight = exp_avg_sq_blocks_2_attention_qkv_weight_new
-//   step_blocks_2_attention_qkv_bias = step_blocks_2_attention_qkv_bias_new
-//   exp_avg_blocks_2_attention_qkv_bias = exp_avg_blocks_2_attention_qkv_bias_new
-//   exp_avg_sq_blocks_2_attention_qkv_bias = exp_avg_sq_blocks_2_attention_qkv_bias_new
-//   step_blocks_2_attention_out_weight = step_blocks_2_attention_out_weight_new
-//   exp_avg_blocks_2_attention_out_weight = exp_avg_blocks_2_attention_out_weight_new
-//   exp_avg_sq_blocks_2_attention_out_weight = exp_avg_sq_blocks_2_attention_out_weight_new
-//   step_blocks_2_attention_out_bias = step_blocks_2_attention_out_bias_new
-//   exp_avg_blocks_2_attention_out_bias = exp_avg_blocks_2_attention_out_bias_new
-//   exp_avg_sq_blocks_2_attention_out_bias = exp_avg_sq_blocks_2_attention_out_bias_new
-//   step_blocks_2_norm2_weight = step_blocks_2_norm2_weight_new
-//   exp_avg_blocks_2_norm2_weight = exp_avg_blocks_2_norm2_weight_new
-//   exp_avg_sq_blocks_2_norm2_weight = exp_avg_sq_blocks_2_norm2_weight_new
-//   step_blocks_2_norm2_bias = step_blocks_2_norm2_bias_new
-//   exp_avg_blocks_2_norm2_bias = exp_avg_blocks_2_norm2_bias_new
-//   exp_avg_sq_blocks_2_norm2_bias = exp_avg_sq_blocks_2_norm2_bias_new
-//   step_blocks_2_expand_weight = step_blocks_2_expand_weight_new
-//   exp_avg_blocks_2_expand_weight = exp_avg_blocks_2_expand_weight_new
-//   exp_avg_sq_blocks_2_expand_weight = exp_avg_sq_blocks_2_expand_weight_new
-//   step_blocks_2_expand_bias = step_blocks_2_expand_bias_new
-//   exp_avg_blocks_2_expand_bias = exp_avg_blocks_2_expand_bias_new
-//   exp_avg_sq_blocks_2_expand_bias = exp_avg_sq_blocks_2_expand_bias_new
-//   step_blocks_2_project_weight = step_blocks_2_project_weight_new
-//   exp_avg_blocks_2_project_weight = exp_avg_blocks_2_project_weight_new
-//   exp_avg_sq_blocks_2_project_weight = exp_avg_sq_blocks_2_project_weight_new
-//   step_blocks_2_project_bias = step_blocks_2_project_bias_new
-//   exp_avg_blocks_2_project_bias = exp_avg_blocks_2_project_bias_new
-//   exp_avg_sq_blocks_2_project_bias = exp_avg_sq_blocks_2_project_bias_new
-//   step_blocks_3_norm1_weight = step_blocks_3_norm1_weight_new
-//   exp_avg_blocks_3_norm1_weight = exp_avg_blocks_3_norm1_weight_new
-//   exp_avg_sq_blocks_3_norm1_weight = exp_avg_sq_blocks_3_norm1_weight_new
-//   step_blocks_3_norm1_bias = step_blocks_3_norm1_bias_new
-//   exp_avg_blocks_3_norm1_bias = exp_avg_blocks_3_norm1_bias_new
-//   exp_avg_sq_blocks_3_norm1_bias = exp_avg_sq_blocks_3_norm1_bias_new
-//   step_blocks_3_attention_qkv_weight = step_blocks_3_attention_qkv_weight_new
-//   exp_avg_blocks_3_attention_qkv_weight = exp_avg_blocks_3_attention_qkv_weight_new
-//   exp_avg_sq_blocks_3_attention_qkv_weight = exp_avg_sq_blocks_3_attention_qkv_weight_new
-//   step_blocks_3_attention_qkv_bias = step_blocks_3_attention_qkv_bias_new
-//   exp_avg_blocks_3_attention_qkv_bias = exp_avg_blocks_3_attention_qkv_bias_new
-//   exp_avg_sq_blocks_3_attention_qkv_bias = exp_avg_sq_blocks_3_attention_qkv_bias_new
-//   step_blocks_3_attention_out_weight = step_blocks_3_attention_out_weight_new
-//   exp_avg_blocks_3_attention_out_weight = exp_avg_blocks_3_attention_out_weight_new
-//   exp_avg_sq_blocks_3_attention_out_weight = exp_avg_sq_blocks_3_attention_out_weight_new
-//   step_blocks_3_attention_out_bias = step_blocks_3_attention_out_bias_new
-//   exp_avg_blocks_3_attention_out_bias = exp_avg_blocks_3_attention_out_bias_new
-//   exp_avg_sq_blocks_3_attention_out_bias = exp_avg_sq_blocks_3_attention_out_bias_new
-//   step_blocks_3_norm2_weight = step_blocks_3_norm2_weight_new
-//   exp_avg_blocks_3_norm2_weight = exp_avg_blocks_3_norm2_weight_new
-//   exp_avg_sq_blocks_3_norm2_weight = exp_avg_sq_blocks_3_norm2_weight_new
-//   step_blocks_3_norm2_bias = step_blocks_3_norm2_bias_new
-//   exp_avg_blocks_3_norm2_bias = exp_avg_blocks_3_norm2_bias_new
-//   exp_avg_sq_blocks_3_norm2_bias = exp_avg_sq_blocks_3_norm2_bias_new
-//   step_blocks_3_expand_weight = step_blocks_3_expand_weight_new
-//   exp_avg_blocks_3_expand_weight = exp_avg_blocks_3_expand_weight_new
-//   exp_avg_sq_blocks_3_expand_weight = exp_avg_sq_blocks_3_expand_weight_new
-//   step_blocks_3_expand_bias = step_blocks_3_expand_bias_new
-//   exp_avg_blocks_3_expand_bias = exp_avg_blocks_3_expand_bias_new
-//   exp_avg_sq_blocks_3_expand_bias = exp_avg_sq_blocks_3_expand_bias_new
-//   step_blocks_3_project_weight = step_blocks_3_project_weight_new
-//   exp_avg_blocks_3_project_weight = exp_avg_blocks_3_project_weight_new
-//   exp_avg_sq_blocks_3_project_weight = exp_avg_sq_blocks_3_project_weight_new
-//   step_blocks_3_project_bias = step_blocks_3_project_bias_new
-//   exp_avg_blocks_3_project_bias = exp_avg_blocks_3_project_bias_new
-//   exp_avg_sq_blocks_3_project_bias = exp_avg_sq_blocks_3_project_bias_new
-//   step_norm_weight = step_norm_weight_new
-//   exp_avg_norm_weight = exp_avg_norm_weight_new
-//   exp_avg_sq_norm_weight = exp_avg_sq_norm_weight_new
-//   step_norm_bias = step_norm_bias_new
-//   exp_avg_norm_bias = exp_avg_norm_bias_new
-//   exp_avg_sq_norm_bias = exp_avg_sq_norm_bias_new
-//   step_head_weight = step_head_weight_new
-//   exp_avg_head_weight = exp_avg_head_weight_new
-//   exp_avg_sq_head_weight = exp_avg_sq_head_weight_new
+//   step_symbols_weight = symbols_weight_new_add
+//   step_positions_weight = positions_weight_new_add
+//   step_blocks_0_norm1_weight = blocks_0_norm1_weight_new_add
+//   step_blocks_0_norm1_bias = blocks_0_norm1_bias_new_add
+//   step_blocks_0_attention_qkv_weight = blocks_0_attention_qkv_weight_new_add
+//   step_blocks_0_attention_qkv_bias = blocks_0_attention_qkv_bias_new_add
+//   step_blocks_0_attention_out_weight = blocks_0_attention_out_weight_new_add
+//   step_blocks_0_attention_out_bias = blocks_0_attention_out_bias_new_add
+//   step_blocks_0_norm2_weight = blocks_0_norm2_weight_new_add
+//   step_blocks_0_norm2_bias = blocks_0_norm2_bias_new_add
+//   step_blocks_0_expand_weight = blocks_0_expand_weight_new_add
+//   step_blocks_0_expand_bias = blocks_0_expand_bias_new_add
+//   step_blocks_0_project_weight = blocks_0_project_weight_new_add
+//   step_blocks_0_project_bias = blocks_0_project_bias_new_add
+//   step_blocks_1_norm1_weight = blocks_1_norm1_weight_new_add
+//   step_blocks_1_norm1_bias = blocks_1_norm1_bias_new_add
+//   step_blocks_1_attention_qkv_weight = blocks_1_attention_qkv_weight_new_add
+//   step_blocks_1_attention_qkv_bias = blocks_1_attention_qkv_bias_new_add
+//   step_blocks_1_attention_out_weight = blocks_1_attention_out_weight_new_add
+//   step_blocks_1_attention_out_bias = blocks_1_attention_out_bias_new_add
+//   step_blocks_1_norm2_weight = blocks_1_norm2_weight_new_add
+//   step_blocks_1_norm2_bias = blocks_1_norm2_bias_new_add
+//   step_blocks_1_expand_weight = blocks_1_expand_weight_new_add
+//   step_blocks_1_expand_bias = blocks_1_expand_bias_new_add
+//   step_blocks_1_project_weight = blocks_1_project_weight_new_add
+//   step_blocks_1_project_bias = blocks_1_project_bias_new_add
+//   step_blocks_2_norm1_weight = blocks_2_norm1_weight_new_add
+//   step_blocks_2_norm1_bias = blocks_2_norm1_bias_new_add
+//   step_blocks_2_attention_qkv_weight = blocks_2_attention_qkv_weight_new_add
+//   step_blocks_2_attention_qkv_bias = blocks_2_attention_qkv_bias_new_add
+//   step_blocks_2_attention_out_weight = blocks_2_attention_out_weight_new_add
+//   step_blocks_2_attention_out_bias = blocks_2_attention_out_bias_new_add
+//   step_blocks_2_norm2_weight = blocks_2_norm2_weight_new_add
+//   step_blocks_2_norm2_bias = blocks_2_norm2_bias_new_add
+//   step_blocks_2_expand_weight = blocks_2_expand_weight_new_add
+//   step_blocks_2_expand_bias = blocks_2_expand_bias_new_add
+//   step_blocks_2_project_weight = blocks_2_project_weight_new_add
+//   step_blocks_2_project_bias = blocks_2_project_bias_new_add
+//   step_blocks_3_norm1_weight = blocks_3_norm1_weight_new_add
+//   step_blocks_3_norm1_bias = blocks_3_norm1_bias_new_add
+//   step_blocks_3_attention_qkv_weight = blocks_3_attention_qkv_weight_new_add
+//   step_blocks_3_attention_qkv_bias = blocks_3_attention_qkv_bias_new_add
+//   step_blocks_3_attention_out_weight = blocks_3_attention_out_weight_new_add
+//   step_blocks_3_attention_out_bias = blocks_3_attention_out_bias_new_add
+//   step_blocks_3_norm2_weight = blocks_3_norm2_weight_new_add
+//   step_blocks_3_norm2_bias = blocks_3_norm2_bias_new_add
+//   step_blocks_3_expand_weight = blocks_3_expand_weight_new_add
+//   step_blocks_3_expand_bias = blocks_3_expand_bias_new_add
+//   step_blocks_3_project_weight = blocks_3_project_weight_new_add
+//   step_blocks_3_project_bias = blocks_3_project_bias_new_add
+//   step_norm_weight = norm_weight_new_add
+//   step_norm_bias = norm_bias_new_add
+//   step_head_weight = head_weight_new_add

@@ -11,6 +11,16 @@ static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x
 template <typename T>
 static __device__ __forceinline__ bool is_nan(T) { return false; }
 
+// bf16 is the upper half of f32: to the nearest, ties to even; NaN stays one.
+static __device__ __forceinline__ float of_bf16(unsigned short x) {
+    return __int_as_float((int)((unsigned int)x << 16));
+}
+static __device__ __forceinline__ unsigned short to_bf16(float x) {
+    unsigned int bits = (unsigned int)__float_as_int(x);
+    if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
+    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
 
@@ -246,22 +256,10 @@ extern "C" __global__ void k01_relu_2(
 }
 
 // linear_4_matmul, of forward/linear_4/MatMul  f32 [512, 10]
-// linear_4  f32 [512, 10]
-// loss_cast, of forward/loss/Cast  f32 [512, 10]
-// loss_add, of forward/loss/Add  f32 [512, 10]
-// cross_entropy_grad_cast, of backward/cross_entropy_grad/Cast  f32 [512, 10]
-// cross_entropy_grad_add, of backward/cross_entropy_grad/Add  f32 [512, 10]
-extern "C" __global__ void k03_cross_entropy_grad_add(
+extern "C" __global__ void k03_linear_4_matmul(
     const float* __restrict__ relu_3,
     const float* __restrict__ layers_6_weight,
-    const float* __restrict__ layers_6_bias,
-    const long long* __restrict__ y,
-    const long long* __restrict__ constant_6,
-    float* __restrict__ linear_4,
-    float* __restrict__ loss_cast,
-    float* __restrict__ loss_add,
-    float* __restrict__ cross_entropy_grad_cast,
-    float* __restrict__ cross_entropy_grad_add
+    float* __restrict__ linear_4_matmul
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -308,47 +306,17 @@ extern "C" __global__ void k03_cross_entropy_grad_add(
             const int n = left + tx + 16 * w;
             if (m < 512 && n < 10) {
                 const float linear_4_matmul_ = sums[u * 1 + w];
-                const float layers_6_bias_ = layers_6_bias[n];
-                const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
-                linear_4[m * 10 + n] = linear_4_;
-                const long long y_ = y[m];
-                const long long loss_where_ = true ? y_ : 0ll;
-                const long long constant_6_ = constant_6[n];
-                const bool loss_equal_ = loss_where_ == constant_6_;
-                const bool loss_and_ = loss_equal_ && true;
-                const float loss_cast_ = (float)loss_and_;
-                loss_cast[m * 10 + n] = loss_cast_;
-                const float loss_mul_3_ = loss_cast_ * 1.0f;
-                const float loss_mul_4_ = loss_mul_3_ * 1.0f;
-                const float loss_cast_2_ = (float)true;
-                const float loss_mul_ = loss_cast_2_ * 1.0f;
-                const float loss_mul_2_ = loss_mul_ * 0.0f;
-                const float loss_add_ = loss_mul_4_ + loss_mul_2_;
-                loss_add[m * 10 + n] = loss_add_;
-                const long long cross_entropy_grad_where_ = true ? y_ : 0ll;
-                const bool cross_entropy_grad_equal_ = cross_entropy_grad_where_ == constant_6_;
-                const bool cross_entropy_grad_and_ = cross_entropy_grad_equal_ && true;
-                const float cross_entropy_grad_cast_ = (float)cross_entropy_grad_and_;
-                cross_entropy_grad_cast[m * 10 + n] = cross_entropy_grad_cast_;
-                const float cross_entropy_grad_mul_3_ = cross_entropy_grad_cast_ * 1.0f;
-                const float cross_entropy_grad_mul_4_ = cross_entropy_grad_mul_3_ * 1.0f;
-                const float cross_entropy_grad_cast_2_ = (float)true;
-                const float cross_entropy_grad_mul_ = cross_entropy_grad_cast_2_ * 1.0f;
-                const float cross_entropy_grad_mul_2_ = cross_entropy_grad_mul_ * 0.0f;
-                const float cross_entropy_grad_add_ = cross_entropy_grad_mul_4_ + cross_entropy_grad_mul_2_;
-                cross_entropy_grad_add[m * 10 + n] = cross_entropy_grad_add_;
+                linear_4_matmul[m * 10 + n] = linear_4_matmul_;
             }
         }
     }
 }
 
 // of_pieces, of forward/loss/ReduceSum  f32 [1, 20]
-// of_pieces_2, of backward/cross_entropy_grad/ReduceSum  f32 [1, 20]
-extern "C" __global__ void k04_of_pieces_2(
-    const float* __restrict__ loss_cast,
-    const float* __restrict__ cross_entropy_grad_cast,
-    float* __restrict__ of_pieces,
-    float* __restrict__ of_pieces_2
+extern "C" __global__ void k04_of_pieces(
+    const long long* __restrict__ y,
+    const long long* __restrict__ constant_6,
+    float* __restrict__ of_pieces
 ) {
     __shared__ float part_float[256];
     const int row = (int)blockIdx.x;
@@ -356,9 +324,11 @@ extern "C" __global__ void k04_of_pieces_2(
     float sum = 0.0f;
     for (int col = thread; col < 256; col += 256) {
         const int at = row * 256 + col;
-        const float loss_cast_ = loss_cast[at];
-        const float loss_mul_5_ = loss_cast_ * 1.0f;
-        sum = sum + loss_mul_5_;
+        const long long y_ = y[at / 10];
+        const long long constant_6_ = constant_6[at % 10];
+        const bool loss_equal_ = y_ == constant_6_;
+        const float loss_cast_ = (float)loss_equal_;
+        sum = sum + loss_cast_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -371,28 +341,9 @@ extern "C" __global__ void k04_of_pieces_2(
     if (thread == 0) {
         of_pieces[row] = of_pieces_;
     }
-    float sum_2 = 0.0f;
-    for (int col = thread; col < 256; col += 256) {
-        const int at_2 = row * 256 + col;
-        const float cross_entropy_grad_cast_ = cross_entropy_grad_cast[at_2];
-        const float cross_entropy_grad_mul_5_ = cross_entropy_grad_cast_ * 1.0f;
-        sum_2 = sum_2 + cross_entropy_grad_mul_5_;
-    }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 128; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float of_pieces_2_ = part_float[0];
-    __syncthreads();
-    if (thread == 0) {
-        of_pieces_2[row] = of_pieces_2_;
-    }
 }
 
 // of_all, of forward/loss/ReduceSum  f32 [1]
-// of_all_2, of backward/cross_entropy_grad/ReduceSum  f32 [1]
 // cross_entropy_grad_div, of backward/cross_entropy_grad/Div  f32 []
 // step_layers_0_weight_new  i64 []
 // step_layers_0_bias_new  i64 []
@@ -404,7 +355,6 @@ extern "C" __global__ void k04_of_pieces_2(
 // step_layers_6_bias_new  i64 []
 extern "C" __global__ void k05_step_layers_6_bias_new(
     const float* __restrict__ of_pieces,
-    const float* __restrict__ of_pieces_2,
     const long long* __restrict__ step_layers_0_weight,
     const long long* __restrict__ step_layers_0_bias,
     const long long* __restrict__ step_layers_2_weight,
@@ -432,12 +382,7 @@ extern "C" __global__ void k05_step_layers_6_bias_new(
         of_all_ = of_all_ + of_pieces_;
     }
     of_all[i] = of_all_;
-    float of_all_2_ = 0.0f;
-    for (int k_2 = 0; k_2 < 20; k_2++) {
-        const float of_pieces_2_ = of_pieces_2[k_2];
-        of_all_2_ = of_all_2_ + of_pieces_2_;
-    }
-    const float cross_entropy_grad_div_ = 1.0f / of_all_2_;
+    const float cross_entropy_grad_div_ = 1.0f / of_all_;
     cross_entropy_grad_div[i] = cross_entropy_grad_div_;
     const long long step_layers_0_weight_ = step_layers_0_weight[0];
     const long long step_layers_0_weight_new_ = step_layers_0_weight_ + 1ll;
@@ -466,14 +411,19 @@ extern "C" __global__ void k05_step_layers_6_bias_new(
 }
 
 // loss_reducemax, of forward/loss/ReduceMax  f32 [512, 1]
-// loss_reducemax_2, of forward/loss/ReduceMax.2  f32 [512, 1]
+// loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [512, 1]
+// loss_log, of forward/loss/Log  f32 [512, 1]
+// loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [512]
 // cross_entropy_grad_reducemax, of backward/cross_entropy_grad/ReduceMax  i64 [512, 1]
 // cross_entropy_grad_reducesum_2, of backward/cross_entropy_grad/ReduceSum.2  f32 [512, 1]
 extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
-    const float* __restrict__ linear_4,
-    const float* __restrict__ cross_entropy_grad_add,
+    const float* __restrict__ linear_4_matmul,
+    const float* __restrict__ layers_6_bias,
+    const long long* __restrict__ y,
+    const long long* __restrict__ constant_6,
     float* __restrict__ loss_reducemax,
-    float* __restrict__ loss_reducemax_2,
+    float* __restrict__ loss_reducesum_2,
+    float* __restrict__ loss_reducesum_3,
     long long* __restrict__ cross_entropy_grad_reducemax,
     float* __restrict__ cross_entropy_grad_reducesum_2
 ) {
@@ -481,95 +431,65 @@ extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
     if (i >= 512) { return; }
     float loss_reducemax_ = -INF_F;
     for (int k = 0; k < 10; k++) {
-        const float linear_4_ = linear_4[i * 10 + k];
+        const float linear_4_matmul_ = linear_4_matmul[i * 10 + k];
+        const float layers_6_bias_ = layers_6_bias[k];
+        const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
         loss_reducemax_ = larger(loss_reducemax_, linear_4_);
     }
     loss_reducemax[i] = loss_reducemax_;
-    float loss_reducemax_2_ = -INF_F;
+    float loss_reducesum_2_ = 0.0f;
     for (int k_2 = 0; k_2 < 10; k_2++) {
-        const float linear_4__2 = linear_4[i * 10 + k_2];
-        loss_reducemax_2_ = larger(loss_reducemax_2_, linear_4__2);
+        const float linear_4_matmul__2 = linear_4_matmul[i * 10 + k_2];
+        const float layers_6_bias__2 = layers_6_bias[k_2];
+        const float linear_4__2 = linear_4_matmul__2 + layers_6_bias__2;
+        const float loss_sub_ = linear_4__2 - loss_reducemax_;
+        const float loss_exp_ = expf(loss_sub_);
+        loss_reducesum_2_ = loss_reducesum_2_ + loss_exp_;
     }
-    loss_reducemax_2[i] = loss_reducemax_2_;
-    long long cross_entropy_grad_reducemax_ = LEAST;
+    loss_reducesum_2[i] = loss_reducesum_2_;
+    const float loss_log_ = logf(loss_reducesum_2_);
+    float loss_reducesum_3_ = 0.0f;
     for (int k_3 = 0; k_3 < 10; k_3++) {
-        const float cross_entropy_grad_add_ = cross_entropy_grad_add[i * 10 + k_3];
-        const bool cross_entropy_grad_cast_3_ = cross_entropy_grad_add_ != 0.0f;
+        const long long y_ = y[i];
+        const long long constant_6_ = constant_6[k_3];
+        const bool loss_equal_ = y_ == constant_6_;
+        const float loss_cast_ = (float)loss_equal_;
+        const bool loss_equal_2_ = loss_cast_ == 0.0f;
+        const float linear_4_matmul__3 = linear_4_matmul[i * 10 + k_3];
+        const float layers_6_bias__3 = layers_6_bias[k_3];
+        const float linear_4__3 = linear_4_matmul__3 + layers_6_bias__3;
+        const float loss_sub__2 = linear_4__3 - loss_reducemax_;
+        const float loss_sub_2_ = loss_sub__2 - loss_log_;
+        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
+        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
+        loss_reducesum_3_ = loss_reducesum_3_ + loss_where_2_;
+    }
+    loss_reducesum_3[i] = loss_reducesum_3_;
+    long long cross_entropy_grad_reducemax_ = LEAST;
+    for (int k_4 = 0; k_4 < 10; k_4++) {
+        const long long y__2 = y[i];
+        const long long constant_6__2 = constant_6[k_4];
+        const bool loss_equal__2 = y__2 == constant_6__2;
+        const float loss_cast__2 = (float)loss_equal__2;
+        const bool cross_entropy_grad_cast_3_ = loss_cast__2 != 0.0f;
         const long long cross_entropy_grad_cast_4_ = (long long)cross_entropy_grad_cast_3_;
         cross_entropy_grad_reducemax_ = larger(cross_entropy_grad_reducemax_, cross_entropy_grad_cast_4_);
     }
     cross_entropy_grad_reducemax[i] = cross_entropy_grad_reducemax_;
     float cross_entropy_grad_reducesum_2_ = 0.0f;
-    for (int k_4 = 0; k_4 < 10; k_4++) {
-        const float cross_entropy_grad_add__2 = cross_entropy_grad_add[i * 10 + k_4];
-        cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2_ + cross_entropy_grad_add__2;
+    for (int k_5 = 0; k_5 < 10; k_5++) {
+        const long long y__3 = y[i];
+        const long long constant_6__3 = constant_6[k_5];
+        const bool loss_equal__3 = y__3 == constant_6__3;
+        const float loss_cast__3 = (float)loss_equal__3;
+        cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2_ + loss_cast__3;
     }
     cross_entropy_grad_reducesum_2[i] = cross_entropy_grad_reducesum_2_;
 }
 
-// loss_sub, of forward/loss/Sub  f32 [512, 10]
-// loss_exp_2, of forward/loss/Exp.2  f32 [512, 10]
-extern "C" __global__ void k07_loss_exp_2(
-    const float* __restrict__ linear_4,
-    const float* __restrict__ loss_reducemax,
-    const float* __restrict__ loss_reducemax_2,
-    float* __restrict__ loss_sub,
-    float* __restrict__ loss_exp_2
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 5120) { return; }
-    const float linear_4_ = linear_4[i];
-    const float loss_reducemax_ = loss_reducemax[i / 10];
-    const float loss_sub_ = linear_4_ - loss_reducemax_;
-    loss_sub[i] = loss_sub_;
-    const float loss_reducemax_2_ = loss_reducemax_2[i / 10];
-    const float loss_sub_3_ = linear_4_ - loss_reducemax_2_;
-    const float loss_exp_2_ = expf(loss_sub_3_);
-    loss_exp_2[i] = loss_exp_2_;
-}
-
-// loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [512, 1]
-// loss_log, of forward/loss/Log  f32 [512, 1]
-// loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [512]
-// loss_reducesum_5, of forward/loss/ReduceSum.5  f32 [512, 1]
-extern "C" __global__ void k08_loss_reducesum_5(
-    const float* __restrict__ loss_sub,
-    const float* __restrict__ loss_add,
-    const float* __restrict__ loss_exp_2,
-    float* __restrict__ loss_reducesum_3,
-    float* __restrict__ loss_reducesum_5
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 512) { return; }
-    float loss_reducesum_2_ = 0.0f;
-    for (int k = 0; k < 10; k++) {
-        const float loss_sub_ = loss_sub[i * 10 + k];
-        const float loss_exp_ = expf(loss_sub_);
-        loss_reducesum_2_ = loss_reducesum_2_ + loss_exp_;
-    }
-    const float loss_log_ = logf(loss_reducesum_2_);
-    float loss_reducesum_3_ = 0.0f;
-    for (int k_2 = 0; k_2 < 10; k_2++) {
-        const float loss_add_ = loss_add[i * 10 + k_2];
-        const bool loss_equal_2_ = loss_add_ == 0.0f;
-        const float loss_sub__2 = loss_sub[i * 10 + k_2];
-        const float loss_sub_2_ = loss_sub__2 - loss_log_;
-        const float loss_mul_6_ = loss_add_ * loss_sub_2_;
-        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
-        loss_reducesum_3_ = loss_reducesum_3_ + loss_where_2_;
-    }
-    loss_reducesum_3[i] = loss_reducesum_3_;
-    float loss_reducesum_5_ = 0.0f;
-    for (int k_3 = 0; k_3 < 10; k_3++) {
-        const float loss_exp_2_ = loss_exp_2[i * 10 + k_3];
-        loss_reducesum_5_ = loss_reducesum_5_ + loss_exp_2_;
-    }
-    loss_reducesum_5[i] = loss_reducesum_5_;
-}
-
 // loss_reducesum_4, of forward/loss/ReduceSum.4  f32 []
 // loss  f32 []
-extern "C" __global__ void k09_loss(
+extern "C" __global__ void k07_loss(
     const float* __restrict__ loss_reducesum_3,
     const float* __restrict__ of_all,
     float* __restrict__ loss
@@ -599,13 +519,16 @@ extern "C" __global__ void k09_loss(
 }
 
 // cross_entropy_grad  f32 [512, 10]
-extern "C" __global__ void k10_cross_entropy_grad(
+extern "C" __global__ void k08_cross_entropy_grad(
     const long long* __restrict__ cross_entropy_grad_reducemax,
     const float* __restrict__ cross_entropy_grad_div,
-    const float* __restrict__ loss_exp_2,
-    const float* __restrict__ loss_reducesum_5,
+    const float* __restrict__ linear_4_matmul,
+    const float* __restrict__ layers_6_bias,
+    const float* __restrict__ loss_reducemax,
+    const float* __restrict__ loss_reducesum_2,
     const float* __restrict__ cross_entropy_grad_reducesum_2,
-    const float* __restrict__ cross_entropy_grad_add,
+    const long long* __restrict__ y,
+    const long long* __restrict__ constant_6,
     float* __restrict__ cross_entropy_grad
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
@@ -613,13 +536,21 @@ extern "C" __global__ void k10_cross_entropy_grad(
     const long long cross_entropy_grad_reducemax_ = cross_entropy_grad_reducemax[i / 10];
     const bool cross_entropy_grad_cast_5_ = cross_entropy_grad_reducemax_ != 0ll;
     const float cross_entropy_grad_div_ = cross_entropy_grad_div[0];
-    const float loss_exp_2_ = loss_exp_2[i];
-    const float loss_reducesum_5_ = loss_reducesum_5[i / 10];
-    const float cross_entropy_1_ = loss_exp_2_ / loss_reducesum_5_;
+    const float linear_4_matmul_ = linear_4_matmul[i];
+    const float layers_6_bias_ = layers_6_bias[i % 10];
+    const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
+    const float loss_reducemax_ = loss_reducemax[i / 10];
+    const float loss_sub_ = linear_4_ - loss_reducemax_;
+    const float loss_exp_ = expf(loss_sub_);
+    const float loss_reducesum_2_ = loss_reducesum_2[i / 10];
+    const float cross_entropy_1_ = loss_exp_ / loss_reducesum_2_;
     const float cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2[i / 10];
     const float cross_entropy_grad_mul_6_ = cross_entropy_1_ * cross_entropy_grad_reducesum_2_;
-    const float cross_entropy_grad_add_ = cross_entropy_grad_add[i];
-    const float cross_entropy_grad_sub_ = cross_entropy_grad_mul_6_ - cross_entropy_grad_add_;
+    const long long y_ = y[i / 10];
+    const long long constant_6_ = constant_6[i % 10];
+    const bool loss_equal_ = y_ == constant_6_;
+    const float loss_cast_ = (float)loss_equal_;
+    const float cross_entropy_grad_sub_ = cross_entropy_grad_mul_6_ - loss_cast_;
     const float cross_entropy_grad_mul_7_ = cross_entropy_grad_div_ * cross_entropy_grad_sub_;
     const float cross_entropy_grad_ = cross_entropy_grad_cast_5_ ? cross_entropy_grad_mul_7_ : 0.0f;
     cross_entropy_grad[i] = cross_entropy_grad_;
@@ -627,7 +558,7 @@ extern "C" __global__ void k10_cross_entropy_grad(
 
 // linear_grad  f32 [512, 1024]
 // relu_grad  f32 [512, 1024]
-extern "C" __global__ void k11_relu_grad(
+extern "C" __global__ void k09_relu_grad(
     const float* __restrict__ cross_entropy_grad,
     const float* __restrict__ layers_6_weight,
     const float* __restrict__ relu_3,
@@ -704,12 +635,12 @@ extern "C" __global__ void k11_relu_grad(
 
 // d_layers_6_weight  f32 [10, 1024]
 // layers_6_weight_new  f32 [10, 1024]
-extern "C" __global__ void k12_layers_6_weight_new(
+extern "C" __global__ void k10_layers_6_weight_new(
     const float* __restrict__ cross_entropy_grad,
     const float* __restrict__ relu_3,
-    const float* __restrict__ layers_6_weight,
+    const float* layers_6_weight,
     const double* __restrict__ lr,
-    float* __restrict__ layers_6_weight_new
+    float* layers_6_weight_new
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -758,10 +689,10 @@ extern "C" __global__ void k12_layers_6_weight_new(
                 const float d_layers_6_weight_ = sums[u * 1 + w];
                 const float layers_6_weight_ = layers_6_weight[m * 1024 + n];
                 const double lr_ = lr[0];
-                const float layers_6_weight_new_cast_ = (float)lr_;
+                const float layers_0_weight_new_cast_ = (float)lr_;
                 const float layers_6_weight_new_mul_ = 0.0f * layers_6_weight_;
                 const float layers_6_weight_new_add_ = d_layers_6_weight_ + layers_6_weight_new_mul_;
-                const float layers_6_weight_new_mul_2_ = layers_6_weight_new_cast_ * layers_6_weight_new_add_;
+                const float layers_6_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_6_weight_new_add_;
                 const float layers_6_weight_new_ = layers_6_weight_ - layers_6_weight_new_mul_2_;
                 layers_6_weight_new[m * 1024 + n] = layers_6_weight_new_;
             }
@@ -769,34 +700,50 @@ extern "C" __global__ void k12_layers_6_weight_new(
     }
 }
 
-// d_layers_6_bias  f32 [10]
-// layers_6_bias_new  f32 [10]
-extern "C" __global__ void k13_layers_6_bias_new(
+// of_pieces_2, of d_layers_6_bias  f32 [8, 10]
+extern "C" __global__ void k11_of_pieces_2(
     const float* __restrict__ cross_entropy_grad,
-    const float* __restrict__ layers_6_bias,
+    float* __restrict__ of_pieces_2
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 80) { return; }
+    float of_pieces_2_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 10) * 64 + k;
+        const float cross_entropy_grad_ = cross_entropy_grad[at * 10 + (i % 10)];
+        of_pieces_2_ = of_pieces_2_ + cross_entropy_grad_;
+    }
+    of_pieces_2[i] = of_pieces_2_;
+}
+
+// of_all_2, of d_layers_6_bias  f32 [10]
+// layers_6_bias_new  f32 [10]
+extern "C" __global__ void k12_layers_6_bias_new(
+    const float* __restrict__ of_pieces_2,
+    const float* layers_6_bias,
     const double* __restrict__ lr,
-    float* __restrict__ layers_6_bias_new
+    float* layers_6_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 10) { return; }
-    float d_layers_6_bias_ = 0.0f;
-    for (int k = 0; k < 512; k++) {
-        const float cross_entropy_grad_ = cross_entropy_grad[k * 10 + i];
-        d_layers_6_bias_ = d_layers_6_bias_ + cross_entropy_grad_;
+    float of_all_2_ = 0.0f;
+    for (int k = 0; k < 8; k++) {
+        const float of_pieces_2_ = of_pieces_2[k * 10 + i];
+        of_all_2_ = of_all_2_ + of_pieces_2_;
     }
     const float layers_6_bias_ = layers_6_bias[i];
     const double lr_ = lr[0];
-    const float layers_6_bias_new_cast_ = (float)lr_;
+    const float layers_0_weight_new_cast_ = (float)lr_;
     const float layers_6_bias_new_mul_ = 0.0f * layers_6_bias_;
-    const float layers_6_bias_new_add_ = d_layers_6_bias_ + layers_6_bias_new_mul_;
-    const float layers_6_bias_new_mul_2_ = layers_6_bias_new_cast_ * layers_6_bias_new_add_;
+    const float layers_6_bias_new_add_ = of_all_2_ + layers_6_bias_new_mul_;
+    const float layers_6_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_6_bias_new_add_;
     const float layers_6_bias_new_ = layers_6_bias_ - layers_6_bias_new_mul_2_;
     layers_6_bias_new[i] = layers_6_bias_new_;
 }
 
 // linear_grad_2  f32 [512, 1024]
 // relu_grad_2  f32 [512, 1024]
-extern "C" __global__ void k14_relu_grad_2(
+extern "C" __global__ void k13_relu_grad_2(
     const float* __restrict__ relu_grad,
     const float* __restrict__ layers_4_weight,
     const float* __restrict__ relu_2,
@@ -873,12 +820,12 @@ extern "C" __global__ void k14_relu_grad_2(
 
 // d_layers_4_weight  f32 [1024, 1024]
 // layers_4_weight_new  f32 [1024, 1024]
-extern "C" __global__ void k15_layers_4_weight_new(
+extern "C" __global__ void k14_layers_4_weight_new(
     const float* __restrict__ relu_grad,
     const float* __restrict__ relu_2,
-    const float* __restrict__ layers_4_weight,
+    const float* layers_4_weight,
     const double* __restrict__ lr,
-    float* __restrict__ layers_4_weight_new
+    float* layers_4_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -942,10 +889,10 @@ extern "C" __global__ void k15_layers_4_weight_new(
                 const float d_layers_4_weight_ = sums[u * 4 + w];
                 const float layers_4_weight_ = layers_4_weight[m * 1024 + n];
                 const double lr_ = lr[0];
-                const float layers_4_weight_new_cast_ = (float)lr_;
+                const float layers_0_weight_new_cast_ = (float)lr_;
                 const float layers_4_weight_new_mul_ = 0.0f * layers_4_weight_;
                 const float layers_4_weight_new_add_ = d_layers_4_weight_ + layers_4_weight_new_mul_;
-                const float layers_4_weight_new_mul_2_ = layers_4_weight_new_cast_ * layers_4_weight_new_add_;
+                const float layers_4_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_4_weight_new_add_;
                 const float layers_4_weight_new_ = layers_4_weight_ - layers_4_weight_new_mul_2_;
                 layers_4_weight_new[m * 1024 + n] = layers_4_weight_new_;
             }
@@ -953,44 +900,69 @@ extern "C" __global__ void k15_layers_4_weight_new(
     }
 }
 
-// d_layers_4_bias  f32 [1024]
-// d_layers_2_bias  f32 [1024]
+// of_pieces_3, of d_layers_4_bias  f32 [8, 1024]
+// of_pieces_4, of d_layers_2_bias  f32 [8, 1024]
+extern "C" __global__ void k15_of_pieces_4(
+    const float* __restrict__ relu_grad,
+    const float* __restrict__ relu_grad_2,
+    float* __restrict__ of_pieces_3,
+    float* __restrict__ of_pieces_4
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 8192) { return; }
+    float of_pieces_3_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 1024) * 64 + k;
+        const float relu_grad_ = relu_grad[at * 1024 + (i % 1024)];
+        of_pieces_3_ = of_pieces_3_ + relu_grad_;
+    }
+    of_pieces_3[i] = of_pieces_3_;
+    float of_pieces_4_ = 0.0f;
+    for (int k_2 = 0; k_2 < 64; k_2++) {
+        const int at_2 = (i / 1024) * 64 + k_2;
+        const float relu_grad_2_ = relu_grad_2[at_2 * 1024 + (i % 1024)];
+        of_pieces_4_ = of_pieces_4_ + relu_grad_2_;
+    }
+    of_pieces_4[i] = of_pieces_4_;
+}
+
+// of_all_3, of d_layers_4_bias  f32 [1024]
+// of_all_4, of d_layers_2_bias  f32 [1024]
 // layers_2_bias_new  f32 [1024]
 // layers_4_bias_new  f32 [1024]
 extern "C" __global__ void k16_layers_4_bias_new(
-    const float* __restrict__ relu_grad,
-    const float* __restrict__ relu_grad_2,
-    const float* __restrict__ layers_2_bias,
+    const float* __restrict__ of_pieces_3,
+    const float* __restrict__ of_pieces_4,
+    const float* layers_2_bias,
     const double* __restrict__ lr,
-    const float* __restrict__ layers_4_bias,
-    float* __restrict__ layers_2_bias_new,
-    float* __restrict__ layers_4_bias_new
+    const float* layers_4_bias,
+    float* layers_2_bias_new,
+    float* layers_4_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1024) { return; }
-    float d_layers_4_bias_ = 0.0f;
-    for (int k = 0; k < 512; k++) {
-        const float relu_grad_ = relu_grad[k * 1024 + i];
-        d_layers_4_bias_ = d_layers_4_bias_ + relu_grad_;
+    float of_all_3_ = 0.0f;
+    for (int k = 0; k < 8; k++) {
+        const float of_pieces_3_ = of_pieces_3[k * 1024 + i];
+        of_all_3_ = of_all_3_ + of_pieces_3_;
     }
-    float d_layers_2_bias_ = 0.0f;
-    for (int k_2 = 0; k_2 < 512; k_2++) {
-        const float relu_grad_2_ = relu_grad_2[k_2 * 1024 + i];
-        d_layers_2_bias_ = d_layers_2_bias_ + relu_grad_2_;
+    float of_all_4_ = 0.0f;
+    for (int k_2 = 0; k_2 < 8; k_2++) {
+        const float of_pieces_4_ = of_pieces_4[k_2 * 1024 + i];
+        of_all_4_ = of_all_4_ + of_pieces_4_;
     }
     const float layers_2_bias_ = layers_2_bias[i];
     const double lr_ = lr[0];
-    const float layers_2_bias_new_cast_ = (float)lr_;
+    const float layers_0_weight_new_cast_ = (float)lr_;
     const float layers_2_bias_new_mul_ = 0.0f * layers_2_bias_;
-    const float layers_2_bias_new_add_ = d_layers_2_bias_ + layers_2_bias_new_mul_;
-    const float layers_2_bias_new_mul_2_ = layers_2_bias_new_cast_ * layers_2_bias_new_add_;
+    const float layers_2_bias_new_add_ = of_all_4_ + layers_2_bias_new_mul_;
+    const float layers_2_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_2_bias_new_add_;
     const float layers_2_bias_new_ = layers_2_bias_ - layers_2_bias_new_mul_2_;
     layers_2_bias_new[i] = layers_2_bias_new_;
     const float layers_4_bias_ = layers_4_bias[i];
-    const float layers_4_bias_new_cast_ = (float)lr_;
     const float layers_4_bias_new_mul_ = 0.0f * layers_4_bias_;
-    const float layers_4_bias_new_add_ = d_layers_4_bias_ + layers_4_bias_new_mul_;
-    const float layers_4_bias_new_mul_2_ = layers_4_bias_new_cast_ * layers_4_bias_new_add_;
+    const float layers_4_bias_new_add_ = of_all_3_ + layers_4_bias_new_mul_;
+    const float layers_4_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_4_bias_new_add_;
     const float layers_4_bias_new_ = layers_4_bias_ - layers_4_bias_new_mul_2_;
     layers_4_bias_new[i] = layers_4_bias_new_;
 }
@@ -1000,9 +972,9 @@ extern "C" __global__ void k16_layers_4_bias_new(
 extern "C" __global__ void k19_layers_0_weight_new(
     const float* __restrict__ relu_grad_3,
     const float* __restrict__ x,
-    const float* __restrict__ layers_0_weight,
+    const float* layers_0_weight,
     const double* __restrict__ lr,
-    float* __restrict__ layers_0_weight_new
+    float* layers_0_weight_new
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -1077,27 +1049,43 @@ extern "C" __global__ void k19_layers_0_weight_new(
     }
 }
 
-// d_layers_0_bias  f32 [1024]
-// layers_0_bias_new  f32 [1024]
-extern "C" __global__ void k20_layers_0_bias_new(
+// of_pieces_5, of d_layers_0_bias  f32 [8, 1024]
+extern "C" __global__ void k20_of_pieces_5(
     const float* __restrict__ relu_grad_3,
-    const float* __restrict__ layers_0_bias,
+    float* __restrict__ of_pieces_5
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 8192) { return; }
+    float of_pieces_5_ = 0.0f;
+    for (int k = 0; k < 64; k++) {
+        const int at = (i / 1024) * 64 + k;
+        const float relu_grad_3_ = relu_grad_3[at * 1024 + (i % 1024)];
+        of_pieces_5_ = of_pieces_5_ + relu_grad_3_;
+    }
+    of_pieces_5[i] = of_pieces_5_;
+}
+
+// of_all_5, of d_layers_0_bias  f32 [1024]
+// layers_0_bias_new  f32 [1024]
+extern "C" __global__ void k21_layers_0_bias_new(
+    const float* __restrict__ of_pieces_5,
+    const float* layers_0_bias,
     const double* __restrict__ lr,
-    float* __restrict__ layers_0_bias_new
+    float* layers_0_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1024) { return; }
-    float d_layers_0_bias_ = 0.0f;
-    for (int k = 0; k < 512; k++) {
-        const float relu_grad_3_ = relu_grad_3[k * 1024 + i];
-        d_layers_0_bias_ = d_layers_0_bias_ + relu_grad_3_;
+    float of_all_5_ = 0.0f;
+    for (int k = 0; k < 8; k++) {
+        const float of_pieces_5_ = of_pieces_5[k * 1024 + i];
+        of_all_5_ = of_all_5_ + of_pieces_5_;
     }
     const float layers_0_bias_ = layers_0_bias[i];
     const double lr_ = lr[0];
-    const float layers_0_bias_new_cast_ = (float)lr_;
+    const float layers_0_weight_new_cast_ = (float)lr_;
     const float layers_0_bias_new_mul_ = 0.0f * layers_0_bias_;
-    const float layers_0_bias_new_add_ = d_layers_0_bias_ + layers_0_bias_new_mul_;
-    const float layers_0_bias_new_mul_2_ = layers_0_bias_new_cast_ * layers_0_bias_new_add_;
+    const float layers_0_bias_new_add_ = of_all_5_ + layers_0_bias_new_mul_;
+    const float layers_0_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_0_bias_new_add_;
     const float layers_0_bias_new_ = layers_0_bias_ - layers_0_bias_new_mul_2_;
     layers_0_bias_new[i] = layers_0_bias_new_;
 }
@@ -1106,34 +1094,27 @@ extern "C" __global__ void k20_layers_0_bias_new(
 //   k00_relu<<<128, 256>>>(x, layers_0_weight, layers_0_bias, relu)
 //   k01_relu_2<<<128, 256>>>(relu, layers_2_weight, layers_2_bias, relu_2)
 //   k01_relu_2<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
-//   k03_cross_entropy_grad_add<<<32, 256>>>(relu_3, layers_6_weight, layers_6_bias, y, constant_6, linear_4, loss_cast, loss_add, cross_entropy_grad_cast, cross_entropy_grad_add)
-//   k04_of_pieces_2<<<20, 256>>>(loss_cast, cross_entropy_grad_cast, of_pieces, of_pieces_2)
-//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, cross_entropy_grad_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
-//   k06_cross_entropy_grad_reducesum_2<<<2, 256>>>(linear_4, cross_entropy_grad_add, loss_reducemax, loss_reducemax_2, cross_entropy_grad_reducemax, cross_entropy_grad_reducesum_2)
-//   k07_loss_exp_2<<<20, 256>>>(linear_4, loss_reducemax, loss_reducemax_2, loss_sub, loss_exp_2)
-//   k08_loss_reducesum_5<<<2, 256>>>(loss_sub, loss_add, loss_exp_2, loss_reducesum_3, loss_reducesum_5)
-//   k09_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k10_cross_entropy_grad<<<20, 256>>>(cross_entropy_grad_reducemax, cross_entropy_grad_div, loss_exp_2, loss_reducesum_5, cross_entropy_grad_reducesum_2, cross_entropy_grad_add, cross_entropy_grad)
-//   k11_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
-//   k12_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
-//   k13_layers_6_bias_new<<<1, 256>>>(cross_entropy_grad, layers_6_bias, lr, layers_6_bias_new)
-//   k14_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
-//   k15_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
-//   k16_layers_4_bias_new<<<4, 256>>>(relu_grad, relu_grad_2, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
-//   k14_relu_grad_2<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
-//   k15_layers_4_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
+//   k03_linear_4_matmul<<<32, 256>>>(relu_3, layers_6_weight, linear_4_matmul)
+//   k04_of_pieces<<<20, 256>>>(y, constant_6, of_pieces)
+//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, cross_entropy_grad_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
+//   k06_cross_entropy_grad_reducesum_2<<<2, 256>>>(linear_4_matmul, layers_6_bias, y, constant_6, loss_reducemax, loss_reducesum_2, loss_reducesum_3, cross_entropy_grad_reducemax, cross_entropy_grad_reducesum_2)
+//   k07_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
+//   k08_cross_entropy_grad<<<20, 256>>>(cross_entropy_grad_reducemax, cross_entropy_grad_div, linear_4_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, cross_entropy_grad_reducesum_2, y, constant_6, cross_entropy_grad)
+//   k09_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
+//   k10_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
+//   k11_of_pieces_2<<<1, 256>>>(cross_entropy_grad, of_pieces_2)
+//   k12_layers_6_bias_new<<<1, 256>>>(of_pieces_2, layers_6_bias, lr, layers_6_bias_new)
+//   k13_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
+//   k14_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
+//   k15_of_pieces_4<<<32, 256>>>(relu_grad, relu_grad_2, of_pieces_3, of_pieces_4)
+//   k16_layers_4_bias_new<<<4, 256>>>(of_pieces_3, of_pieces_4, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
+//   k13_relu_grad_2<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
+//   k14_layers_4_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
 //   k19_layers_0_weight_new<<<208, 256>>>(relu_grad_3, x, layers_0_weight, lr, layers_0_weight_new)
-//   k20_layers_0_bias_new<<<4, 256>>>(relu_grad_3, layers_0_bias, lr, layers_0_bias_new)
+//   k20_of_pieces_5<<<32, 256>>>(relu_grad_3, of_pieces_5)
+//   k21_layers_0_bias_new<<<4, 256>>>(of_pieces_5, layers_0_bias, lr, layers_0_bias_new)
 // Results: loss.
 // What lasts from run to run, at the end:
-//   layers_0_weight = layers_0_weight_new
-//   layers_0_bias = layers_0_bias_new
-//   layers_2_weight = layers_2_weight_new
-//   layers_2_bias = layers_2_bias_new
-//   layers_4_weight = layers_4_weight_new
-//   layers_4_bias = layers_4_bias_new
-//   layers_6_weight = layers_6_weight_new
-//   layers_6_bias = layers_6_bias_new
 //   step_layers_0_weight = step_layers_0_weight_new
 //   step_layers_0_bias = step_layers_0_bias_new
 //   step_layers_2_weight = step_layers_2_weight_new

@@ -11,6 +11,16 @@ static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x
 template <typename T>
 static __device__ __forceinline__ bool is_nan(T) { return false; }
 
+// bf16 is the upper half of f32: to the nearest, ties to even; NaN stays one.
+static __device__ __forceinline__ float of_bf16(unsigned short x) {
+    return __int_as_float((int)((unsigned int)x << 16));
+}
+static __device__ __forceinline__ unsigned short to_bf16(float x) {
+    unsigned int bits = (unsigned int)__float_as_int(x);
+    if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
+    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
 
@@ -106,12 +116,10 @@ extern "C" __global__ void k00_emb(
 }
 
 // matmul  f32 [32, 200]
-// hprebn  f32 [32, 200]
-extern "C" __global__ void k01_hprebn(
+extern "C" __global__ void k01_matmul(
     const float* __restrict__ emb,
     const float* __restrict__ W1,
-    const float* __restrict__ b1,
-    float* __restrict__ hprebn
+    float* __restrict__ matmul
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -158,69 +166,42 @@ extern "C" __global__ void k01_hprebn(
             const int n = left + tx + 16 * w;
             if (m < 32 && n < 200) {
                 const float matmul_ = sums[u * 1 + w];
-                const float b1_ = b1[n];
-                const float hprebn_ = matmul_ + b1_;
-                hprebn[m * 200 + n] = hprebn_;
+                matmul[m * 200 + n] = matmul_;
             }
         }
     }
 }
 
 // sum  f32 [1, 200]
+// sum_2  f32 [1, 200]
+// bnvar_inv  f32 [1, 200]
 // b1_new  f32 [200]
 extern "C" __global__ void k02_b1_new(
-    const float* __restrict__ hprebn,
+    const float* __restrict__ matmul,
     const float* __restrict__ b1,
     const double* __restrict__ lr,
     const float* __restrict__ constant_20,
     float* __restrict__ sum,
+    float* __restrict__ bnvar_inv,
     float* __restrict__ b1_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 200) { return; }
     float sum_ = 0.0f;
     for (int k = 0; k < 32; k++) {
-        const float hprebn_ = hprebn[k * 200 + i];
+        const float matmul_ = matmul[k * 200 + i];
+        const float b1_ = b1[i];
+        const float hprebn_ = matmul_ + b1_;
         sum_ = sum_ + hprebn_;
     }
     sum[i] = sum_;
-    const float b1_ = b1[i];
-    const double lr_ = lr[0];
-    const float b1_new_cast_ = (float)lr_;
-    const float constant_20_ = constant_20[i];
-    const float b1_new_mul_ = 0.0f * b1_;
-    const float b1_new_add_ = constant_20_ + b1_new_mul_;
-    const float b1_new_mul_2_ = b1_new_cast_ * b1_new_add_;
-    const float b1_new_ = b1_ - b1_new_mul_2_;
-    b1_new[i] = b1_new_;
-}
-
-// bndiff  f32 [32, 200]
-extern "C" __global__ void k03_bndiff(
-    const float* __restrict__ hprebn,
-    const float* __restrict__ sum,
-    float* __restrict__ bndiff
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 6400) { return; }
-    const float hprebn_ = hprebn[i];
-    const float sum_ = sum[i % 200];
-    const float bnmean_ = sum_ * 0.03125f;
-    const float bndiff_ = hprebn_ - bnmean_;
-    bndiff[i] = bndiff_;
-}
-
-// sum_2  f32 [1, 200]
-// bnvar_inv  f32 [1, 200]
-extern "C" __global__ void k04_bnvar_inv(
-    const float* __restrict__ bndiff,
-    float* __restrict__ bnvar_inv
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 200) { return; }
     float sum_2_ = 0.0f;
-    for (int k = 0; k < 32; k++) {
-        const float bndiff_ = bndiff[k * 200 + i];
+    for (int k_2 = 0; k_2 < 32; k_2++) {
+        const float matmul__2 = matmul[k_2 * 200 + i];
+        const float b1__2 = b1[i];
+        const float hprebn__2 = matmul__2 + b1__2;
+        const float bnmean_ = sum_ * 0.03125f;
+        const float bndiff_ = hprebn__2 - bnmean_;
         const float bndiff2_ = powf(bndiff_, 2.0f);
         sum_2_ = sum_2_ + bndiff2_;
     }
@@ -228,25 +209,38 @@ extern "C" __global__ void k04_bnvar_inv(
     const float add_ = bnvar_ + 1e-5f;
     const float bnvar_inv_ = powf(add_, (-0.5f));
     bnvar_inv[i] = bnvar_inv_;
+    const float b1__3 = b1[i];
+    const double lr_ = lr[0];
+    const float c_new_cast_ = (float)lr_;
+    const float constant_20_ = constant_20[i];
+    const float b1_new_mul_ = 0.0f * b1__3;
+    const float b1_new_add_ = constant_20_ + b1_new_mul_;
+    const float b1_new_mul_2_ = c_new_cast_ * b1_new_add_;
+    const float b1_new_ = b1__3 - b1_new_mul_2_;
+    b1_new[i] = b1_new_;
 }
 
-// bnraw  f32 [32, 200]
 // h  f32 [32, 200]
-extern "C" __global__ void k05_h(
-    const float* __restrict__ bndiff,
-    const float* __restrict__ bnvar_inv,
+extern "C" __global__ void k03_h(
     const float* __restrict__ bngain,
+    const float* __restrict__ matmul,
+    const float* __restrict__ b1,
+    const float* __restrict__ sum,
+    const float* __restrict__ bnvar_inv,
     const float* __restrict__ bnbias,
-    float* __restrict__ bnraw,
     float* __restrict__ h
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 6400) { return; }
-    const float bndiff_ = bndiff[i];
+    const float bngain_ = bngain[i % 200];
+    const float matmul_ = matmul[i];
+    const float b1_ = b1[i % 200];
+    const float hprebn_ = matmul_ + b1_;
+    const float sum_ = sum[i % 200];
+    const float bnmean_ = sum_ * 0.03125f;
+    const float bndiff_ = hprebn_ - bnmean_;
     const float bnvar_inv_ = bnvar_inv[i % 200];
     const float bnraw_ = bndiff_ * bnvar_inv_;
-    bnraw[i] = bnraw_;
-    const float bngain_ = bngain[i % 200];
     const float mul_ = bngain_ * bnraw_;
     const float bnbias_ = bnbias[i % 200];
     const float hpreact_ = mul_ + bnbias_;
@@ -255,12 +249,10 @@ extern "C" __global__ void k05_h(
 }
 
 // matmul_2  f32 [32, 27]
-// logits  f32 [32, 27]
-extern "C" __global__ void k06_logits(
+extern "C" __global__ void k04_matmul_2(
     const float* __restrict__ h,
     const float* __restrict__ W2,
-    const float* __restrict__ b2,
-    float* __restrict__ logits
+    float* __restrict__ matmul_2
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -307,98 +299,51 @@ extern "C" __global__ void k06_logits(
             const int n = left + tx + 16 * w;
             if (m < 32 && n < 27) {
                 const float matmul_2_ = sums[u * 1 + w];
-                const float b2_ = b2[n];
-                const float logits_ = matmul_2_ + b2_;
-                logits[m * 27 + n] = logits_;
+                matmul_2[m * 27 + n] = matmul_2_;
             }
         }
     }
 }
 
 // max_axis_1  i64 [32, 1]
-extern "C" __global__ void k07_max_axis_1(
-    const float* __restrict__ logits,
-    long long* __restrict__ max_axis_1
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 32) { return; }
-    long long max_axis_1_ = 0ll;
-    const float logits_ = logits[i * 27 + 0];
-    float best = logits_;
-    for (int k = 1; k < 27; k++) {
-        const float logits__2 = logits[i * 27 + k];
-        if (logits__2 > best || (is_nan(logits__2) && !is_nan(best))) { best = logits__2; max_axis_1_ = (long long)k; }
-    }
-    max_axis_1[i] = max_axis_1_;
-}
-
-// counts  f32 [32, 27]
-// gather_grad  f32 [32, 27]
-extern "C" __global__ void k08_gather_grad(
-    const float* __restrict__ logits,
-    const long long* __restrict__ max_axis_1,
-    const long long* __restrict__ y,
-    const float* __restrict__ constant_11,
-    float* __restrict__ counts,
-    float* __restrict__ gather_grad
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 864) { return; }
-    const float logits_ = logits[i];
-    const long long max_axis_1_ = max_axis_1[i / 27];
-    const int at = min(max((int)max_axis_1_, 0), 26);
-    const float logits__2 = logits[(i / 27) * 27 + at];
-    const float norm_logits_ = logits_ - logits__2;
-    const float counts_ = expf(norm_logits_);
-    counts[i] = counts_;
-    float gather_grad_ = 0.0f;
-    for (int k = 0; k < 1; k++) {
-        const long long y_ = y[i / 27];
-        const int place = (int)y_;
-        if ((place == i % 27 || place + 27 == i % 27)) {
-            const float constant_11_ = constant_11[i / 27];
-            gather_grad_ += constant_11_;
-        }
-    }
-    gather_grad[i] = gather_grad_;
-}
-
+// logit_maxes  f32 [32, 1]
 // counts_sum  f32 [32, 1]
 // counts_sum_inv  f32 [32, 1]
-extern "C" __global__ void k09_counts_sum_inv(
-    const float* __restrict__ counts,
+extern "C" __global__ void k05_counts_sum_inv(
+    const float* __restrict__ matmul_2,
+    const float* __restrict__ b2,
+    float* __restrict__ logit_maxes,
     float* __restrict__ counts_sum_inv
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 32) { return; }
+    long long max_axis_1_ = 0ll;
+    const float matmul_2_ = matmul_2[i * 27 + 0];
+    const float b2_ = b2[0];
+    const float logits_ = matmul_2_ + b2_;
+    float best = logits_;
+    for (int k = 1; k < 27; k++) {
+        const float matmul_2__2 = matmul_2[i * 27 + k];
+        const float b2__2 = b2[k];
+        const float logits__2 = matmul_2__2 + b2__2;
+        if (logits__2 > best || (is_nan(logits__2) && !is_nan(best))) { best = logits__2; max_axis_1_ = (long long)k; }
+    }
+    const int at = min(max((int)max_axis_1_, 0), 26);
+    const float matmul_2__3 = matmul_2[i * 27 + at];
+    const float b2__3 = b2[at];
+    const float logits__3 = matmul_2__3 + b2__3;
+    logit_maxes[i] = logits__3;
     float counts_sum_ = 0.0f;
-    for (int k = 0; k < 27; k++) {
-        const float counts_ = counts[i * 27 + k];
+    for (int k_2 = 0; k_2 < 27; k_2++) {
+        const float matmul_2__4 = matmul_2[i * 27 + k_2];
+        const float b2__4 = b2[k_2];
+        const float logits__4 = matmul_2__4 + b2__4;
+        const float norm_logits_ = logits__4 - logits__3;
+        const float counts_ = expf(norm_logits_);
         counts_sum_ = counts_sum_ + counts_;
     }
     const float counts_sum_inv_ = powf(counts_sum_, (-1.0f));
     counts_sum_inv[i] = counts_sum_inv_;
-}
-
-// probs  f32 [32, 27]
-// d_logits  f32 [32, 27]
-extern "C" __global__ void k10_d_logits(
-    const float* __restrict__ counts,
-    const float* __restrict__ counts_sum_inv,
-    const float* __restrict__ gather_grad,
-    float* __restrict__ probs,
-    float* __restrict__ d_logits
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 864) { return; }
-    const float counts_ = counts[i];
-    const float counts_sum_inv_ = counts_sum_inv[i / 27];
-    const float probs_ = counts_ * counts_sum_inv_;
-    probs[i] = probs_;
-    const float gather_grad_ = gather_grad[i];
-    const float sub_3_ = probs_ - gather_grad_;
-    const float d_logits_ = sub_3_ * 0.03125f;
-    d_logits[i] = d_logits_;
 }
 
 // mean  f32 []
@@ -410,9 +355,12 @@ extern "C" __global__ void k10_d_logits(
 // step_b2_new  i64 []
 // step_bngain_new  i64 []
 // step_bnbias_new  i64 []
-extern "C" __global__ void k11_step_bnbias_new(
+extern "C" __global__ void k06_step_bnbias_new(
     const long long* __restrict__ y,
-    const float* __restrict__ probs,
+    const float* __restrict__ matmul_2,
+    const float* __restrict__ b2,
+    const float* __restrict__ logit_maxes,
+    const float* __restrict__ counts_sum_inv,
     const long long* __restrict__ step_C,
     const long long* __restrict__ step_W1,
     const long long* __restrict__ step_b1,
@@ -436,7 +384,14 @@ extern "C" __global__ void k11_step_bnbias_new(
     for (int col = thread; col < 32; col += 32) {
         const long long y_ = y[col];
         const int at = min(max((int)y_, 0), 26);
-        const float probs_ = probs[col * 27 + at];
+        const float matmul_2_ = matmul_2[col * 27 + at];
+        const float b2_ = b2[at];
+        const float logits_ = matmul_2_ + b2_;
+        const float logit_maxes_ = logit_maxes[col];
+        const float norm_logits_ = logits_ - logit_maxes_;
+        const float counts_ = expf(norm_logits_);
+        const float counts_sum_inv_ = counts_sum_inv[col];
+        const float probs_ = counts_ * counts_sum_inv_;
         const float logprobs_ = logf(probs_);
         sum_3 = sum_3 + logprobs_;
     }
@@ -489,13 +444,48 @@ extern "C" __global__ void k11_step_bnbias_new(
     }
 }
 
+// gather_grad  f32 [32, 27]
+// d_logits  f32 [32, 27]
+extern "C" __global__ void k07_d_logits(
+    const long long* __restrict__ y,
+    const float* __restrict__ constant_11,
+    const float* __restrict__ matmul_2,
+    const float* __restrict__ b2,
+    const float* __restrict__ logit_maxes,
+    const float* __restrict__ counts_sum_inv,
+    float* __restrict__ d_logits
+) {
+    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    if (i >= 864) { return; }
+    float gather_grad_ = 0.0f;
+    for (int k = 0; k < 1; k++) {
+        const long long y_ = y[i / 27];
+        const int place = (int)y_;
+        if ((place == i % 27 || place + 27 == i % 27)) {
+            const float constant_11_ = constant_11[i / 27];
+            gather_grad_ += constant_11_;
+        }
+    }
+    const float matmul_2_ = matmul_2[i];
+    const float b2_ = b2[i % 27];
+    const float logits_ = matmul_2_ + b2_;
+    const float logit_maxes_ = logit_maxes[i / 27];
+    const float norm_logits_ = logits_ - logit_maxes_;
+    const float counts_ = expf(norm_logits_);
+    const float counts_sum_inv_ = counts_sum_inv[i / 27];
+    const float probs_ = counts_ * counts_sum_inv_;
+    const float sub_3_ = probs_ - gather_grad_;
+    const float d_logits_ = sub_3_ * 0.03125f;
+    d_logits[i] = d_logits_;
+}
+
 // d_b2  f32 [27]
 // b2_new  f32 [27]
-extern "C" __global__ void k12_b2_new(
+extern "C" __global__ void k08_b2_new(
     const float* __restrict__ d_logits,
-    const float* __restrict__ b2,
+    const float* b2,
     const double* __restrict__ lr,
-    float* __restrict__ b2_new
+    float* b2_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 27) { return; }
@@ -506,17 +496,17 @@ extern "C" __global__ void k12_b2_new(
     }
     const float b2_ = b2[i];
     const double lr_ = lr[0];
-    const float b2_new_cast_ = (float)lr_;
+    const float c_new_cast_ = (float)lr_;
     const float b2_new_mul_ = 0.0f * b2_;
     const float b2_new_add_ = d_b2_ + b2_new_mul_;
-    const float b2_new_mul_2_ = b2_new_cast_ * b2_new_add_;
+    const float b2_new_mul_2_ = c_new_cast_ * b2_new_add_;
     const float b2_new_ = b2_ - b2_new_mul_2_;
     b2_new[i] = b2_new_;
 }
 
 // d_h  f32 [32, 200]
 // d_hpreact  f32 [32, 200]
-extern "C" __global__ void k13_d_hpreact(
+extern "C" __global__ void k09_d_hpreact(
     const float* __restrict__ d_logits,
     const float* __restrict__ W2,
     const float* __restrict__ h,
@@ -580,12 +570,12 @@ extern "C" __global__ void k13_d_hpreact(
 
 // d_W2  f32 [200, 27]
 // W2_new  f32 [200, 27]
-extern "C" __global__ void k14_W2_new(
+extern "C" __global__ void k10_W2_new(
     const float* __restrict__ h,
     const float* __restrict__ d_logits,
-    const float* __restrict__ W2,
+    const float* W2,
     const double* __restrict__ lr,
-    float* __restrict__ W2_new
+    float* W2_new
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -634,10 +624,10 @@ extern "C" __global__ void k14_W2_new(
                 const float d_W2_ = sums[u * 1 + w];
                 const float W2_ = W2[m * 27 + n];
                 const double lr_ = lr[0];
-                const float w2_new_cast_ = (float)lr_;
+                const float c_new_cast_ = (float)lr_;
                 const float w2_new_mul_ = 0.0f * W2_;
                 const float w2_new_add_ = d_W2_ + w2_new_mul_;
-                const float w2_new_mul_2_ = w2_new_cast_ * w2_new_add_;
+                const float w2_new_mul_2_ = c_new_cast_ * w2_new_add_;
                 const float W2_new_ = W2_ - w2_new_mul_2_;
                 W2_new[m * 27 + n] = W2_new_;
             }
@@ -649,16 +639,19 @@ extern "C" __global__ void k14_W2_new(
 // d_bngain  f32 [1, 200]
 // bngain_new  f32 [1, 200]
 // bnbias_new  f32 [1, 200]
-extern "C" __global__ void k15_bnbias_new(
+extern "C" __global__ void k11_bnbias_new(
     const float* __restrict__ d_hpreact,
-    const float* __restrict__ bnraw,
+    const float* __restrict__ matmul,
+    const float* __restrict__ b1,
+    const float* __restrict__ sum,
+    const float* __restrict__ bnvar_inv,
     const float* __restrict__ bngain,
     const double* __restrict__ lr,
-    const float* __restrict__ bnbias,
+    const float* bnbias,
     float* __restrict__ d_bnbias,
     float* __restrict__ d_bngain,
     float* __restrict__ bngain_new,
-    float* __restrict__ bnbias_new
+    float* bnbias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 200) { return; }
@@ -671,36 +664,44 @@ extern "C" __global__ void k15_bnbias_new(
     float d_bngain_ = 0.0f;
     for (int k_2 = 0; k_2 < 32; k_2++) {
         const float d_hpreact__2 = d_hpreact[k_2 * 200 + i];
-        const float bnraw_ = bnraw[k_2 * 200 + i];
+        const float matmul_ = matmul[k_2 * 200 + i];
+        const float b1_ = b1[i];
+        const float hprebn_ = matmul_ + b1_;
+        const float sum_ = sum[i];
+        const float bnmean_ = sum_ * 0.03125f;
+        const float bndiff_ = hprebn_ - bnmean_;
+        const float bnvar_inv_ = bnvar_inv[i];
+        const float bnraw_ = bndiff_ * bnvar_inv_;
         const float mul_4_ = d_hpreact__2 * bnraw_;
         d_bngain_ = d_bngain_ + mul_4_;
     }
     d_bngain[i] = d_bngain_;
     const float bngain_ = bngain[i];
     const double lr_ = lr[0];
-    const float bngain_new_cast_ = (float)lr_;
+    const float c_new_cast_ = (float)lr_;
     const float bngain_new_mul_ = 0.0f * bngain_;
     const float bngain_new_add_ = d_bngain_ + bngain_new_mul_;
-    const float bngain_new_mul_2_ = bngain_new_cast_ * bngain_new_add_;
+    const float bngain_new_mul_2_ = c_new_cast_ * bngain_new_add_;
     const float bngain_new_ = bngain_ - bngain_new_mul_2_;
     bngain_new[i] = bngain_new_;
     const float bnbias_ = bnbias[i];
-    const float bnbias_new_cast_ = (float)lr_;
     const float bnbias_new_mul_ = 0.0f * bnbias_;
     const float bnbias_new_add_ = d_bnbias_ + bnbias_new_mul_;
-    const float bnbias_new_mul_2_ = bnbias_new_cast_ * bnbias_new_add_;
+    const float bnbias_new_mul_2_ = c_new_cast_ * bnbias_new_add_;
     const float bnbias_new_ = bnbias_ - bnbias_new_mul_2_;
     bnbias_new[i] = bnbias_new_;
 }
 
 // d_hprebn  f32 [32, 200]
-extern "C" __global__ void k16_d_hprebn(
+extern "C" __global__ void k12_d_hprebn(
     const float* __restrict__ bnvar_inv,
     const float* __restrict__ bngain,
     const float* __restrict__ d_hpreact,
     const float* __restrict__ d_bnbias,
     const float* __restrict__ d_bngain,
-    const float* __restrict__ bnraw,
+    const float* __restrict__ matmul,
+    const float* __restrict__ b1,
+    const float* __restrict__ sum,
     float* __restrict__ d_hprebn
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
@@ -714,7 +715,13 @@ extern "C" __global__ void k16_d_hprebn(
     const float sub_ = d_hpreact_ - mul_10_;
     const float d_bngain_ = d_bngain[i % 200];
     const float mul_11_ = d_bngain_ * 0.032258064f;
-    const float bnraw_ = bnraw[i];
+    const float matmul_ = matmul[i];
+    const float b1_ = b1[i % 200];
+    const float hprebn_ = matmul_ + b1_;
+    const float sum_ = sum[i % 200];
+    const float bnmean_ = sum_ * 0.03125f;
+    const float bndiff_ = hprebn_ - bnmean_;
+    const float bnraw_ = bndiff_ * bnvar_inv_;
     const float mul_12_ = mul_11_ * bnraw_;
     const float sub_2_ = sub_ - mul_12_;
     const float d_hprebn_ = mul_9_ * sub_2_;
@@ -722,7 +729,7 @@ extern "C" __global__ void k16_d_hprebn(
 }
 
 // d_embcat  f32 [32, 30]
-extern "C" __global__ void k17_d_embcat(
+extern "C" __global__ void k13_d_embcat(
     const float* __restrict__ d_hprebn,
     const float* __restrict__ W1,
     float* __restrict__ d_embcat
@@ -780,12 +787,12 @@ extern "C" __global__ void k17_d_embcat(
 
 // d_W1  f32 [30, 200]
 // W1_new  f32 [30, 200]
-extern "C" __global__ void k18_W1_new(
+extern "C" __global__ void k14_W1_new(
     const float* __restrict__ emb,
     const float* __restrict__ d_hprebn,
-    const float* __restrict__ W1,
+    const float* W1,
     const double* __restrict__ lr,
-    float* __restrict__ W1_new
+    float* W1_new
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -834,10 +841,10 @@ extern "C" __global__ void k18_W1_new(
                 const float d_W1_ = sums[u * 1 + w];
                 const float W1_ = W1[m * 200 + n];
                 const double lr_ = lr[0];
-                const float w1_new_cast_ = (float)lr_;
+                const float c_new_cast_ = (float)lr_;
                 const float w1_new_mul_ = 0.0f * W1_;
                 const float w1_new_add_ = d_W1_ + w1_new_mul_;
-                const float w1_new_mul_2_ = w1_new_cast_ * w1_new_add_;
+                const float w1_new_mul_2_ = c_new_cast_ * w1_new_add_;
                 const float W1_new_ = W1_ - w1_new_mul_2_;
                 W1_new[m * 200 + n] = W1_new_;
             }
@@ -847,12 +854,12 @@ extern "C" __global__ void k18_W1_new(
 
 // d_C  f32 [27, 10]
 // C_new  f32 [27, 10]
-extern "C" __global__ void k19_C_new(
+extern "C" __global__ void k15_C_new(
     const long long* __restrict__ x,
     const float* __restrict__ d_embcat,
-    const float* __restrict__ C,
+    const float* C,
     const double* __restrict__ lr,
-    float* __restrict__ C_new
+    float* C_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 270) { return; }
@@ -877,34 +884,25 @@ extern "C" __global__ void k19_C_new(
 
 // Launches, in order: kernel, blocks, threads, arguments.
 //   k00_emb<<<4, 256>>>(x, C, emb)
-//   k01_hprebn<<<26, 256>>>(emb, W1, b1, hprebn)
-//   k02_b1_new<<<1, 256>>>(hprebn, b1, lr, constant_20, sum, b1_new)
-//   k03_bndiff<<<25, 256>>>(hprebn, sum, bndiff)
-//   k04_bnvar_inv<<<1, 256>>>(bndiff, bnvar_inv)
-//   k05_h<<<25, 256>>>(bndiff, bnvar_inv, bngain, bnbias, bnraw, h)
-//   k06_logits<<<4, 256>>>(h, W2, b2, logits)
-//   k07_max_axis_1<<<1, 256>>>(logits, max_axis_1)
-//   k08_gather_grad<<<4, 256>>>(logits, max_axis_1, y, constant_11, counts, gather_grad)
-//   k09_counts_sum_inv<<<1, 256>>>(counts, counts_sum_inv)
-//   k10_d_logits<<<4, 256>>>(counts, counts_sum_inv, gather_grad, probs, d_logits)
-//   k11_step_bnbias_new<<<1, 32>>>(y, probs, step_C, step_W1, step_b1, step_W2, step_b2, step_bngain, step_bnbias, loss, step_C_new, step_W1_new, step_b1_new, step_W2_new, step_b2_new, step_bngain_new, step_bnbias_new)
-//   k12_b2_new<<<1, 256>>>(d_logits, b2, lr, b2_new)
-//   k13_d_hpreact<<<26, 256>>>(d_logits, W2, h, d_hpreact)
-//   k14_W2_new<<<26, 256>>>(h, d_logits, W2, lr, W2_new)
-//   k15_bnbias_new<<<1, 256>>>(d_hpreact, bnraw, bngain, lr, bnbias, d_bnbias, d_bngain, bngain_new, bnbias_new)
-//   k16_d_hprebn<<<25, 256>>>(bnvar_inv, bngain, d_hpreact, d_bnbias, d_bngain, bnraw, d_hprebn)
-//   k17_d_embcat<<<4, 256>>>(d_hprebn, W1, d_embcat)
-//   k18_W1_new<<<26, 256>>>(emb, d_hprebn, W1, lr, W1_new)
-//   k19_C_new<<<2, 256>>>(x, d_embcat, C, lr, C_new)
+//   k01_matmul<<<26, 256>>>(emb, W1, matmul)
+//   k02_b1_new<<<1, 256>>>(matmul, b1, lr, constant_20, sum, bnvar_inv, b1_new)
+//   k03_h<<<25, 256>>>(bngain, matmul, b1, sum, bnvar_inv, bnbias, h)
+//   k04_matmul_2<<<4, 256>>>(h, W2, matmul_2)
+//   k05_counts_sum_inv<<<1, 256>>>(matmul_2, b2, logit_maxes, counts_sum_inv)
+//   k06_step_bnbias_new<<<1, 32>>>(y, matmul_2, b2, logit_maxes, counts_sum_inv, step_C, step_W1, step_b1, step_W2, step_b2, step_bngain, step_bnbias, loss, step_C_new, step_W1_new, step_b1_new, step_W2_new, step_b2_new, step_bngain_new, step_bnbias_new)
+//   k07_d_logits<<<4, 256>>>(y, constant_11, matmul_2, b2, logit_maxes, counts_sum_inv, d_logits)
+//   k08_b2_new<<<1, 256>>>(d_logits, b2, lr, b2_new)
+//   k09_d_hpreact<<<26, 256>>>(d_logits, W2, h, d_hpreact)
+//   k10_W2_new<<<26, 256>>>(h, d_logits, W2, lr, W2_new)
+//   k11_bnbias_new<<<1, 256>>>(d_hpreact, matmul, b1, sum, bnvar_inv, bngain, lr, bnbias, d_bnbias, d_bngain, bngain_new, bnbias_new)
+//   k12_d_hprebn<<<25, 256>>>(bnvar_inv, bngain, d_hpreact, d_bnbias, d_bngain, matmul, b1, sum, d_hprebn)
+//   k13_d_embcat<<<4, 256>>>(d_hprebn, W1, d_embcat)
+//   k14_W1_new<<<26, 256>>>(emb, d_hprebn, W1, lr, W1_new)
+//   k15_C_new<<<2, 256>>>(x, d_embcat, C, lr, C_new)
 // Results: loss.
 // What lasts from run to run, at the end:
-//   C = C_new
-//   W1 = W1_new
 //   b1 = b1_new
 //   bngain = bngain_new
-//   bnbias = bnbias_new
-//   W2 = W2_new
-//   b2 = b2_new
 //   step_C = step_C_new
 //   step_W1 = step_W1_new
 //   step_b1 = step_b1_new

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use chainrule_core::error::{Error, Result};
 use cudarc::driver::sys::CUresult as Code;
-use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaSlice, CudaStream};
 use cudarc::driver::{DevicePtr, DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 
+use crate::cublas::{Library, Plan};
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::dialect::Dialect;
-use crate::module::KernelModule;
+use crate::module::{KernelLaunch, KernelModule, Launch};
 
 /// The oldest version of the driver that has all that is used here.
 const OLDEST: i32 = 12_000;
@@ -26,6 +27,8 @@ pub(crate) struct Cuda {
     buffers: Vec<Option<CudaSlice<u8>>>,
     modules: Vec<Vec<CudaKernel>>,
     graphs: Vec<Captured>,
+    /// Products of matrices, where there is cuBLASLt.
+    library: Option<Library>,
 }
 
 struct CudaKernel {
@@ -68,8 +71,9 @@ impl Cuda {
         let name = format!("cuda:{number} ({})", context.name().map_err(of)?);
         let stream = context.new_stream().map_err(of)?;
         let architecture = format!("compute_{major}{minor}");
+        let library = Library::open(&stream)?;
         let (buffers, modules, graphs) = Default::default();
-        Ok(Cuda { name, architecture, stream, buffers, modules, graphs })
+        Ok(Cuda { name, architecture, stream, buffers, modules, graphs, library })
     }
 
     fn error(&self, e: DriverError) -> Error {
@@ -86,8 +90,29 @@ impl Cuda {
         Ok(self.buffer(memory)?.device_ptr(&self.stream).0)
     }
 
-    fn begin(&self, work: &DeviceWork) -> Result<()> {
+    /// Products made ready; nothing for other work.
+    fn plans(&self, work: &[DeviceWork]) -> Result<Vec<Option<Plan>>> {
+        let plan = |w: &DeviceWork| {
+            let DeviceWork::Product { product, precision, .. } = w else { return Ok(None) };
+            self.library()?.plan(product, *precision).map(Some)
+        };
+        work.iter().map(plan).collect()
+    }
+
+    fn library(&self) -> Result<&Library> {
+        let why = "there is no cuBLASLt (libcublasLt), which computes products";
+        self.library.as_ref().ok_or_else(|| fault(why.into()))
+    }
+
+    fn begin(&self, work: &DeviceWork, plan: Option<&Plan>) -> Result<()> {
         match work {
+            DeviceWork::Product { memory, .. } => {
+                let [a, b, out] = *memory;
+                let at = [self.address(a)?, self.address(b)?, self.address(out)?];
+                if let Some(plan) = plan {
+                    self.library()?.begin(plan, at)?;
+                }
+            }
             DeviceWork::Launch { code, place, arguments } => {
                 let kernel = &self.modules[code.0][*place];
                 let addresses =
@@ -227,31 +252,58 @@ impl Device for Cuda {
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {
         let code = compiled(&module.text(), &self.architecture)?;
         let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
-        let kernel = |l: &crate::module::KernelLaunch| {
+        let kernel = |l: &KernelLaunch| {
             let function = loaded.load_function(&l.name).map_err(|e| self.error(e))?;
             Ok(CudaKernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
         };
-        let kernels = module.launches.iter().map(kernel).collect::<Result<Vec<_>>>()?;
+        let all = module.launches.iter().filter_map(Launch::kernel);
+        let kernels = all.map(kernel).collect::<Result<Vec<_>>>()?;
         self.modules.push(kernels);
         Ok(DeviceCode(self.modules.len() - 1))
     }
 
-    fn forget(&mut self, code: DeviceCode, graph: DeviceGraph) {
+    fn has_library(&self) -> bool {
+        self.library.is_some()
+    }
+
+    fn forget(&mut self, code: DeviceCode) {
         self.modules[code.0].clear();
+    }
+
+    fn release(&mut self, graph: DeviceGraph) {
         self.graphs[graph.0] = Captured(None);
     }
 
     fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let plans = self.plans(&work)?;
         self.wait()?;
         self.stream.begin_capture(mode).map_err(|e| self.error(e))?;
-        let begun = work.iter().try_for_each(|piece| self.begin(piece));
+        let mut pieces = work.iter().zip(&plans);
+        let begun = pieces.try_for_each(|(piece, plan)| self.begin(piece, plan.as_ref()));
         // The capture ends in any case, so that the stream can be used again.
         let flags = sys::CUgraphInstantiate_flags(0);
         let captured = self.stream.end_capture(flags).map_err(|e| self.error(e));
         begun?;
         self.graphs.push(Captured(captured?));
         Ok(DeviceGraph(self.graphs.len() - 1))
+    }
+
+    fn measure(&mut self, work: &[DeviceWork]) -> Result<Vec<f64>> {
+        let plans = self.plans(work)?;
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        let mark = |cuda: &Cuda| cuda.stream.record_event(flags).map_err(|e| cuda.error(e));
+        let mut marks = vec![mark(self)?];
+        for (piece, plan) in work.iter().zip(&plans) {
+            self.begin(piece, plan.as_ref())?;
+            marks.push(mark(self)?);
+        }
+        self.wait()?;
+        let between = |pair: &[CudaEvent]| {
+            let ms = pair[0].elapsed_ms(&pair[1]).map_err(|e| self.error(e))?;
+            Ok(f64::from(ms) * 1e3)
+        };
+        marks.windows(2).map(between).collect()
     }
 
     fn launch(&mut self, graph: DeviceGraph) -> Result<()> {

@@ -7,6 +7,7 @@ use chainrule_core::error::{Error, Result};
 
 use crate::dialect::Dialect;
 use crate::module::KernelModule;
+use crate::products::{Precision, ProductLaunch};
 
 /// Memory of a device, by its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,10 +28,19 @@ pub enum DeviceWork {
     Launch {
         /// The module.
         code: DeviceCode,
-        /// The place of the kernel.
+        /// The place of the kernel among those of [`KernelModule::launches`].
         place: usize,
         /// The buffers in the order of the kernel's arguments.
         arguments: Vec<DeviceMemory>,
+    },
+    /// A product by the device's library.
+    Product {
+        /// Sizes and strides.
+        product: ProductLaunch,
+        /// The arithmetic.
+        precision: Precision,
+        /// The memory of the left operand, of the right one and of the result.
+        memory: [DeviceMemory; 3],
     },
     /// Bytes are copied from one memory to another.
     Copy {
@@ -66,11 +76,34 @@ pub trait Device: Send {
     /// Copies bytes from the device, after all work before.
     fn read(&mut self, from: DeviceMemory, bytes: &mut [u8]) -> Result<()>;
 
+    /// Whether it has a library of products.
+    fn has_library(&self) -> bool {
+        false
+    }
+
+    /// Microseconds that each piece of work takes by itself, in order.
+    fn measure(&mut self, work: &[DeviceWork]) -> Result<Vec<f64>> {
+        let mut out = Vec::with_capacity(work.len());
+        for piece in work {
+            let graph = self.graph(vec![piece.clone()])?;
+            self.wait()?;
+            let began = std::time::Instant::now();
+            self.launch(graph)?;
+            self.wait()?;
+            out.push(began.elapsed().as_secs_f64() * 1e6);
+            self.release(graph);
+        }
+        Ok(out)
+    }
+
     /// Compiles the kernels of a module.
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode>;
 
-    /// Gives a graph back, and the kernels of a module that nothing else uses.
-    fn forget(&mut self, code: DeviceCode, graph: DeviceGraph);
+    /// Gives the kernels of a module back.
+    fn forget(&mut self, code: DeviceCode);
+
+    /// Gives a graph back.
+    fn release(&mut self, graph: DeviceGraph);
 
     /// Records a list of work, to be launched many times.
     fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph>;

@@ -50,6 +50,7 @@ impl Dialect {
     pub(crate) fn stored(self, dtype: DType) -> &'static str {
         match (self, dtype) {
             (Dialect::Wgsl, DType::Bool) => "u32",
+            (Dialect::Cuda, DType::BF16) => "unsigned short",
             _ => self.kind(dtype),
         }
     }
@@ -78,6 +79,7 @@ impl Dialect {
     pub(crate) fn read(self, buffer: &str, at: &str, dtype: DType) -> String {
         match (self, dtype) {
             (Dialect::Wgsl, DType::Bool) => format!("{buffer}[{at}] != 0u"),
+            (Dialect::Cuda, DType::BF16) => format!("of_bf16({buffer}[{at}])"),
             _ => format!("{buffer}[{at}]"),
         }
     }
@@ -85,6 +87,7 @@ impl Dialect {
     pub(crate) fn write(self, buffer: &str, at: &str, dtype: DType, value: &str) -> String {
         match (self, dtype) {
             (Dialect::Wgsl, DType::Bool) => format!("{buffer}[{at}] = select(0u, 1u, {value});"),
+            (Dialect::Cuda, DType::BF16) => format!("{buffer}[{at}] = to_bf16({value});"),
             _ => format!("{buffer}[{at}] = {value};"),
         }
     }
@@ -97,6 +100,10 @@ impl Dialect {
     }
 
     pub(crate) fn cast(self, to: DType, from: DType, value: &str) -> String {
+        if to == DType::BF16 && from != DType::BF16 {
+            // A register holds it as f32, rounded.
+            return format!("of_bf16(to_bf16({}))", self.cast(DType::F32, from, value));
+        }
         if self.kind(to) == self.kind(from) {
             return value.to_string();
         }

@@ -4,6 +4,9 @@ use std::collections::HashSet;
 
 use chainrule_core::dtype::DType;
 
+use crate::attention::Attention;
+use crate::products::Products;
+
 /// A value by its place in [`Graph::values`]; operands come before their users.
 pub(crate) type ValueId = usize;
 
@@ -24,7 +27,7 @@ impl Value {
 }
 
 /// Reductions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fold {
     Sum,
     Mean,
@@ -56,7 +59,7 @@ impl Fold {
 }
 
 /// The windows of a convolution over an image `[n, channels, height, width]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Windows {
     pub kernel: [usize; 2],
     pub stride: [usize; 2],
@@ -65,6 +68,7 @@ pub(crate) struct Windows {
 }
 
 /// The way to a value.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     Argument(usize),
     State(usize),
@@ -128,6 +132,10 @@ pub(crate) enum Step {
         begins: ValueId,
         g: ValueId,
     },
+    /// A kernel of attention.
+    Attention(Attention),
+    /// What the kernel of another value gives beside it.
+    Beside(ValueId),
     /// Uniform in [0, 1), by the number of the draw.
     Uniform(usize),
     /// Normal, by the number of the draw.
@@ -149,6 +157,8 @@ impl Step {
             Step::Segments { x, order, begins, g } => vec![*x, *order, *begins, *g],
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) => vec![*x, *y],
+            Step::Attention(attention) => attention.inputs.clone(),
+            Step::Beside(x) => vec![*x],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
                 vec![*x, *index, *g]
             }
@@ -185,6 +195,8 @@ pub(crate) struct Graph {
     pub draws: usize,
     /// The names of all values.
     pub names: HashSet<String>,
+    /// The products of the device's library, if it has one.
+    pub products: Option<Products>,
 }
 
 impl Graph {
@@ -217,6 +229,9 @@ pub(crate) fn element(dtype: DType, bytes: &[u8], i: usize) -> f64 {
         DType::F32 => at.try_into().map_or(0.0, |b| f64::from(f32::from_le_bytes(b))),
         DType::F64 => at.try_into().map_or(0.0, f64::from_le_bytes),
         DType::I64 => at.try_into().map_or(0.0, |b| i64::from_le_bytes(b) as f64),
+        DType::BF16 => at
+            .try_into()
+            .map_or(0.0, |b| f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))),
         DType::I32 => at.try_into().map_or(0.0, |b| f64::from(i32::from_le_bytes(b))),
         _ => at.first().map_or(0.0, |b| f64::from(*b)),
     }

@@ -28,6 +28,12 @@ pub(crate) fn group(graph: &Graph, stored: &[bool], dialect: Dialect) -> Grouped
         if !stored[v] || value.step.is_given() || value.numel() == 0 {
             continue;
         }
+        if let Step::Beside(main) = value.step {
+            let k = place[&main];
+            kernels[k].members.push(v);
+            place.insert(v, k);
+            continue;
+        }
         let after = reads(graph, stored, v).iter().filter_map(|x| place.get(x)).max().copied();
         let joins = |k: usize| joined(graph, stored, dialect, &kernels[k], v);
         let first = after.unwrap_or(kernels.len().saturating_sub(NEAR));
@@ -60,7 +66,7 @@ fn joined(
     }
     let own = Shape::of(graph, v);
     let fits = match (&kernel.shape, &own) {
-        (a, b) if a == b => !matches!(a, Shape::Product(..)),
+        (a, b) if a == b => !matches!(a, Shape::Product(..) | Shape::Library | Shape::Attention),
         (Shape::Rows(rows, count), Shape::Each(n)) => {
             value.step.is_light() && (n == rows || *n == rows * count)
         }
@@ -91,6 +97,8 @@ fn finish(graph: &Graph, stored: &[bool], dialect: Dialect, kernels: Vec<Kernel>
         buffers[v] = value.step.is_given() && graph.scalar(v).is_none();
     }
     graph.roots().for_each(|v| buffers[v] = true);
+    let whole = kernels.iter().filter(|k| k.shape == Shape::Attention);
+    whole.flat_map(|k| &k.members).for_each(|&v| buffers[v] = true);
     for emitted in &all {
         emitted.reads.iter().chain(&emitted.own_reads).for_each(|&v| buffers[v] = true);
     }

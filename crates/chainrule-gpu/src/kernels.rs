@@ -7,6 +7,7 @@ use chainrule_core::dtype::DType;
 use crate::coords::{Coord, flat, reshaped};
 use crate::dialect::Dialect;
 use crate::graph::{Fold, Graph, Step, ValueId};
+use crate::products::{ProductLaunch, calls, is_librarys};
 use crate::pull::Body;
 
 /// Threads of a block.
@@ -27,6 +28,10 @@ pub(crate) enum Shape {
     Rows(usize, usize),
     /// A block a tile: matrices, rows, columns, inner axis.
     Product(usize, usize, usize, usize),
+    /// No kernel: the device's library computes it.
+    Library,
+    /// A kernel of attention.
+    Attention,
 }
 
 /// Values that are computed together.
@@ -50,6 +55,32 @@ pub(crate) struct Emitted {
     pub draws: bool,
     /// Names of variables.
     pub names: HashSet<String>,
+    /// Values in buffers and the places where they are read or written, if each thread has places
+    /// of its own.
+    pub touched: Vec<(ValueId, String)>,
+    /// Calls of the device's library, in place of a kernel.
+    pub products: Vec<ProductLaunch>,
+}
+
+impl Emitted {
+    /// A product that the device's library computes.
+    fn by_library(graph: &Graph, stored: &[bool], v: ValueId) -> Option<Emitted> {
+        let products = calls(graph, stored, v)?;
+        let reads: Vec<ValueId> = products.iter().flat_map(|p| [p.a.buffer, p.b.buffer]).collect();
+        Some(Emitted {
+            lines: Vec::new(),
+            own_reads: Vec::new(),
+            shared: Vec::new(),
+            blocks: 0,
+            threads: 0,
+            waits: false,
+            draws: false,
+            names: HashSet::new(),
+            touched: Vec::new(),
+            reads,
+            products,
+        })
+    }
 }
 
 impl Shape {
@@ -67,6 +98,8 @@ impl Shape {
                 }
                 Shape::Each(value.numel())
             }
+            Step::Attention(_) => Shape::Attention,
+            Step::Product(..) if is_librarys(graph, v) => Shape::Library,
             Step::Product(a, _) => {
                 let [m, n] = matrix(&value.dims);
                 let [_, k] = matrix(&graph.values[*a].dims);
@@ -93,6 +126,12 @@ pub(crate) fn emit(
     kernel: &Kernel,
     needed: &dyn Fn(ValueId) -> bool,
 ) -> Option<Emitted> {
+    if kernel.shape == Shape::Library {
+        return Emitted::by_library(graph, stored, kernel.members[0]);
+    }
+    if kernel.shape == Shape::Attention {
+        return crate::attention::emit(graph, stored, &kernel.members);
+    }
     let mut body = Body::new(graph, stored, dialect);
     body.own.clone_from(&kernel.members);
     ["i", "row", "col", "thread", "block"].iter().for_each(|name| {
@@ -113,11 +152,29 @@ pub(crate) fn emit(
             let blocks = maker.product(stack, m, n, k)?;
             (blocks, BLOCK, true)
         }
+        Shape::Library | Shape::Attention => unreachable!("their texts are no expressions"),
     };
     let Maker { body, shared, .. } = maker;
-    let Body { lines, reads, own_reads, failed, draws, mut names, .. } = body;
+    let Body { lines, reads, own_reads, failed, draws, mut names, mut touched, .. } = body;
+    if matches!(kernel.shape, Shape::Rows(..)) {
+        // What stands for a whole row is read by all threads of the block.
+        touched.clear();
+    }
     names.extend(shared.iter().map(|s| s.0.clone()));
-    let emitted = Emitted { lines, reads, own_reads, shared, blocks, threads, waits, draws, names };
+    let products = Vec::new();
+    let emitted = Emitted {
+        lines,
+        reads,
+        own_reads,
+        shared,
+        blocks,
+        threads,
+        waits,
+        draws,
+        names,
+        touched,
+        products,
+    };
     (!failed).then_some(emitted)
 }
 
@@ -147,6 +204,7 @@ impl Maker<'_, '_> {
     fn write(&mut self, v: ValueId, at: &str, name: &str) {
         if (self.needed)(v) {
             let value = &self.body.graph.values[v];
+            self.body.touched.push((v, at.to_string()));
             let text = self.body.dialect.write(&value.name, at, value.dtype, name);
             self.body.line(text);
         }

@@ -18,7 +18,10 @@
 
 #![deny(missing_docs)]
 
+mod attention;
 mod coords;
+#[cfg(feature = "cuda")]
+mod cublas;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -29,11 +32,16 @@ mod group;
 mod kernels;
 mod long;
 mod module;
+mod operands;
+mod over;
 mod plan;
+mod products;
 mod pull;
 mod read;
+mod rooms;
 mod serial;
 mod session;
+mod simplify;
 #[cfg(feature = "wgpu")]
 mod webgpu;
 mod wgsl;
@@ -41,7 +49,8 @@ mod words;
 
 pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceWork};
 pub use dialect::Dialect;
-pub use module::{Buffer, KernelLaunch, KernelModule, Source};
+pub use module::{Buffer, KernelLaunch, KernelModule, Launch, Source};
+pub use products::{Precision, ProductLaunch, Products, StridedMatrix};
 pub use session::DeviceSession;
 
 use chainrule_core::error::Result;
@@ -49,6 +58,9 @@ use chainrule_program::Program;
 
 /// The functions that kernels of CUDA C call.
 pub const CUDA_PRELUDE: &str = include_str!("prelude.cu");
+
+/// The functions that kernels of attention call, beside those of [`CUDA_PRELUDE`].
+pub const CUDA_ATTENTION: &str = concat!("\n", include_str!("attention.cu"));
 
 /// The functions that kernels of WGSL call.
 pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");

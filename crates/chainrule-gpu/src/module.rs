@@ -10,7 +10,8 @@ use chainrule_program::Program;
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
 use crate::group::{Grouped, group};
-use crate::kernels::{Emitted, Kernel};
+use crate::kernels::{Emitted, Kernel, Shape};
+use crate::products::{Precision, ProductLaunch, Products};
 use crate::{plan, read};
 
 /// Origin of a buffer's bytes when a run begins.
@@ -24,6 +25,8 @@ pub enum Source {
     Constant(Vec<u8>),
     /// Written by a kernel before it is read.
     Kernel,
+    /// As `Kernel`, to the memory of this other buffer, which nothing reads any more.
+    Over(usize),
     /// Four words of 32 bits: the seed, low word first, and the number of the run.
     Draws,
 }
@@ -60,6 +63,37 @@ pub struct KernelLaunch {
     pub written: usize,
 }
 
+/// A piece of a step.
+#[derive(Clone, Debug)]
+pub enum Launch {
+    /// A kernel.
+    Kernel(KernelLaunch),
+    /// A product that the device's library computes.
+    Product(ProductLaunch),
+}
+
+impl Launch {
+    /// The buffers that are read, and those that are written.
+    pub fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
+        match self {
+            Launch::Kernel(kernel) => {
+                let (read, written) =
+                    kernel.arguments.split_at(kernel.arguments.len() - kernel.written);
+                (read.to_vec(), written.to_vec())
+            }
+            Launch::Product(p) => (vec![p.a.buffer, p.b.buffer], vec![p.out.buffer]),
+        }
+    }
+
+    /// The kernel, if it is one.
+    pub fn kernel(&self) -> Option<&KernelLaunch> {
+        match self {
+            Launch::Kernel(kernel) => Some(kernel),
+            Launch::Product(_) => None,
+        }
+    }
+}
+
 /// A step for a device: what to allocate, what to launch, and what to read.
 #[derive(Clone, Debug)]
 pub struct KernelModule {
@@ -67,8 +101,12 @@ pub struct KernelModule {
     pub dialect: Dialect,
     /// All buffers.
     pub buffers: Vec<Buffer>,
-    /// The kernels in order.
-    pub launches: Vec<KernelLaunch>,
+    /// Kernels and products in order.
+    pub launches: Vec<Launch>,
+    /// The arithmetic of the products that the library computes.
+    pub precision: Precision,
+    /// Whether kernels call the functions of [`crate::CUDA_ATTENTION`].
+    pub attends: bool,
     /// The buffers of the results, in order.
     pub results: Vec<usize>,
     /// For each cell of the program its buffer and the one of its new value, if it changes.
@@ -78,13 +116,31 @@ pub struct KernelModule {
 impl KernelModule {
     /// The kernels of a program. Errors for an op or a dtype that has no kernel, which it names.
     pub fn new(program: &Program, dialect: Dialect) -> Result<KernelModule> {
-        let graph = read::read(program)?;
+        KernelModule::with(program, dialect, None)
+    }
+
+    /// As [`KernelModule::new`], with these products by the device's library.
+    pub fn with_products(
+        program: &Program,
+        dialect: Dialect,
+        products: Products,
+    ) -> Result<KernelModule> {
+        KernelModule::with(program, dialect, Some(products))
+    }
+
+    fn with(
+        program: &Program,
+        dialect: Dialect,
+        products: Option<Products>,
+    ) -> Result<KernelModule> {
+        let graph = read::read(program, products)?;
         if dialect == Dialect::Wgsl {
             crate::wgsl::admitted(&graph)?;
         }
         let stored = plan::stored(&graph, dialect);
         let grouped = group(&graph, &stored, dialect);
-        Ok(KernelModule::of(&graph, &grouped, dialect))
+        let module = KernelModule::of(&graph, &grouped, dialect);
+        Ok(KernelModule { precision: products.unwrap_or_default().precision, ..module })
     }
 
     fn of(graph: &Graph, grouped: &Grouped, dialect: Dialect) -> KernelModule {
@@ -111,9 +167,21 @@ impl KernelModule {
         }
         let place =
             |v: ValueId| places[v].expect("buffers are there for what is read or given back");
-        let mut launches: Vec<KernelLaunch> = Vec::new();
+        for (read, write) in crate::over::overwritten(graph, grouped, dialect) {
+            buffers[place(write)].source = Source::Over(place(read));
+        }
+        let mut launches: Vec<Launch> = Vec::new();
         let mut alike: HashMap<String, usize> = HashMap::new();
         for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
+            for product in &emitted.products {
+                let mut product = product.clone();
+                let ProductLaunch { a, b, out, .. } = &mut product;
+                [a, b, out].into_iter().for_each(|m| m.buffer = place(m.buffer));
+                launches.push(Launch::Product(product));
+            }
+            if !emitted.products.is_empty() {
+                continue;
+            }
             let written: Vec<ValueId> =
                 kernel.members.iter().copied().filter(|&v| grouped.buffers[v]).collect();
             let mut arguments: Vec<usize> = emitted.reads.iter().map(|&v| place(v)).collect();
@@ -129,18 +197,21 @@ impl KernelModule {
                 of_kernel.chain(emitted.names.iter().map(String::as_str)).collect();
             let Emitted { blocks, threads, waits, .. } = *emitted;
             let written = written.len();
-            let first = *alike.entry(renamed(&text, &own)).or_insert(i);
-            let (name, text) = match launches.get(first) {
+            let first = *alike.entry(renamed(&text, &own)).or_insert(launches.len());
+            let (name, text) = match launches.get(first).and_then(Launch::kernel) {
                 Some(same) => (same.name.clone(), same.text.clone()),
                 None => (name, format!("{}\n{text}", note(graph, kernel).join("\n"))),
             };
-            launches.push(KernelLaunch { name, text, blocks, threads, waits, arguments, written });
+            let kernel = KernelLaunch { name, text, blocks, threads, waits, arguments, written };
+            launches.push(Launch::Kernel(kernel));
         }
         let states = graph.states.iter().map(|&(r, w)| (place(r), w.map(place)));
         KernelModule {
             dialect,
             results: graph.results.iter().map(|&v| place(v)).collect(),
             states: states.collect(),
+            precision: Precision::default(),
+            attends: grouped.kernels.iter().any(|(k, _)| k.shape == Shape::Attention),
             buffers,
             launches,
         }
@@ -149,7 +220,8 @@ impl KernelModule {
     /// The launches whose kernel no launch before them has.
     pub fn kernels(&self) -> impl Iterator<Item = &KernelLaunch> {
         let mut seen = HashSet::new();
-        self.launches.iter().filter(move |l| seen.insert(l.name.as_str()))
+        let kernels = self.launches.iter().filter_map(Launch::kernel);
+        kernels.filter(move |l| seen.insert(l.name.as_str()))
     }
 
     /// The whole step as one text that a person can read.
@@ -157,6 +229,9 @@ impl KernelModule {
         let mut out = match self.dialect {
             Dialect::Cuda => {
                 let mut out = String::from(crate::CUDA_PRELUDE);
+                if self.attends {
+                    out.push_str(crate::CUDA_ATTENTION);
+                }
                 self.kernels().for_each(|l| out = format!("{out}\n{}", l.text));
                 out
             }
@@ -171,11 +246,21 @@ impl KernelModule {
             }
         };
         out.push_str("\n// Launches, in order: kernel, blocks, threads, arguments.\n");
+        let names = |of: &[usize]| {
+            of.iter().map(|&b| self.buffers[b].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
         for l in &self.launches {
-            let names: Vec<&str> =
-                l.arguments.iter().map(|&b| self.buffers[b].name.as_str()).collect();
-            let (blocks, threads) = (l.blocks, l.threads);
-            let _ = writeln!(out, "//   {}<<<{blocks}, {threads}>>>({})", l.name, names.join(", "));
+            let _ = match l {
+                Launch::Kernel(KernelLaunch { name, blocks, threads, arguments, .. }) => {
+                    writeln!(out, "//   {name}<<<{blocks}, {threads}>>>({})", names(arguments))
+                }
+                Launch::Product(ProductLaunch {
+                    a, b, out: to, sizes: [m, n, k], count, ..
+                }) => {
+                    let of = names(&[a.buffer, b.buffer, to.buffer]);
+                    writeln!(out, "//   product({of}), {count} of [{m}, {k}] [{k}, {n}]")
+                }
+            };
         }
         let results: Vec<&str> =
             self.results.iter().map(|&b| self.buffers[b].name.as_str()).collect();
@@ -184,6 +269,7 @@ impl KernelModule {
         let new: Vec<String> = self
             .states
             .iter()
+            .filter(|(_, w)| w.is_some_and(|w| !matches!(self.buffers[w].source, Source::Over(_))))
             .filter_map(|(r, w)| Some(format!("{} = {}", name(*r), name((*w)?))))
             .collect();
         if !new.is_empty() {
@@ -245,7 +331,13 @@ fn text(
                 let (constant, kind) =
                     (if i < first { "const " } else { "" }, dialect.stored(b.dtype));
                 let kind = if b.source == Source::Draws { "unsigned int" } else { kind };
-                format!("{constant}{kind}* __restrict__ {}", b.name)
+                // Memory that is read and written by one kernel has two names in it.
+                let twice = |&o: &usize| match buffers[o].source {
+                    Source::Over(other) => o == arguments[i] || other == arguments[i],
+                    _ => false,
+                };
+                let alone = if arguments.iter().any(twice) { "" } else { " __restrict__" };
+                format!("{constant}{kind}*{alone} {}", b.name)
             };
             let params = arguments.iter().enumerate().map(|(i, &b)| kind(i, &buffers[b]));
             let params: Vec<String> = params.collect();

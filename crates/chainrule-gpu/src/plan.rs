@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::attention::bases;
 use crate::dialect::Dialect;
 use crate::forms::is_slow;
 use crate::graph::{Graph, Step, ValueId};
+use crate::products::{base, is_librarys};
 
 /// Longest chain of expressions in one kernel.
 const DEEPEST: usize = 48;
@@ -22,6 +24,7 @@ struct Uses {
 /// For each value, whether it has a buffer of its own.
 pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
     let n = graph.values.len();
+    let again = repeated(graph);
     let mut uses = vec![Uses::default(); n];
     let mut out = vec![false; n];
     for root in graph.roots() {
@@ -38,18 +41,28 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
         let keeps = match &value.step {
             step if step.is_view() => false,
             Step::Patches(..) | Step::Seen(..) => false,
+            Step::Map(..) if again[v] => own.often || (own.spread && slow),
             Step::Map(..) => own.count > 1 || own.often || (own.spread && slow),
             step if step.is_light() => own.count > 1,
             step => !step.is_given(),
         };
         out[v] |= keeps;
+        if let (true, Step::Attention(attention)) = (out[v], &value.step) {
+            bases(graph, attention).into_iter().for_each(|x| out[x] = true);
+        }
+        if out[v] && is_librarys(graph, v) {
+            for x in value.step.operands() {
+                let read = base(graph, x);
+                out[read] |= !graph.values[read].step.is_given() || graph.scalar(read).is_some();
+            }
+        }
         let inlined = !out[v] && value.step.is_light();
         let many = reads_often(&value.step);
         for x in value.step.operands() {
             let wider = value.numel() > 2 * graph.values[x].numel();
             let u = &mut uses[x];
-            let view = inlined && value.step.is_view();
-            u.count += if view { own.count } else { 1 };
+            let copies = inlined && (value.step.is_view() || again[v]);
+            u.count += if copies { own.count } else { 1 };
             u.often |= many || (inlined && own.often);
             u.spread |= (wider && !many) || (inlined && own.spread);
         }
@@ -58,6 +71,56 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
     wide(graph, &mut out, most(dialect) - 2);
     // A value that nobody needs is not computed.
     (0..n).for_each(|v| out[v] &= uses[v].count > 0);
+    for v in 0..n {
+        if let Step::Beside(main) = graph.values[v].step {
+            out[v] = out[main];
+        }
+    }
+    out
+}
+
+/// Operators of an expression that is computed again by each user.
+const AGAIN: usize = 16;
+
+/// Operators that one of many steps counts for.
+const SLOW: usize = 4;
+
+/// An expression by the buffers that it reads.
+struct Expression {
+    leaves: BTreeSet<ValueId>,
+    ops: usize,
+}
+
+/// Values that are computed again where they are used: expressions of few operators that read no
+/// more than one buffer as large as they are, which takes no longer than to read their value.
+fn repeated(graph: &Graph) -> Vec<bool> {
+    let mut out = Vec::with_capacity(graph.values.len());
+    let mut all: Vec<Expression> = Vec::with_capacity(graph.values.len());
+    for (v, value) in graph.values.iter().enumerate() {
+        let mut own = Expression { leaves: BTreeSet::new(), ops: 0 };
+        let again = match &value.step {
+            step if step.is_view() => {
+                let below = &all[step.operands()[0]];
+                own = Expression { leaves: below.leaves.clone(), ops: below.ops };
+                true
+            }
+            Step::Map(op, operands) => {
+                for &x in operands.iter().filter(|&&x| graph.scalar(x).is_none()) {
+                    own.leaves.extend(&all[x].leaves);
+                    own.ops += all[x].ops;
+                }
+                own.ops += if is_slow(op) { SLOW } else { 1 };
+                let large = |&&x: &&ValueId| 8 * graph.values[x].numel() > value.numel();
+                own.ops <= AGAIN && own.leaves.iter().filter(large).count() <= 1
+            }
+            _ => false,
+        };
+        if !again {
+            own = Expression { leaves: BTreeSet::from([v]), ops: 0 };
+        }
+        out.push(again && !value.step.is_view());
+        all.push(own);
+    }
     out
 }
 
@@ -110,8 +173,10 @@ fn wide(graph: &Graph, stored: &mut [bool], most: usize) {
 
 fn reads_often(step: &Step) -> bool {
     use Step::*;
-    matches!(step, Product(..) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. })
-        || matches!(step, Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
+    matches!(
+        step,
+        Product(..) | Attention(_) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. }
+    ) || matches!(step, Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
 }
 
 /// The stored values that an expression reads, and the given ones.

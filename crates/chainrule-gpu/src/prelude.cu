@@ -11,6 +11,16 @@ static __device__ __forceinline__ bool is_inf(double x) { return x == INF_F || x
 template <typename T>
 static __device__ __forceinline__ bool is_nan(T) { return false; }
 
+// bf16 is the upper half of f32: to the nearest, ties to even; NaN stays one.
+static __device__ __forceinline__ float of_bf16(unsigned short x) {
+    return __int_as_float((int)((unsigned int)x << 16));
+}
+static __device__ __forceinline__ unsigned short to_bf16(float x) {
+    unsigned int bits = (unsigned int)__float_as_int(x);
+    if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
+    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
 

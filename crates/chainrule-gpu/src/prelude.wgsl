@@ -2,6 +2,12 @@ fn inf_f() -> f32 { var bits = 0x7f800000u; return bitcast<f32>(bits); }
 fn nan_f() -> f32 { var bits = 0x7fc00000u; return bitcast<f32>(bits); }
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn is_inf(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u; }
+fn of_bf16(x: u32) -> f32 { return bitcast<f32>(x << 16u); }
+fn to_bf16(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    if (is_nan(x)) { return (bits >> 16u) | 64u; }
+    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+}
 fn larger(a: f32, b: f32) -> f32 { return select(b, a, a > b || is_nan(a)); }
 fn smaller(a: f32, b: f32) -> f32 { return select(b, a, a < b || is_nan(a)); }
 fn tanh_safe(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }

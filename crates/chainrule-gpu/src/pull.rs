@@ -29,6 +29,8 @@ pub(crate) struct Body<'a> {
     pub written: Vec<(ValueId, String)>,
     /// Own values that were read from their buffer.
     pub own_reads: Vec<ValueId>,
+    /// Values that were read from a buffer or written to it, and the places.
+    pub touched: Vec<(ValueId, String)>,
     /// Whether random numbers are drawn.
     pub draws: bool,
     /// Whether an own value was read at another place.
@@ -56,6 +58,7 @@ impl<'a> Body<'a> {
             own: Vec::new(),
             written: Vec::new(),
             own_reads: Vec::new(),
+            touched: Vec::new(),
             draws: false,
             failed: false,
         }
@@ -141,6 +144,7 @@ impl<'a> Body<'a> {
         } else {
             return self.expression(v, coords);
         }
+        self.touched.push(key.clone());
         let text = self.dialect.read(&value.name, &key.1, value.dtype);
         self.name(v, coords, &text)
     }
@@ -337,7 +341,9 @@ impl<'a> Body<'a> {
             return self.dialect.cast(to, from, &operands[0]);
         }
         let form = forms::find(op).expect("the reader admits no others");
-        self.dialect.form(form, operands, from)
+        let text = self.dialect.form(form, operands, from);
+        // Arithmetic of bf16 is that of f32, rounded once.
+        if to == DType::BF16 { self.dialect.cast(to, DType::F32, &text) } else { text }
     }
 }
 

@@ -9,6 +9,7 @@ use chainrule_program::Program;
 
 use crate::forms;
 use crate::graph::{Fold, Graph, Step, Value, ValueId, Windows};
+use crate::products::{Precision, Products};
 
 /// Elements along reduced axes from which a reduction is taken in pieces.
 const PIECES_FROM: usize = 2048;
@@ -16,19 +17,53 @@ const PIECES_FROM: usize = 2048;
 /// Elements of a piece.
 const PIECE: usize = 256;
 
-/// The graph of a program.
-pub(crate) fn read(program: &Program) -> Result<Graph> {
-    let lowered = lower(program)?;
+/// Elements from which pieces are longer, so that threads add more between two barriers.
+const LONG_FROM: usize = 1 << 20;
+
+/// Elements of a longer piece.
+const LONG_PIECE: usize = 4096;
+
+/// Elements from which columns are reduced in pieces: a thread has a column of one.
+const COLUMNS_FROM: usize = 128;
+
+/// Elements of a column's piece.
+const COLUMNS_PIECE: usize = 64;
+
+/// The graph of a program; with these products by the device's library, if it has one.
+pub(crate) fn read(program: &Program, products: Option<Products>) -> Result<Graph> {
+    // Kernels of attention are of bf16.
+    let whole = products.is_some_and(|p| p.precision == Precision::Bf16);
+    let mut lowered = lower(program, whole)?;
+    if whole && !crate::attention::fits(&lowered) {
+        lowered = lower(program, false)?;
+    }
     let mut reader = Reader::default();
+    reader.graph.products = products;
     reader.all(&lowered)?;
     Ok(reader.graph)
 }
 
 #[derive(Default)]
 pub(crate) struct Reader {
-    graph: Graph,
+    pub(crate) graph: Graph,
     known: HashMap<String, ValueId>,
     line: String,
+    /// Values by their types and steps, so that each is computed once.
+    made: HashMap<(DType, Vec<usize>, Step), ValueId>,
+    /// Operands of products by the values that they are of, and whether they may be padded.
+    pub(crate) operands: HashMap<(ValueId, bool), ValueId>,
+}
+
+/// A number as an element.
+fn bytes(x: f64, dtype: DType) -> Vec<u8> {
+    match dtype {
+        DType::F64 => x.to_le_bytes().to_vec(),
+        DType::I64 => (x as i64).to_le_bytes().to_vec(),
+        DType::I32 => (x as i32).to_le_bytes().to_vec(),
+        DType::Bool | DType::U8 => vec![x as u8],
+        DType::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
+        _ => (x as f32).to_le_bytes().to_vec(),
+    }
 }
 
 fn error(why: String) -> Error {
@@ -43,7 +78,7 @@ fn sizes(dims: &[i64]) -> Vec<usize> {
 fn known(dtype: DType, name: &str) -> Result<()> {
     use DType::*;
     match dtype {
-        F32 | F64 | I64 | I32 | Bool | U8 => Ok(()),
+        F32 | F64 | I64 | I32 | Bool | U8 | BF16 => Ok(()),
         other => {
             let why = format!(
                 "`{name}` is of {}, which kernels do not have yet; compute in f32",
@@ -79,7 +114,7 @@ impl Reader {
         Ok(())
     }
 
-    fn define(&mut self, value: &Typed, step: Step) -> Result<ValueId> {
+    pub(crate) fn define(&mut self, value: &Typed, step: Step) -> Result<ValueId> {
         known(value.dtype, &value.name)?;
         let v = self.push(&value.name, value.dtype, sizes(&value.dims), step)?;
         self.known.insert(value.name.clone(), v);
@@ -92,6 +127,19 @@ impl Reader {
             let why = format!("`{name}` has 2^31 elements or more; kernels count below that");
             return Err(error(why));
         }
+        if let Some(same) = self.graph.same_as(&step, dtype, &dims) {
+            return Ok(same);
+        }
+        let step = match self.graph.number_of(&step, dtype) {
+            Some(x) if dims.iter().all(|&d| d == 1) => Step::Constant(bytes(x, dtype)),
+            Some(x) => Step::Expand(self.scalar(x, dtype)?),
+            None => step,
+        };
+        let key = (dtype, dims.clone(), step.clone());
+        if let Some(&same) = self.made.get(&key) {
+            return Ok(same);
+        }
+        self.made.insert(key, self.graph.values.len());
         let name = self.fresh(name);
         self.graph.values.push(Value { name, dtype, dims, step, line: self.line.clone() });
         Ok(self.graph.values.len() - 1)
@@ -143,6 +191,9 @@ impl Reader {
         let out = &node.outputs[0];
         self.line = out.name.clone();
         let inputs: Vec<ValueId> = node.inputs.iter().map(|name| self.known[name]).collect();
+        if let Some(done) = self.attention(node, &inputs) {
+            return done;
+        }
         let step = match self.step(node, &inputs) {
             Some(step) => step?,
             None => {
@@ -234,14 +285,7 @@ impl Reader {
     }
 
     pub(crate) fn scalar(&mut self, x: f64, dtype: DType) -> Result<ValueId> {
-        let bytes = match dtype {
-            DType::F64 => x.to_le_bytes().to_vec(),
-            DType::I64 => (x as i64).to_le_bytes().to_vec(),
-            DType::I32 => (x as i32).to_le_bytes().to_vec(),
-            DType::Bool | DType::U8 => vec![x as u8],
-            _ => (x as f32).to_le_bytes().to_vec(),
-        };
-        self.add("constant", dtype, vec![], Step::Constant(bytes))
+        self.add("constant", dtype, vec![], Step::Constant(bytes(x, dtype)))
     }
 
     /// A reduction; one of many elements in pieces of fixed size, whose results are reduced in
@@ -250,8 +294,13 @@ impl Reader {
         let (dims, dtype) = (self.dims(x), self.dtype(x));
         let count: usize = axes.iter().map(|&a| dims[a]).product();
         let others: usize = dims.iter().product::<usize>().checked_div(count).unwrap_or(0);
-        let last = axes.contains(&dims.len().saturating_sub(1));
-        if count < PIECES_FROM || (last && others >= 64 && count <= 1 << 16) {
+        let last = (0..dims.len()).rev().find(|&i| dims[i] != 1).is_none_or(|i| axes.contains(&i));
+        let (from, piece) = match last {
+            true if count >= LONG_FROM => (PIECES_FROM, LONG_PIECE),
+            true => (PIECES_FROM, PIECE),
+            false => (COLUMNS_FROM, COLUMNS_PIECE),
+        };
+        if count < from || (last && others >= 64 && count <= 1 << 16) {
             return Ok(Step::Fold(fold, x, axes));
         }
         if fold == Fold::Mean {
@@ -269,15 +318,15 @@ impl Reader {
         };
         let turned = perm.iter().map(|&i| dims[i]).collect();
         let x = self.add("turned", dtype, turned, Step::Transpose(x, perm))?;
-        let pieces = count.div_ceil(PIECE);
+        let pieces = count.div_ceil(piece);
         let two = |n: usize| if at == 1 { vec![others, n] } else { vec![n, others] };
         let mut x = self.add("rows", dtype, two(count), Step::Reshape(x))?;
-        if pieces * PIECE > count {
+        if pieces * piece > count {
             let outside = self.scalar(fold.identity(), dtype)?;
             let pad = Step::Pad(x, vec![0, 0], outside);
-            x = self.add("whole_pieces", dtype, two(pieces * PIECE), pad)?;
+            x = self.add("whole_pieces", dtype, two(pieces * piece), pad)?;
         }
-        let three = if at == 1 { vec![others, pieces, PIECE] } else { vec![pieces, PIECE, others] };
+        let three = if at == 1 { vec![others, pieces, piece] } else { vec![pieces, piece, others] };
         let x = self.add("pieces", dtype, three, Step::Reshape(x))?;
         let each = Step::Fold(fold, x, vec![at + usize::from(at == 1)]);
         let each = if at == 1 { each } else { Step::Fold(fold, x, vec![1]) };
@@ -301,7 +350,7 @@ impl Reader {
         let rows = if da.len() == 1 { [&[1], &da[..]].concat() } else { da.clone() };
         let columns = if db.len() == 1 { [&db[..], &[1]].concat() } else { db.clone() };
         if da.len() > 1 && db.len() > 1 {
-            return Ok(Step::Product(a, b));
+            return self.prepared_product(a, b, out);
         }
         let mut full = out.to_vec();
         if da.len() == 1 {

@@ -11,7 +11,9 @@ use chainrule_core::tensor::value::{Meta, Value};
 use chainrule_program::Program;
 
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
-use crate::module::{KernelModule, Source};
+use crate::module::{Buffer, KernelModule, Launch, Source};
+use crate::products::{Precision, Products};
+use crate::rooms::Rooms;
 use crate::words::{to_device, to_value, width};
 
 /// Programs on a device. Parameters, the optimizer's state and arguments live there; what a program
@@ -37,6 +39,7 @@ pub struct DeviceSession {
     residents: HashMap<u64, Resident>,
     seed: u64,
     runs: u64,
+    precision: Precision,
 }
 
 /// A program on the device.
@@ -50,6 +53,8 @@ struct Loaded {
     own: Vec<DeviceMemory>,
     code: DeviceCode,
     graph: DeviceGraph,
+    /// What the graph does, and the names of what it computes.
+    work: Vec<(String, DeviceWork)>,
 }
 
 struct Argument {
@@ -91,7 +96,21 @@ impl DeviceSession {
     /// A session on a device, with nothing on it.
     pub fn new(device: Box<dyn Device>) -> DeviceSession {
         let (programs, residents) = (Vec::new(), HashMap::new());
-        DeviceSession { device, programs, residents, seed: 0, runs: 0 }
+        let precision = Precision::default();
+        DeviceSession { device, programs, residents, seed: 0, runs: 0, precision }
+    }
+
+    /// The arithmetic of large products of f32 in programs that are loaded from now on; f32 if
+    /// nothing is said. Errors for another on a device that has no library of products.
+    pub fn set_precision(&mut self, precision: Precision) -> Result<()> {
+        if precision != Precision::F32 && !self.device.has_library() {
+            let name = self.device.describe();
+            return Err(fault(format!(
+                "{name} has no library of products in {precision}; leave them in f32"
+            )));
+        }
+        self.precision = precision;
+        Ok(())
     }
 
     /// The seed of random numbers, which are functions of it, the number of the run and their
@@ -114,11 +133,19 @@ impl DeviceSession {
     /// Compiles a program for the device, and makes room for it: its number. Errors for what has no
     /// kernel, which it names, and where the memory of the device is full.
     pub fn load(&mut self, program: &Program) -> Result<usize> {
-        let module = KernelModule::new(program, self.device.dialect())?;
+        let dialect = self.device.dialect();
+        let module = match self.device.has_library() {
+            true => {
+                let products = Products { precision: self.precision, ..Products::default() };
+                KernelModule::with_products(program, dialect, products)?
+            }
+            false => KernelModule::new(program, dialect)?,
+        };
         let code = self.device.module(&module)?;
         let mut own = Vec::new();
         let loaded = self.fill(program, &module, code, &mut own);
         if loaded.is_err() {
+            self.device.forget(code);
             own.into_iter().for_each(|memory| self.device.free(memory));
             self.tidy();
         }
@@ -138,7 +165,8 @@ impl DeviceSession {
         };
         let fetched = self.fetch();
         loaded.own.into_iter().for_each(|memory| self.device.free(memory));
-        self.device.forget(loaded.code, loaded.graph);
+        self.device.release(loaded.graph);
+        self.device.forget(loaded.code);
         for (number, ..) in &loaded.cells {
             self.residents.entry(*number).and_modify(|r| r.users -= 1);
         }
@@ -170,53 +198,27 @@ impl DeviceSession {
         code: DeviceCode,
         own: &mut Vec<DeviceMemory>,
     ) -> Result<Loaded> {
-        let mut memory = Vec::with_capacity(module.buffers.len());
-        let mut draws = None;
-        for b in &module.buffers {
-            let each = width(module.dialect, b.dtype);
-            let bytes = each * b.dims.iter().product::<usize>();
-            let of = |e| named(e, &b.name, bytes);
-            let at = match &b.source {
-                Source::State(cell) => {
-                    let leaf = program.leaf(*cell);
-                    match self.residents.get(&leaf.number) {
-                        Some(resident) => resident.memory,
-                        None => {
-                            let memory = self.device.allocate(bytes).map_err(of)?;
-                            let leaf = leaf.clone();
-                            let (seen, ahead, users) = (None, false, 0);
-                            let resident = Resident { leaf, memory, seen, ahead, users };
-                            self.residents.insert(resident.leaf.number, resident);
-                            memory
-                        }
-                    }
-                }
-                _ => {
-                    let memory = self.device.allocate(bytes).map_err(of)?;
-                    own.push(memory);
-                    memory
-                }
-            };
-            match &b.source {
-                Source::Constant(given) => {
-                    self.device.write(at, &to_device(module.dialect, b.dtype, given)?)?;
-                }
-                Source::Draws => draws = Some(at),
-                _ => {}
+        let memory = self.memory(program, module, own)?;
+        let mut kernels = 0;
+        let launch = |l: &Launch| match l {
+            Launch::Kernel(kernel) => {
+                let arguments = kernel.arguments.iter().map(|&b| memory[b]).collect();
+                kernels += 1;
+                let work = DeviceWork::Launch { code, place: kernels - 1, arguments };
+                (kernel.name.clone(), work)
             }
-            memory.push(at);
-        }
+            Launch::Product(p) => {
+                let memory = [&p.a, &p.b, &p.out].map(|m| memory[m.buffer]);
+                let (product, precision) = (p.clone(), module.precision);
+                (p.name.clone(), DeviceWork::Product { product, precision, memory })
+            }
+        };
+        let mut work: Vec<(String, DeviceWork)> = module.launches.iter().map(launch).collect();
+        let updates = self.updates(module, &memory, own)?;
+        work.extend(updates.into_iter().map(|copy| ("copy".to_string(), copy)));
+        let graph = self.device.graph(work.iter().map(|(_, w)| w.clone()).collect())?;
         let place = |i: usize| memory[i];
-        let launches = module.launches.iter().enumerate();
-        let mut work: Vec<DeviceWork> = launches
-            .map(|(place_of, l)| DeviceWork::Launch {
-                code,
-                place: place_of,
-                arguments: l.arguments.iter().map(|&b| place(b)).collect(),
-            })
-            .collect();
-        work.extend(self.updates(module, &memory, own)?);
-        let graph = self.device.graph(work)?;
+        let draws = module.buffers.iter().position(|b| b.source == Source::Draws).map(place);
         let infos = program.infos();
         let argument = |i: usize, id: &chainrule_program::Id| {
             let at = module.buffers.iter().position(|b| b.source == Source::Argument(i));
@@ -238,7 +240,63 @@ impl DeviceSession {
             own: std::mem::take(own),
             code,
             graph,
+            work,
         })
+    }
+
+    /// Memory for each buffer. A leaf's is shared by all programs; what kernels write is given to
+    /// another value after its last use.
+    fn memory(
+        &mut self,
+        program: &Program,
+        module: &KernelModule,
+        own: &mut Vec<DeviceMemory>,
+    ) -> Result<Vec<DeviceMemory>> {
+        let size = |b: &Buffer| width(module.dialect, b.dtype) * b.dims.iter().product::<usize>();
+        let mut memory = vec![None; module.buffers.len()];
+        for (i, b) in module.buffers.iter().enumerate() {
+            let bytes = size(b);
+            let of = |e| named(e, &b.name, bytes);
+            let at = match &b.source {
+                Source::State(cell) => self.resident(program.leaf(*cell), bytes).map_err(of)?,
+                Source::Kernel | Source::Over(_) => continue,
+                _ => {
+                    let at = self.device.allocate(bytes).map_err(of)?;
+                    own.push(at);
+                    at
+                }
+            };
+            if let Source::Constant(given) = &b.source {
+                self.device.write(at, &to_device(module.dialect, b.dtype, given)?)?;
+            }
+            memory[i] = Some(at);
+        }
+        let rooms = Rooms::of(module, size);
+        let mut made = Vec::with_capacity(rooms.sizes.len());
+        for (bytes, first) in &rooms.sizes {
+            let of = |e| named(e, &module.buffers[*first].name, *bytes);
+            let at = self.device.allocate(*bytes).map_err(of)?;
+            own.push(at);
+            made.push(at);
+        }
+        let find = |i: usize| match module.buffers[i].source {
+            Source::Over(other) => memory[other].unwrap_or_else(|| made[rooms.of[other]]),
+            _ => memory[i].unwrap_or_else(|| made[rooms.of[i]]),
+        };
+        Ok((0..memory.len()).map(find).collect())
+    }
+
+    /// The memory of a leaf, which is on the device from now on.
+    fn resident(&mut self, leaf: &Arc<Leaf>, bytes: usize) -> Result<DeviceMemory> {
+        if let Some(resident) = self.residents.get(&leaf.number) {
+            return Ok(resident.memory);
+        }
+        let memory = self.device.allocate(bytes)?;
+        let leaf = leaf.clone();
+        let (seen, ahead, users) = (None, false, 0);
+        let resident = Resident { leaf, memory, seen, ahead, users };
+        self.residents.insert(resident.leaf.number, resident);
+        Ok(memory)
     }
 
     /// The copies after a run that make new values those of the cells. A value that is another
@@ -250,8 +308,9 @@ impl DeviceSession {
         own: &mut Vec<DeviceMemory>,
     ) -> Result<Vec<DeviceWork>> {
         let (mut aside, mut copies) = (Vec::new(), Vec::new());
-        let changed: Vec<(usize, usize)> =
-            module.states.iter().filter_map(|&(r, w)| Some((r, w?))).collect();
+        let over = |w: usize| matches!(module.buffers[w].source, Source::Over(_));
+        let changed = module.states.iter().filter_map(|&(r, w)| Some((r, w?)));
+        let changed: Vec<(usize, usize)> = changed.filter(|&(_, w)| !over(w)).collect();
         for &(read, write) in &changed {
             let b = &module.buffers[read];
             let bytes = width(module.dialect, b.dtype) * b.dims.iter().product::<usize>();
@@ -361,6 +420,15 @@ impl DeviceSession {
             Some(resident) => resident.fetch(&mut *self.device),
             None => Ok(()),
         }
+    }
+
+    /// A run whose pieces are measured one by one: the kernels, products and copies in order, with
+    /// the microseconds that each took. Arguments are those of the last run.
+    pub fn measure(&mut self, program: usize) -> Result<Vec<(String, f64)>> {
+        let work = self.loaded(program)?.work.clone();
+        let (names, work): (Vec<String>, Vec<DeviceWork>) = work.into_iter().unzip();
+        let times = self.device.measure(&work)?;
+        Ok(names.into_iter().zip(times).collect())
     }
 
     /// Waits for the end of all runs.

@@ -12,7 +12,7 @@ use wgpu::{Backends, BufferUsages, Limits, PollType};
 
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::dialect::Dialect;
-use crate::module::KernelModule;
+use crate::module::{KernelModule, Launch};
 
 /// Blocks along an axis of a launch, at most.
 const ALONG: usize = 65535;
@@ -259,7 +259,7 @@ impl Device for WebGpu {
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {
         let mut all: Vec<Pipeline> = Vec::with_capacity(module.launches.len());
         let mut made: HashMap<&str, usize> = HashMap::new();
-        for (i, l) in module.launches.iter().enumerate() {
+        for (i, l) in module.launches.iter().filter_map(Launch::kernel).enumerate() {
             if let Some(Pipeline { pipeline, layout, .. }) =
                 made.get(l.name.as_str()).and_then(|&same: &usize| all.get(same))
             {
@@ -278,8 +278,11 @@ impl Device for WebGpu {
         Ok(DeviceCode(self.modules.len() - 1))
     }
 
-    fn forget(&mut self, code: DeviceCode, graph: DeviceGraph) {
+    fn forget(&mut self, code: DeviceCode) {
         self.modules[code.0].clear();
+    }
+
+    fn release(&mut self, graph: DeviceGraph) {
         self.graphs[graph.0].clear();
     }
 
@@ -303,6 +306,9 @@ impl Device for WebGpu {
                     });
                     let pipeline = kernel.pipeline.clone();
                     Recorded::Launch { pipeline, group, blocks: kernel.blocks }
+                }
+                DeviceWork::Product { .. } => {
+                    return Err(fault(format!("{} has no library of products", self.name)));
                 }
                 DeviceWork::Copy { from, to, bytes } => Recorded::Copy {
                     from: self.buffer(from)?.clone(),

@@ -12,6 +12,10 @@ pub(crate) fn admitted(graph: &Graph) -> Result<()> {
     let all = outside.map(|(i, _)| i).chain(graph.roots());
     for v in all {
         let value = &graph.values[v];
+        if value.dtype == DType::BF16 {
+            let why = format!("`{}` is of bf16, which kernels of WebGPU lack; use f32", value.name);
+            return Err(Error::argument("wgsl", why));
+        }
         // A single number, such as a learning rate, becomes one of f32.
         if value.dtype == DType::F64 && value.numel() > 1 {
             let why = format!("`{}` is of f64, which WebGPU does not have; use f32", value.name);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
 use chainrule::{DType, Tensor};
-use chainrule_gpu::{KernelModule, Source};
+use chainrule_gpu::{KernelModule, Launch, Source, StridedMatrix};
 
 /// A program with its inputs, and what it should give.
 pub struct Case {
@@ -51,7 +51,7 @@ pub fn given(module: &KernelModule, inputs: &[Tensor], states: &[Tensor]) -> Vec
         Source::Argument(i) => bytes(&inputs[*i]),
         Source::State(i) => bytes(&states[*i]),
         Source::Constant(bytes) => bytes.clone(),
-        Source::Kernel => Vec::new(),
+        Source::Kernel | Source::Over(_) => Vec::new(),
         Source::Draws => [7u32, 0, 1, 0].iter().flat_map(|w| w.to_le_bytes()).collect(),
     };
     module.buffers.iter().map(|b| of(&b.source)).collect()
@@ -76,6 +76,7 @@ fn ctype(dtype: DType) -> &'static str {
         DType::Bool => "bool",
         DType::I32 => "unsigned int",
         DType::U8 => "unsigned char",
+        DType::BF16 => "unsigned short",
         _ => "float",
     }
 }
@@ -89,37 +90,67 @@ pub fn outputs(module: &KernelModule) -> Vec<usize> {
 fn source(cases: &[Case]) -> String {
     let mut out = String::from(include_str!("shim.h"));
     out.push_str(chainrule_gpu::CUDA_PRELUDE);
+    if cases.iter().any(|c| c.module.attends) {
+        out.push_str(chainrule_gpu::CUDA_ATTENTION);
+    }
     for (n, case) in cases.iter().enumerate() {
         let _ = writeln!(out, "// {}\nnamespace case{n} {{", case.name);
         for l in case.module.kernels() {
             out.push_str(&l.text.replace("extern \"C\" ", ""));
         }
+        let cast = |&b: &usize| {
+            let dtype = case.module.buffers[b].dtype;
+            format!("({}*)b[{b}]", ctype(dtype))
+        };
         for (i, l) in case.module.launches.iter().enumerate() {
-            let cast = |&b: &usize| {
-                let dtype = case.module.buffers[b].dtype;
-                format!("({}*)b[{b}]", ctype(dtype))
+            let call = match l {
+                Launch::Kernel(l) => {
+                    let arguments: Vec<String> = l.arguments.iter().map(cast).collect();
+                    format!("{}({})", l.name, arguments.join(", "))
+                }
+                Launch::Product(p) => {
+                    let one = |m: &StridedMatrix| {
+                        let StridedMatrix { buffer, start, row, column, apart, .. } = m;
+                        format!("{}, {start}, {row}, {column}, {apart}", cast(buffer))
+                    };
+                    let [m, n, k] = p.sizes;
+                    let all = [&p.a, &p.b, &p.out].map(one).join(", ");
+                    format!("product({}, {m}, {n}, {k}, {all})", p.count)
+                }
             };
-            let arguments: Vec<String> = l.arguments.iter().map(cast).collect();
-            let call = format!("{}({})", l.name, arguments.join(", "));
             let _ = writeln!(out, "static void l{i}() {{ {call}; }}");
         }
         let _ = writeln!(out, "static void run(FILE* in, FILE* out) {{");
         for (i, b) in case.module.buffers.iter().enumerate() {
-            let from = if b.source == Source::Kernel { "nullptr" } else { "in" };
             let bytes = size(b.dtype, &b.dims);
-            let _ = writeln!(out, "    b[{i}] = buffer({from}, {bytes});");
+            let _ = match b.source {
+                Source::Kernel => writeln!(out, "    b[{i}] = buffer(nullptr, {bytes});"),
+                Source::Over(_) => Ok(()),
+                _ => writeln!(out, "    b[{i}] = buffer(in, {bytes});"),
+            };
+        }
+        for (i, b) in case.module.buffers.iter().enumerate() {
+            if let Source::Over(other) = b.source {
+                let _ = writeln!(out, "    b[{i}] = b[{other}];");
+            }
         }
         for (i, l) in case.module.launches.iter().enumerate() {
-            let _ = writeln!(out, "    launch({}, {}, {}, l{i});", l.blocks, l.threads, l.waits);
+            let [blocks, threads, waits] = match l {
+                Launch::Kernel(l) => [l.blocks, l.threads, usize::from(l.waits)],
+                Launch::Product(_) => [1, 1, 0],
+            };
+            let _ = writeln!(out, "    launch({blocks}, {threads}, {waits}, l{i});");
         }
         for b in outputs(&case.module) {
             let buffer = &case.module.buffers[b];
             let bytes = size(buffer.dtype, &buffer.dims);
             let _ = writeln!(out, "    fwrite(b[{b}], 1, {bytes}, out);");
         }
-        (0..case.module.buffers.len()).for_each(|i| {
-            let _ = writeln!(out, "    free(b[{i}]);");
-        });
+        for (i, b) in case.module.buffers.iter().enumerate() {
+            if !matches!(b.source, Source::Over(_)) {
+                let _ = writeln!(out, "    free(b[{i}]);");
+            }
+        }
         out.push_str("}\n}\n");
     }
     out.push_str("int main(int, char** a) {\n");

@@ -1,10 +1,12 @@
 //! Programs printed as kernels, compiled as C++ and run on the processor, beside the engine's own
 //! results: no GPU is needed. Without a C++ compiler (`CXX`, or else `g++`) tests say so.
 
+mod attention;
 mod common;
 mod long;
 #[cfg(feature = "wgpu")]
 mod on_device;
+mod products;
 mod random;
 mod samples;
 mod steps;

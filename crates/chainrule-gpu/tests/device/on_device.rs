@@ -246,8 +246,12 @@ fn errors_of_a_device_are_one_line() {
         assert!(!text.contains('\n'), "{text}");
         text
     };
-    let none = DeviceName::Wgpu(99).open().err().map(said).unwrap();
-    assert!(none.contains("there is no wgpu:99"), "{none}");
+    let [cuda, wgpu] = ["cuda:99", "wgpu:99"].map(|n| n.parse::<DeviceName>().unwrap());
+    let none = [cuda, wgpu].map(|name| name.open().err().map(said).unwrap());
+    match session.device().dialect() {
+        Dialect::Cuda => assert!(none[0].contains("no GPU of this number"), "{}", none[0]),
+        Dialect::Wgsl => assert!(none[1].contains("there is no wgpu:99"), "{}", none[1]),
+    }
     let traced =
         |x: &Tensor| Program::trace([("x", x)], |a: &[Tensor]| Ok(vec![&a[0] + 1.0])).unwrap();
     if session.device().dialect() == Dialect::Cuda {

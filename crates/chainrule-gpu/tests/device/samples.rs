@@ -90,7 +90,7 @@ fn tolerances(
 }
 
 /// The cases, and the ops without a kernel with the reason.
-fn cases() -> (Vec<Case>, BTreeMap<String, String>) {
+pub fn cases() -> (Vec<Case>, BTreeMap<String, String>) {
     let (mut cases, mut without) = (Vec::new(), BTreeMap::new());
     for entry in table() {
         for sample in (entry.samples)(&mut Generator::manual_seed(5)) {

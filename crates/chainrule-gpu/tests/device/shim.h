@@ -13,6 +13,9 @@
 #define __shared__ static
 #define __forceinline__ inline
 #define __restrict__
+#define __align__(n) __attribute__((aligned(n)))
+#define CHAINRULE_SHIM
+#define __expf expf
 
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
@@ -27,6 +30,40 @@ static inline float __int_as_float(int bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+
+static inline int __float_as_int(float x) {
+    int bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// A product as a device's library computes it: strided operands, sums in the result's type.
+static float of_bf16(unsigned short x);
+static inline float number(float x) { return x; }
+static inline double number(double x) { return x; }
+static inline float number(unsigned short x) { return of_bf16(x); }
+template <typename A, typename B, typename C>
+static void product(
+    size_t count, size_t m, size_t n, size_t k,
+    const A* a, size_t sa, size_t ra, size_t ca, size_t na,
+    const B* b, size_t sb, size_t rb, size_t cb, size_t nb,
+    C* c, size_t sc, size_t rc, size_t, size_t nc
+) {
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < m; i++)
+            for (size_t j = 0; j < n; j++) {
+                C sum = 0;
+                for (size_t l = 0; l < k; l++)
+                    sum += number(a[sa + s * na + i * ra + l * ca])
+                        * number(b[sb + s * nb + l * rb + j * cb]);
+                c[sc + s * nc + i * rc + j] = sum;
+            }
+}
+
+struct uint4 {
+    unsigned int x, y, z, w;
+};
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 static const size_t STACK = 64 << 10;
 static std::vector<char*> stacks;
@@ -47,6 +84,52 @@ static void enter() {
 static void __syncthreads() {
     unsigned int own = running;
     if (_setjmp(places[own]) == 0) { _longjmp(home, 1); }
+}
+
+// What threads of a warp do together: all write what they have, wait, and read.
+static unsigned int given_a[1024][4], given_b[1024][2];
+static const unsigned short* given_row[1024];
+static float given_x[1024];
+
+static float upper(unsigned int word, int half) {
+    return __int_as_float((int)((half ? word >> 16 : word & 0xffffu) << 16));
+}
+static void multiply(float* c, const unsigned int* a, unsigned int b0, unsigned int b1) {
+    unsigned t = threadIdx.x, warp = t / 32 * 32, lane = t % 32;
+    memcpy(given_a[t], a, sizeof given_a[t]);
+    given_b[t][0] = b0, given_b[t][1] = b1;
+    __syncthreads();
+    for (int i = 0; i < 4; i++) {
+        unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < 16; k++) {
+            unsigned at_a = warp + row * 4 + k % 8 / 2, at_b = warp + column * 4 + k % 8 / 2;
+            c[i] += upper(given_a[at_a][i / 2 + k / 8 * 2], k % 2) * upper(given_b[at_b][k / 8], k % 2);
+        }
+    }
+    __syncthreads();
+}
+static void fetch_either(unsigned int* b, const unsigned short* row, bool turned) {
+    unsigned t = threadIdx.x, warp = t / 32 * 32, lane = t % 32;
+    given_row[t] = row;
+    __syncthreads();
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned short two[2];
+        for (unsigned h = 0; h < 2; h++) {
+            unsigned r = turned ? lane % 4 * 2 + h : lane / 4, c = turned ? lane / 4 : lane % 4 * 2 + h;
+            two[h] = given_row[warp + 8 * i + r][c];
+        }
+        b[i] = two[0] | (unsigned)two[1] << 16;
+    }
+    __syncthreads();
+}
+static void fetch(unsigned int* b, const unsigned short* row) { fetch_either(b, row, false); }
+static void fetch_turned(unsigned int* b, const unsigned short* row) { fetch_either(b, row, true); }
+static float of_lane(float x, int other) {
+    given_x[threadIdx.x] = x;
+    __syncthreads();
+    float out = given_x[threadIdx.x ^ other];
+    __syncthreads();
+    return out;
 }
 
 // Runs each thread until it waits or ends.

@@ -78,7 +78,7 @@ fn the_models_become_ptx() {
             Err(e) => panic!("{name}: {e}"),
         };
         let module = KernelModule::new(&program, Dialect::Cuda).unwrap();
-        for l in &module.launches {
+        for l in module.kernels() {
             assert!(text.contains(&format!(".entry {}(", l.name)), "{name}: no {}", l.name);
         }
         println!("{name}: {} kernels, {} bytes of PTX", module.launches.len(), text.len());
