@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use chainrule::gpu::DeviceName;
+use chainrule::gpu::{DeviceName, Precision};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -336,6 +336,18 @@ pub struct Bench {
     /// Run the compiled step on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceName>,
+
+    /// Products of f32 on a device: f32, tf32 or bf16 [default: f32]
+    #[arg(long, value_name = "PRECISION", requires = "device")]
+    pub precision: Option<Precision>,
+
+    /// Print the time of each kernel of a step on a device
+    #[arg(long, requires = "device")]
+    pub profile: bool,
+
+    /// Examples of a batch, for the GPTs [default: 12 for gpt-small, 4 for the others]
+    #[arg(long, value_name = "N", value_parser = rounds, allow_negative_numbers = true)]
+    pub batch: Option<usize>,
 
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]

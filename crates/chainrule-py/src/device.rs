@@ -48,9 +48,13 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    pub fn load(name: &str, program: &Program) -> Result<OnDevice> {
+    pub fn load(name: &str, precision: Option<&str>, program: &Program) -> Result<OnDevice> {
         let session = session(name)?;
-        let at = lock(&session).load(program)?;
+        let at = {
+            let mut own = lock(&session);
+            own.set_precision(precision.unwrap_or("f32").parse()?)?;
+            own.load(program)?
+        };
         Ok(OnDevice { session, at })
     }
 

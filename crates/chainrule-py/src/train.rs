@@ -53,6 +53,7 @@ impl PyProgram {
         simplify: bool,
         fuse: bool,
         device: Option<&str>,
+        precision: Option<&str>,
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let passes = Passes { simplification: simplify, fusion: fuse };
@@ -63,7 +64,7 @@ impl PyProgram {
             Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
-        let device = device.map(|name| run(|| OnDevice::load(name, program.program())));
+        let device = device.map(|name| run(|| OnDevice::load(name, precision, program.program())));
         let device = device.transpose()?;
         Ok(PyProgram { program: RwLock::new(program), device, graded })
     }

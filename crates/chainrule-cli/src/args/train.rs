@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chainrule::DType;
-use chainrule::gpu::DeviceName;
+use chainrule::gpu::{DeviceName, Precision};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,10 @@ pub struct Common {
     /// Run the steps on a device: cpu, cuda[:N] or wgpu[:N] [default: cpu]
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["eager", "find_lr"])]
     pub device: Option<DeviceName>,
+
+    /// Products of f32 on the device: f32, tf32 or bf16 [default: f32]
+    #[arg(long, value_name = "PRECISION", requires = "device")]
+    pub precision: Option<Precision>,
 
     /// Train on the processor where the device is missing or cannot run the step
     #[arg(long, requires = "device")]

@@ -3,6 +3,7 @@
 //! The step has all that training needs: the batch is drawn or cut out, forward, gradients to
 //! nothing, backward, update. Nothing else is in the time.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -80,12 +81,16 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
     let generator = &mut Generator::manual_seed(0);
     let watch = Stopwatch::start();
     let groups = args.rounds.unwrap_or(plan.groups);
+    if args.batch.is_some() && matches!(args.workload, Workload::Names | Workload::Mnist) {
+        bail!("--batch is for the GPTs; {} has a batch of its own", plan.name);
+    }
+    let batch = |usual| args.batch.unwrap_or(usual);
     let mut step: Box<dyn BenchStep> = match args.workload {
         Workload::Names => Box::new(NamesStep::new(args.fused, generator)?),
         Workload::Mnist => Box::new(Mnist::new(generator)?),
-        Workload::GptSmall => Box::new(GptStep::new(GptStep::SMALL, 12, generator)?),
-        Workload::GptMedium => Box::new(GptStep::new(GptStep::MEDIUM, 4, generator)?),
-        Workload::Gpt2 => Box::new(GptStep::new(GptStep::GPT2, 4, generator)?),
+        Workload::GptSmall => Box::new(GptStep::new(GptStep::SMALL, batch(12), generator)?),
+        Workload::GptMedium => Box::new(GptStep::new(GptStep::MEDIUM, batch(4), generator)?),
+        Workload::Gpt2 => Box::new(GptStep::new(GptStep::GPT2, batch(4), generator)?),
     };
     let mut device = opened(args)?;
     let on = device.as_ref().map(|session| session.device().describe().to_owned());
@@ -112,7 +117,11 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
             run(true)?;
             run(false)?;
             first_ms = Some(milliseconds(began));
-            time_with(&plan, groups, run)?
+            let times = time_with(&plan, groups, run)?;
+            if args.profile {
+                profile(session.measure(at)?);
+            }
+            times
         }
         Mode::Compiled => {
             let began = Instant::now();
@@ -191,9 +200,28 @@ fn opened(args: &Bench) -> Result<Option<DeviceSession>> {
         bail!("--device runs a step as a program: add --mode compiled");
     }
     if args.autocast.is_some() {
-        bail!("--autocast rounds the products of the processor alone; leave --device out");
+        bail!("--autocast rounds the products of the processor alone; on a device it is --precision bf16");
     }
-    Ok(Some(DeviceSession::new(name.open()?)))
+    let mut session = DeviceSession::new(name.open()?);
+    session.set_precision(args.precision.unwrap_or_default())?;
+    Ok(Some(session))
+}
+
+/// Prints the time of each kernel, of all its launches together, the longest first.
+fn profile(times: Vec<(String, f64)>) {
+    let mut all: HashMap<String, (usize, f64)> = HashMap::new();
+    let whole: f64 = times.iter().map(|(_, us)| us).sum();
+    for (name, us) in times {
+        let of = all.entry(name).or_default();
+        *of = (of.0 + 1, of.1 + us);
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by(|a, b| b.1.1.total_cmp(&a.1.1).then_with(|| a.0.cmp(&b.0)));
+    output::complain(&format!("{:>10}  {:>8}  kernel", "us", "launches"));
+    for (name, (count, us)) in all {
+        output::complain(&format!("{us:>10.1}  {count:>8}  {name}"));
+    }
+    output::complain(&format!("{whole:>10.1}            together, one after the other"));
 }
 
 /// The time of a step in microseconds, for each group, in rising order.

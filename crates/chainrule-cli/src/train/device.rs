@@ -12,12 +12,16 @@ use crate::output;
 /// The device that was asked for; none for the processor.
 pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>> {
     let Some(name) = args.device.filter(|d| *d != DeviceName::Cpu) else { return Ok(None) };
-    match name.open() {
-        Ok(device) => {
+    let opened = || -> chainrule::Result<DeviceSession> {
+        let mut session = DeviceSession::new(name.open()?).with_seed(seed);
+        session.set_precision(args.precision.unwrap_or_default())?;
+        Ok(session)
+    };
+    match opened() {
+        Ok(session) => {
             if !args.json {
-                let _ = output::line(&format!("the steps run on {}", device.describe()));
+                let _ = output::line(&format!("the steps run on {}", session.device().describe()));
             }
-            let session = DeviceSession::new(device).with_seed(seed);
             Ok(Some(Box::new(OnDevice { session, or_cpu: args.or_cpu })))
         }
         Err(e) if args.or_cpu => {

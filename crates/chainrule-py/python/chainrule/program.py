@@ -76,11 +76,13 @@ class Compiled:
     methods are found here too.
     """
 
-    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True, device: str | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> None:
         self._function = function
         if device is not None and _c._device(str(device)) is None:
             device = None
-        self._passes = simplify, fuse, None if device is None else str(device)
+        if precision is not None and device is None:
+            raise ValueError(f"precision={precision!r} is for products on a device; add device=, or use cr.autocast on the processor")
+        self._passes = simplify, fuse, None if device is None else str(device), precision
         self._programs: dict[Any, list[_Traced]] = {}
         self._last: _Traced | None = None
         # Those that ran last, whose arguments the native side compares.
@@ -412,10 +414,10 @@ def _apart(made: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, _c.ViewPat
 
 
 @overload
-def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Compiled: ...
+def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Compiled: ...
 @overload
-def compile(f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None) -> Any:
+def compile(f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Any:
     """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
 
     The program is simplified by algebra and its chains of ops are fused. Without both the results
@@ -424,6 +426,8 @@ def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse:
     A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was
     built with them. Parameters and the optimizer's state live there; what a call changed is
     fetched after it, and what was written since is seen by the next one. Random numbers are
-    another stream there.
+    another stream there. `precision` is that of large products of f32 there: "f32", "tf32" or
+    "bf16", all with sums and results of f32.
     """
-    return Compiled(f, simplify, fuse, device) if f is not None else lambda f: Compiled(f, simplify, fuse, device)
+    passes = simplify, fuse, device, precision
+    return Compiled(f, *passes) if f is not None else lambda f: Compiled(f, *passes)
