@@ -36,14 +36,17 @@ impl Reader {
             (left, right) = (self.prepared(a, false)?, self.prepared(b, false)?);
         }
         let (rows, columns) = (deep(self, left)[0], deep(self, right)[1]);
-        if [rows, columns] == [m, n] {
-            return Ok(Step::Product(left, right));
-        }
         let rank = out.len();
         let dims = [&out[..rank - 2], &[rows, columns]].concat();
-        let whole = self.add("padded", DType::F32, dims, Step::Product(left, right))?;
-        let cut = |axis: usize| (axis, 0, 1);
-        Ok(Step::Slice(whole, vec![cut(rank - 2), cut(rank - 1)]))
+        let dtype = self.dtype(left);
+        let whole = self.add("padded", dtype, dims, Step::Product(left, right))?;
+        let mut of_all = whole;
+        if [rows, columns] != [m, n] {
+            let cut = |axis: usize| (axis, 0, 1);
+            let part = Step::Slice(whole, vec![cut(rank - 2), cut(rank - 1)]);
+            of_all = self.add("part", dtype, out.to_vec(), part)?;
+        }
+        Ok(Step::Map(if dtype == DType::F32 { "Identity" } else { "Cast" }, vec![of_all]))
     }
 
     fn precision(&self) -> Precision {

@@ -21,7 +21,7 @@ pub enum Precision {
     F32,
     /// Operands rounded to 11 bits in the units for matrices, sums in f32.
     Tf32,
-    /// Operands rounded to bf16, which has 8 bits; sums and results in f32.
+    /// Operands and results rounded to bf16, which has 8 bits; sums in f32.
     Bf16,
 }
 

@@ -21,6 +21,13 @@ impl Graph {
         matches!(&self.values[v].step, Step::Map("Cast", all) if is_whole(all[0]))
     }
 
+    /// The value of bf16 that this one of f32 or f64 is, which holds all of its digits.
+    fn widened(&self, v: ValueId) -> Option<ValueId> {
+        let Step::Map("Cast", all) = &self.values[v].step else { return None };
+        let narrow = self.values[all[0]].dtype == DType::BF16;
+        (narrow && matches!(self.values[v].dtype, DType::F32 | DType::F64)).then_some(all[0])
+    }
+
     /// The value that a step would only repeat, if there is one. The result has the same bits.
     pub(crate) fn same_as(&self, step: &Step, dtype: DType, dims: &[usize]) -> Option<ValueId> {
         let Step::Map(op, all) = step else { return None };
@@ -30,6 +37,7 @@ impl Graph {
         let left = match *op {
             "Identity" => Some(all[0]),
             "Cast" if self.values[all[0]].dtype == dtype => Some(all[0]),
+            "Cast" if dtype == DType::BF16 => self.widened(all[0]),
             "And" => beside(1.0),
             "Or" => beside(0.0),
             "Mul" => beside(1.0),

@@ -42,6 +42,10 @@ static float of_bf16(unsigned short x);
 static inline float number(float x) { return x; }
 static inline double number(double x) { return x; }
 static inline float number(unsigned short x) { return of_bf16(x); }
+static unsigned short to_bf16(float x);
+template <typename T>
+static inline void store(T& to, T x) { to = x; }
+static inline void store(unsigned short& to, float x) { to = to_bf16(x); }
 template <typename A, typename B, typename C>
 static void product(
     size_t count, size_t m, size_t n, size_t k,
@@ -52,11 +56,11 @@ static void product(
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < m; i++)
             for (size_t j = 0; j < n; j++) {
-                C sum = 0;
+                decltype(number(C())) sum = 0;
                 for (size_t l = 0; l < k; l++)
                     sum += number(a[sa + s * na + i * ra + l * ca])
                         * number(b[sb + s * nb + l * rb + j * cb]);
-                c[sc + s * nc + i * rc + j] = sum;
+                store(c[sc + s * nc + i * rc + j], sum);
             }
 }
 
