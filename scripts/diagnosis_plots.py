@@ -1,12 +1,13 @@
 """Pictures and figures of the page on diagnosis: trainings with one planted cause each.
 
-    python scripts/diagnosis_plots.py [FOLDER [REPORTS]]
+    python scripts/diagnosis_plots.py [FOLDER [REPORTS [MENDED]]]
 
 Runs `cr.diagnose` on each, checks that the first cause is the planted one, and writes into the folder (docs/src/images) the
 loss as it is beside the loss with the edits, as `cause-KIND.svg`. Prints a line of figures for each.
 
 With REPORTS, a file of last lines of `chainrule diagnose PROGRAM.json --json`, the pictures are those of described programs
-(`PROGRAMS` below, of crates/chainrule-diagnose/programs), and nothing else is run.
+(`PROGRAMS` below, of crates/chainrule-diagnose/programs), and nothing else is run. MENDED are the same of `--fix`, for `MENDED`
+below: causes that no single change of a training mends.
 """
 
 from __future__ import annotations
@@ -86,6 +87,22 @@ PROGRAMS = {
     "optimizer": "wave-betas",
     "regularisation": "bits-l2",
     "epochs_few": "bars-once",
+    "loss": "blobs-mae-softmax",
+    "output_units": "blobs-one-number",
+    "loss_reduction": "sine-sum",
+    "loss_numerics": "moons-raw-log",
+    "axis": "blobs-axis",
+    "batch_size": "moons-one-row",
+    "architecture": "sine-dropout-end",
+    "overfitting": "noise-by-heart",
+    "data_order": "blobs-sorted",
+}
+# Causes of which the picture is of the program as it is, and with the edits of its own `fix`, if it has one.
+MENDED = {
+    "data": "noise-targets",
+    "validation": "blobs-leak",
+    "unbalanced": "rare-class",
+    "plateau": "sine-plateau",
 }
 
 
@@ -115,10 +132,27 @@ def drawn(curves: list[tuple[str, list[float], str]], title: str) -> str:
     return "\n".join([*out, "</svg>\n"])
 
 
+def read(reports: Path) -> dict[str, Any]:
+    return {r["id"]: r for r in map(json.loads, reports.read_text(encoding="utf-8").splitlines())}
+
+
+def of_mended(folder: Path, reports: Path, mended: Path) -> None:
+    """The pictures of programs beside those with their own edits."""
+    known, again = read(reports), read(mended)
+    for kind, name in MENDED.items():
+        both = [known[name], *([again[name]] if name in again else [])]
+        first = both[0]["causes"][0] if both[0]["causes"] else {"kind": "nothing", "evidence": ""}
+        print(f"{kind}: {name}: skills {[round(r['skill'], 2) for r in both]}; {first['kind']}: {first['evidence']}")
+        lines = [(text, smooth(r["curves"][0]["losses"]), c) for r, text, c in zip(both, ("as it is", "mended"), ("#d62728", "#1f77b4"))]
+        (folder / f"cause-{kind}.svg").write_text(drawn(lines, f"loss by step: {kind}"), encoding="utf-8")
+
+
 def of_programs(folder: Path, reports: Path) -> None:
     """The pictures of described programs, from their reports."""
-    known = {r["id"]: r for r in map(json.loads, reports.read_text(encoding="utf-8").splitlines())}
+    known = read(reports)
     for kind, name in PROGRAMS.items():
+        if name not in known:
+            continue
         report = known[name]
         first = report["causes"][0]
         print(f"{kind}: {name}: skill {report['skill']:.2f}, after {report['after']:.2f}; {first['kind']}: {first['evidence']}")
@@ -135,6 +169,8 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/src/images")
     if len(sys.argv) > 2:
         of_programs(folder, Path(sys.argv[2]))
+        if len(sys.argv) > 3:
+            of_mended(folder, Path(sys.argv[2]), Path(sys.argv[3]))
         return
     for kind, (make, data, loss, optimizer, more) in PLANTED.items():
         report = cr.diagnose(make, data, loss, optimizer, seconds=300, **more)

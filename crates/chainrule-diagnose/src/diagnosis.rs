@@ -12,7 +12,7 @@ use crate::data::{Prepared, prepare};
 use crate::description::edit;
 use crate::detect::{self, Seen, Suspicion};
 use crate::error::Result;
-use crate::lab::Bench;
+use crate::lab::{Bench, Experiment};
 use crate::reason::{Losses, Reason, short};
 use crate::run::Outcome;
 use crate::search::{Found, Search};
@@ -350,21 +350,55 @@ fn certain_beside(findings: &[Suspicion], said: &[Reason], found: &Found) -> Vec
 fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<Reason> {
     let plain = findings.iter().filter(|f| f.strength >= 1.0 && OF_OUTPUT.contains(&f.cause));
     let reason = |f: &Suspicion| {
-        let edit = f.remedies.iter().rev().find_map(|&r| Some(bench.edited(&[r])?.0));
+        let first = f.remedies.iter().rev().find(|&&r| bench.edited(&[r]).is_some());
+        let (changes, fit) = first.map_or_else(Default::default, |&r| best_fit(bench, r));
+        let edit = bench.edited(&changes).map_or_else(Vec::new, |edited| edited.0);
+        let fit = match fit {
+            Some((before, after)) => format!(
+                "; on the rows trained on, with {}: skill {after:.2} in place of {before:.2}",
+                curves::words(&changes)
+            ),
+            None => String::new(),
+        };
         Reason {
             cause: f.cause,
             place: f.place.clone(),
             since: f.since,
             confidence: 0.6,
-            evidence: format!("{}; no change could prove itself on these data", f.text),
+            evidence: format!("{}; no change could prove itself on these data{fit}", f.text),
             numbers: f.numbers.clone(),
             end: f.cause.in_the_end().to_string(),
-            edit: edit.unwrap_or_default(),
+            edit,
             before: found.base,
             after: found.after,
         }
     };
     plain.take(1).map(reason).collect()
+}
+
+/// The fewest changes of length and freedom beside this one with which the model fits its own rows
+/// about as well as with any, and the skill there without and with them. It is asked where rows
+/// kept back tell nothing: these changes are then no more than what the mistake needs to be seen
+/// mended.
+fn best_fit(bench: &Bench, first: Change) -> (Vec<Change>, Option<(f64, f64)>) {
+    let beside: [&[Change]; 4] = [
+        &[],
+        &[Change::NoRegularisation],
+        &[Change::Longer],
+        &[Change::NoRegularisation, Change::Longer],
+    ];
+    let fit = |set: &[Change]| bench.run(set, 0).map(|trial| trial.fit);
+    let sets = beside.iter().map(|more| [&[first], *more].concat());
+    let fitted: Vec<(Vec<Change>, f64)> = sets
+        .filter(|set| bench.edited(set).is_some())
+        .filter_map(|s| Some((s.clone(), fit(&s)?)))
+        .collect();
+    let most = fitted.iter().map(|f| f.1).fold(f64::NEG_INFINITY, f64::max);
+    let before = fit(&[]).unwrap_or(-1.0);
+    match fitted.into_iter().find(|(_, fit)| *fit >= most - 0.08) {
+        Some((set, after)) if after > before + GAIN => (set, Some((before, after))),
+        _ => (vec![first], None),
+    }
 }
 
 /// Causes in the data, which no change of the training mends.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::change::Change::{self, *};
 use crate::curves::words;
@@ -15,6 +15,8 @@ use crate::lab::Experiment;
 
 /// A gain below which two runs count as equal.
 const EVEN: f64 = 0.03;
+/// Skills of a program over seeds that are further apart show that the seed decides.
+const CHANCE: f64 = 0.3;
 /// A skill below which a program does hardly better than a constant.
 const AT_CHANCE: f64 = 0.3;
 /// The gain that a change must bring where the ceiling is low.
@@ -123,6 +125,9 @@ pub struct Search<'a> {
     budget: usize,
     threads: usize,
     runs: AtomicUsize,
+    /// Whether the program as it is learns from some seeds and not from others, so that one run of
+    /// a change tells little.
+    differs: AtomicBool,
     tried: Mutex<BTreeMap<Vec<Change>, f64>>,
 }
 
@@ -153,7 +158,8 @@ pub(crate) fn clash(a: Change, b: Change) -> bool {
 impl<'a> Search<'a> {
     /// A search with so many runs at most, so many at a time.
     pub fn new(bench: &'a dyn Experiment, budget: usize, threads: usize) -> Search<'a> {
-        Search { bench, budget, threads, runs: AtomicUsize::new(0), tried: Mutex::default() }
+        let (runs, differs, tried) = Default::default();
+        Search { bench, budget, threads, runs, differs, tried }
     }
 
     fn spent(&self) -> bool {
@@ -201,7 +207,8 @@ impl<'a> Search<'a> {
     }
 
     fn seeds(&self) -> usize {
-        if self.bench.is_chancy() { self.bench.seeds() } else { 1 }
+        let is_chancy = self.bench.is_chancy() || self.differs.load(Ordering::Relaxed);
+        if is_chancy { self.bench.seeds() } else { 1 }
     }
 
     fn value(&self, set: &[Change]) -> Option<f64> {
@@ -222,7 +229,13 @@ impl<'a> Search<'a> {
 
     /// The skill of the program as it is, over all seeds.
     pub fn base(&self) -> f64 {
-        self.values(&[Vec::new()], self.bench.seeds())[0].unwrap_or(-1.0)
+        let median = self.values(&[Vec::new()], self.bench.seeds())[0].unwrap_or(-1.0);
+        let each = (0..self.bench.seeds()).filter_map(|seed| self.bench.run(&[], seed));
+        let (low, high) = each.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), trial| {
+            (low.min(trial.value()), high.max(trial.value()))
+        });
+        self.differs.store(high - low > CHANCE, Ordering::Relaxed);
+        median
     }
 
     /// The best of the sets that change everything, and its skill.
