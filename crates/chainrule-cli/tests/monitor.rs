@@ -8,10 +8,11 @@ use common::{Place, text};
 use serde_json::Value;
 
 /// Short trainings with a setting that cannot work, and the name that the monitor must give it.
-const PLANTED: [(&str, &str); 36] = [
+const PLANTED: [(&str, &str); 37] = [
     ("rate_too_high", "names --steps 500 --lr 10"),
     ("rate_too_low", "names --steps 500 --lr 1e-9"),
     ("rate_too_high", "names --steps 500 --optimizer adam --lr 5"),
+    ("rate_too_low", "names --steps 500 --optimizer sgd --lr 1e-6"),
     ("weights_vanish", "names --steps 500 --weight-decay 5"),
     ("clipping", "names --steps 500 --clip 1e-6"),
     ("rate_too_high", "names --steps 500 --momentum 0.999 --lr 1"),

@@ -27,6 +27,7 @@ pub mod lstm;
 pub mod map;
 pub mod mask;
 pub mod math;
+pub mod moments;
 pub mod norm;
 pub mod optim;
 pub mod pair;

@@ -1,9 +1,14 @@
 //! Measures of a training beside its tensors: noise of gradients, curvature, smoothness of the
 //! loss, time and memory.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
+use chainrule_core::kernels::moments::dot;
+
 use crate::monitor::Monitor;
+use crate::numbers::Number;
 use crate::series::Series;
 
 /// The share of what was measured before in a running mean.
@@ -102,6 +107,13 @@ impl Monitor {
         (variance > 0.0).then(|| 1.0 - jumps / (2.0 * variance))
     }
 
+    /// The newest measures by name, as far as they are known: `smoothness`, `noise_scale`,
+    /// `curvature` and `stable_curvature`, `seconds`, `bytes`.
+    pub fn measures(&self) -> BTreeMap<String, f64> {
+        let known = self.measured().into_iter();
+        known.filter_map(|(name, x)| Some((name, x.as_f64()?))).collect()
+    }
+
     /// The newest measures by name.
     pub(crate) fn measured(&self) -> Map<String, Value> {
         let last = |series: &Series<f64>| series.points().last().map(|p| p.1);
@@ -122,19 +134,20 @@ impl Monitor {
 }
 
 /// The rank of the outputs of examples, `tr(G)² / tr(G²)` with their products `G`: the number of
-/// directions that they spread over evenly. It reads 64 examples at most.
-pub(crate) fn rank(rows: usize, numbers: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
-    const MOST_ROWS: usize = 64;
+/// directions that they spread over evenly. It reads 32 examples at most.
+pub(crate) fn rank<T: Number>(rows: usize, values: &[T]) -> Option<f64> {
+    const MOST_ROWS: usize = 32;
     const MOST_PRODUCTS: usize = 1 << 22;
-    let width = numbers / rows.max(1);
+    let width = values.len() / rows.max(1);
     let rows = rows.min(MOST_ROWS);
     if rows < 2 || width < 2 || rows * rows * width > MOST_PRODUCTS {
         return None;
     }
+    let row = |i: usize| &values[i * width..][..width];
     let (mut trace, mut squares) = (0.0, 0.0);
     for i in 0..rows {
         for j in 0..=i {
-            let product: f64 = (0..width).map(|k| at(i * width + k) * at(j * width + k)).sum();
+            let product = dot(row(i), row(j));
             squares += if i == j { product * product } else { 2.0 * product * product };
             trace += if i == j { product } else { 0.0 };
         }
@@ -160,10 +173,10 @@ mod tests {
     #[test]
     fn ranks_of_known_matrices() {
         // Rows that are multiples of one, and rows that are orthogonal and alike in size.
-        let one = |i: usize| (1 + i / 4) as f64 * (1 + i % 4) as f64;
-        assert!((rank(8, 32, one).unwrap() - 1.0).abs() < 1e-12);
-        let axes = |i: usize| if i / 4 == i % 4 { 2.0 } else { 0.0 };
-        assert!((rank(4, 16, axes).unwrap() - 4.0).abs() < 1e-12);
+        let one: Vec<f64> = (0..32).map(|i| f64::from(1 + i / 4) * f64::from(1 + i % 4)).collect();
+        assert!((rank(8, &one).unwrap() - 1.0).abs() < 1e-12);
+        let axes: Vec<f32> = (0..16).map(|i| if i / 4 == i % 4 { 2.0 } else { 0.0 }).collect();
+        assert!((rank(4, &axes).unwrap() - 4.0).abs() < 1e-12);
     }
 
     #[test]

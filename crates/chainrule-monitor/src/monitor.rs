@@ -8,7 +8,7 @@ use chainrule_core::tensor::Tensor;
 use crate::answer::Answers;
 use crate::detect;
 use crate::measures::Measures;
-use crate::numbers::{squares, with};
+use crate::numbers::{is_zero, squares, with};
 use crate::series::{LossCurve, Series};
 use crate::stats::Stats;
 use crate::symptom::Symptom;
@@ -23,6 +23,9 @@ const RECENT: usize = 64;
 
 /// Answers that are looked at one by one; then one of each eighth as many.
 const ANSWERS: u64 = 64;
+
+/// The first look with one of the step after it.
+const FIRST_PAIR: u32 = 8;
 
 /// The largest update beside the weights after which gradients are those of one place.
 const SMALL_STEP: f64 = 0.01;
@@ -91,6 +94,8 @@ pub(crate) struct Told {
 pub struct Monitor {
     pub(crate) every: u64,
     next: u64,
+    /// The step to rest until, told while the next step is looked at as the second of a pair.
+    later: Option<u64>,
     pub(crate) steps: u64,
     pub(crate) parameters: Vec<ParameterTrack>,
     pub(crate) outputs: Vec<OutputTrack>,
@@ -133,6 +138,7 @@ impl Monitor {
         Monitor {
             every: 100,
             next: 0,
+            later: None,
             steps: 0,
             parameters: Vec::new(),
             outputs: Vec::new(),
@@ -190,6 +196,11 @@ impl Monitor {
         tensors.into_iter().map(squares).sum::<f64>().sqrt()
     }
 
+    /// Whether all elements of a tensor are zero, as those of a gradient that was set back.
+    pub fn is_zero(tensor: &Tensor) -> bool {
+        is_zero(tensor)
+    }
+
     /// Whether the computation of the loss is wanted, and was not told yet.
     pub fn wants_computation(&self) -> bool {
         self.wants_graph && self.graph.is_empty()
@@ -209,7 +220,17 @@ impl Monitor {
 
     /// Looks at no tensors before that step: a way to limit the time that it takes.
     pub fn rest_until(&mut self, step: u64) {
-        self.next = self.next.max(step);
+        match self.is_first_of_pair() {
+            true => self.later = Some(step),
+            false => self.next = self.next.max(step),
+        }
+    }
+
+    /// Whether the look before was one after which the next step is looked at, too: two steps in a
+    /// row tell of the noise of gradients.
+    fn is_first_of_pair(&self) -> bool {
+        let looks = self.looks();
+        looks >= FIRST_PAIR && looks.is_power_of_two()
     }
 
     /// Number of steps so far.
@@ -260,6 +281,26 @@ impl Monitor {
         let (step, has_all_bins) = (self.steps, self.has_all_bins);
         let track = self.output_track(name, kind);
         with(value, |all| track.add(step, &dims, all, has_all_bins));
+    }
+
+    /// As [`Monitor::output`], of a module whose result is that of another, which was told in this
+    /// step.
+    pub fn same_output(&mut self, name: &str, kind: OutputKind, of: &str) {
+        let step = self.steps;
+        let Some(&other) = self.output_places.get(of).filter(|_| name != of) else { return };
+        let other = self.outputs[other].units();
+        self.output_track(name, kind).follow(step, other);
+    }
+
+    /// The gradient of the other output is that of this one, too.
+    pub fn same_output_gradient(&mut self, name: &str, of: &str) {
+        let step = self.steps;
+        let Some(&other) = self.output_places.get(of).filter(|_| name != of) else { return };
+        let latest = self.outputs[other].latest.as_ref().filter(|latest| latest.0 == step);
+        let gradient = latest.and_then(|latest| latest.1.gradient.clone());
+        if let (Some(&at), Some(gradient)) = (self.output_places.get(name), gradient) {
+            self.outputs[at].set_gradient(step, gradient);
+        }
     }
 
     /// The computation of the loss, for the event files of TensorBoard.
@@ -341,15 +382,23 @@ impl Monitor {
     ) {
         let dims: Vec<usize> = output.shape().iter().copied().collect();
         self.answers.bounds = bounds;
-        // An answer like many before is looked at now and then.
-        self.answers.told += 1;
-        if self.answers.told > ANSWERS && !self.answers.told.is_multiple_of(ANSWERS / 8) {
+        if self.passes_over_answer() {
             return;
         }
+        self.answers.told += 1;
         self.answers.add(loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
         if let Some(loss) = self.answers.constant() {
             self.constant_loss(loss);
         }
+    }
+
+    /// Whether the next answer is not asked for, as one like many before is looked at now and then.
+    /// It counts as told then.
+    pub fn passes_over_answer(&mut self) -> bool {
+        let next = self.answers.told + 1;
+        let passes = next > ANSWERS && !next.is_multiple_of(ANSWERS / 8);
+        self.answers.told += u64::from(passes);
+        passes
     }
 
     /// The inputs of a step that [is due](Monitor::is_due), or of one with a
@@ -423,13 +472,17 @@ impl Monitor {
             self.note_neighbours();
             self.note_norm();
             // Often at first, and then at even distances.
-            self.next = self.steps + (self.steps / 2).clamp(1, self.every);
+            self.next = match self.is_first_of_pair() {
+                true => self.steps + 1,
+                false => self.steps + (self.steps / 2).clamp(1, self.every),
+            };
+            self.next = self.next.max(self.later.take().unwrap_or(0));
         }
         self.note(self.steps, loss, rate);
         self.steps += 1;
     }
 
-    /// The norm of all gradients of this step, where nothing told it.
+    /// The norm of all gradients of this step, where nothing told it: as nothing clipped them.
     fn note_norm(&mut self) {
         let step = self.steps;
         let here = self.parameters.iter().filter_map(|p| p.latest.as_ref().filter(|l| l.0 == step));
@@ -439,8 +492,7 @@ impl Monitor {
             return;
         }
         let norm = squares.iter().sum::<f64>().sqrt();
-        self.norms.push(step, (norm, norm));
-        self.last_norm = Some((step, norm, norm));
+        self.clipped(norm, norm);
     }
 
     /// Two steps in a row are the halves of a batch that is twice as large, as long as the weights

@@ -1,15 +1,14 @@
-//! Elements of tensors, read where they lie, and what is summed over them in one pass.
+//! Elements of tensors, read where they lie, and their counts by powers of two.
 
 use chainrule_core::DType;
+use chainrule_core::kernels::math::Real;
+use chainrule_core::kernels::moments::moments;
 use chainrule_core::tensor::Tensor;
 
 use crate::stats::{BINS, LOWEST};
 
 /// Elements that one part of a pass takes: what it reads stays in the first cache.
-pub(crate) const PART: usize = 512;
-
-/// Sums that are kept side by side, so that the compiler adds several numbers at once.
-const LANES: usize = 8;
+pub(crate) const PART: usize = 1024;
 
 /// The elements of a tensor.
 pub(crate) enum Numbers<'a> {
@@ -34,29 +33,38 @@ pub(crate) fn with<R>(t: &Tensor, f: impl FnOnce(Numbers<'_>) -> R) -> R {
 }
 
 /// A number with a fraction.
-pub(crate) trait Number: Copy {
-    fn wide(self) -> f64;
+pub(crate) trait Number: Real {
+    /// Sign and exponent as one number below [`Number::EXPONENTS`]; the sign counts half of these.
+    fn exponent(self) -> usize;
+    /// Number of signs and exponents.
+    const EXPONENTS: usize;
+    /// The exponent of powers of two that [`Number::exponent`] gives as zero.
+    const ZERO_AT: i32;
+
+    #[inline]
+    fn wide(self) -> f64 {
+        self.to_f64()
+    }
 }
 
 impl Number for f32 {
+    const EXPONENTS: usize = 512;
+    const ZERO_AT: i32 = -127;
+
     #[inline]
-    fn wide(self) -> f64 {
-        f64::from(self)
+    fn exponent(self) -> usize {
+        (self.to_bits() >> 23) as usize
     }
 }
 
 impl Number for f64 {
-    #[inline]
-    fn wide(self) -> f64 {
-        self
-    }
-}
+    const EXPONENTS: usize = 4096;
+    const ZERO_AT: i32 = -1023;
 
-/// The numbers of a part in `room`.
-pub(crate) fn widened<'r, T: Number>(part: &[T], room: &'r mut [f64; PART]) -> &'r [f64] {
-    let room = &mut room[..part.len()];
-    room.iter_mut().zip(part).for_each(|(wide, x)| *wide = x.wide());
-    room
+    #[inline]
+    fn exponent(self) -> usize {
+        (self.to_bits() >> 52) as usize
+    }
 }
 
 /// The bins above zero, those below, and one for zero.
@@ -72,67 +80,62 @@ pub(crate) fn slot(x: f64) -> usize {
     if x == 0.0 { SLOTS - 1 } else { bin }
 }
 
-/// Sums over numbers that are all finite.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moments {
-    pub sum: f64,
-    pub squares: f64,
-    pub largest: f64,
-    pub zeros: u64,
+/// Counts by sign and exponent, which are the upper bits of a number: one count is one step, and
+/// what bin it belongs to is asked once at the end.
+pub(crate) struct Exponents {
+    /// Four sets, as neighbours are often of one bin and would wait for each other.
+    counts: Vec<[u32; 4]>,
+    zero_at: i32,
 }
 
-/// The sums of a part, or none if a number is not finite or its square is not.
-pub(crate) fn moments(part: &[f64]) -> Option<Moments> {
-    // Three loops over what is in the cache: together they would need too many registers.
-    let (whole, rest) = part.as_chunks::<LANES>();
-    let (mut sum, mut largest) = ([0.0; LANES], [0.0f64; LANES]);
-    for few in whole {
-        for lane in 0..LANES {
-            sum[lane] += few[lane];
-        }
+impl Exponents {
+    pub fn new<T: Number>() -> Exponents {
+        Exponents { counts: vec![[0; 4]; T::EXPONENTS], zero_at: T::ZERO_AT }
     }
-    for few in whole {
-        for lane in 0..LANES {
-            let size = few[lane].abs();
-            largest[lane] = if size > largest[lane] { size } else { largest[lane] };
-        }
-    }
-    let all = Moments {
-        sum: sum.iter().chain(rest).sum(),
-        squares: dot(part, part),
-        largest: largest.iter().chain(rest).fold(0.0, |most, x| most.max(x.abs())),
-        zeros: part.iter().filter(|x| **x == 0.0).count() as u64,
-    };
-    (all.sum.is_finite() && all.squares.is_finite()).then_some(all)
-}
 
-/// The sum of products of two parts of one length.
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sum = [0.0; LANES];
-    let ((whole, rest), (of_b, rest_of_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in whole.iter().zip(of_b) {
-        for lane in 0..LANES {
-            sum[lane] += a[lane] * b[lane];
+    pub fn add<T: Number>(&mut self, numbers: &[T]) {
+        let (whole, rest) = numbers.as_chunks::<4>();
+        for four in whole {
+            for (lane, x) in four.iter().enumerate() {
+                self.counts[x.exponent()][lane] += 1;
+            }
         }
+        rest.iter().for_each(|x| self.counts[x.exponent()][0] += 1);
     }
-    let rest: f64 = rest.iter().zip(rest_of_b).map(|(a, b)| a * b).sum();
-    sum.iter().sum::<f64>() + rest
+
+    /// Adds the counts to bins above and below zero; whether there are numbers, beside that many
+    /// exact zeros, that are too small for an exponent, which are left out.
+    pub fn add_to(&self, zeros: u64, above: &mut [u32; BINS], below: &mut [u32; BINS]) -> bool {
+        let half = self.counts.len() / 2;
+        let mut small = 0;
+        for (at, counts) in self.counts.iter().enumerate() {
+            let count: u32 = counts.iter().sum();
+            let exponent = at % half;
+            if count == 0 || exponent == 0 {
+                small += u64::from(count);
+                continue;
+            }
+            let bin = exponent as i32 + self.zero_at - LOWEST;
+            let side = if at < half { &mut *above } else { &mut *below };
+            let bin = &mut side[bin.clamp(0, BINS as i32 - 1) as usize];
+            *bin = bin.saturating_add(count);
+        }
+        small > zeros
+    }
 }
 
 /// The sum of the squares of a tensor's elements.
 pub(crate) fn squares(t: &Tensor) -> f64 {
-    fn of<T: Number>(all: &[T]) -> f64 {
-        let mut room = [0.0; PART];
-        let parts = all.chunks(PART);
-        parts
-            .map(|part| {
-                let part = widened(part, &mut room);
-                dot(part, part)
-            })
-            .sum()
-    }
     with(t, |all| match all {
-        Numbers::F32(all) => of(all),
-        Numbers::F64(all) => of(all),
+        Numbers::F32(all) => moments(all).squares,
+        Numbers::F64(all) => moments(all).squares,
+    })
+}
+
+/// Whether all elements of a tensor are zero.
+pub(crate) fn is_zero(t: &Tensor) -> bool {
+    with(t, |all| match all {
+        Numbers::F32(all) => all.iter().all(|x| *x == 0.0),
+        Numbers::F64(all) => all.iter().all(|x| *x == 0.0),
     })
 }

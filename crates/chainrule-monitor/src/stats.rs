@@ -2,13 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::numbers::{Number, Numbers, PART, SLOTS, moments, slot, widened};
+use chainrule_core::kernels::moments::{Moments, moments};
+
+use crate::numbers::{Exponents, Number, Numbers, PART, SLOTS, slot};
 
 /// Number of bins of a histogram on each side of zero.
 pub const BINS: usize = 40;
 
 /// Exponent of 2 of the lowest bin.
 pub const LOWEST: i32 = -32;
+
+/// Numbers from which on a table of all exponents is worth its making.
+const MANY: usize = 4096;
 
 /// Mean, spread, norm, largest magnitude, exact zeros and a histogram of a set of numbers.
 ///
@@ -36,6 +41,11 @@ pub struct Stats {
     above: [u32; BINS],
 }
 
+/// Whether a number that is not zero is too small to have an exponent.
+fn is_tiny<T: Number>(x: T) -> bool {
+    x != T::ZERO && x.exponent() % (T::EXPONENTS / 2) == 0
+}
+
 impl Default for Stats {
     fn default() -> Stats {
         Stats {
@@ -58,40 +68,66 @@ impl Stats {
     }
 
     pub(crate) fn of_all(numbers: Numbers<'_>, has_bins: bool) -> Stats {
-        fn of<T: Number>(all: &[T], has_bins: bool) -> Stats {
-            let mut out = Stats::default();
-            let mut room = [0.0; PART];
-            for part in all.chunks(PART) {
-                out.take(widened(part, &mut room), has_bins);
-            }
-            out
-        }
         match numbers {
-            Numbers::F32(all) => of(all, has_bins),
-            Numbers::F64(all) => of(all, has_bins),
+            Numbers::F32(all) => Stats::of_slice(all, has_bins),
+            Numbers::F64(all) => Stats::of_slice(all, has_bins),
         }
     }
 
-    /// Adds a part of the numbers: in one pass without branches where all are finite, and one by
-    /// one where they are not.
-    pub(crate) fn take(&mut self, numbers: &[f64], has_bins: bool) {
-        let Some(part) = moments(numbers) else {
-            numbers.iter().for_each(|x| self.add(*x));
-            return;
-        };
-        self.count += numbers.len() as u64;
-        self.zeros += part.zeros;
-        self.sum += part.sum;
-        self.squares += part.squares;
-        self.largest = self.largest.max(part.largest);
-        if !has_bins {
-            return;
+    pub(crate) fn of_slice<T: Number>(all: &[T], has_bins: bool) -> Stats {
+        let mut out = Stats::default();
+        let mut many = (has_bins && all.len() >= MANY).then(Exponents::new::<T>);
+        let mut zeros = 0;
+        for part in all.chunks(PART) {
+            let sums = moments(part);
+            let is_whole = out.take(part, sums, has_bins && many.is_none());
+            if let (Some(many), true) = (&mut many, is_whole) {
+                many.add(part);
+                zeros += sums.zeros;
+            }
         }
+        if let Some(many) = many
+            && many.add_to(zeros, &mut out.above, &mut out.below)
+        {
+            // Rare enough to be looked for once more.
+            let tiny = |part: &&[T]| part.iter().any(|x| is_tiny(*x));
+            for part in all.chunks(PART).filter(tiny) {
+                let sums = moments(part);
+                if sums.sum.is_finite() && sums.squares.is_finite() {
+                    part.iter().filter(|x| is_tiny(**x)).for_each(|x| {
+                        let side = if *x < T::ZERO { &mut out.below } else { &mut out.above };
+                        side[0] = side[0].saturating_add(1);
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    /// Adds a part of the numbers with their sums; one by one where some are not finite. Whether
+    /// all are.
+    pub(crate) fn take<T: Number>(&mut self, part: &[T], sums: Moments, has_bins: bool) -> bool {
+        if !(sums.sum.is_finite() && sums.squares.is_finite()) {
+            part.iter().for_each(|x| self.add(x.wide()));
+            return false;
+        }
+        self.count += part.len() as u64;
+        self.zeros += sums.zeros;
+        self.sum += sums.sum;
+        self.squares += sums.squares;
+        self.largest = self.largest.max(sums.largest);
+        if has_bins {
+            self.count_bins(part);
+        }
+        true
+    }
+
+    fn count_bins<T: Number>(&mut self, part: &[T]) {
         // Two sets, as neighbours are often of one bin and would wait for each other.
         let mut bins = [[0u32; SLOTS]; 2];
-        for pair in numbers.chunks(2) {
-            bins[0][slot(pair[0])] += 1;
-            pair.get(1).into_iter().for_each(|x| bins[1][slot(*x)] += 1);
+        for pair in part.chunks(2) {
+            bins[0][slot(pair[0].wide())] += 1;
+            pair.get(1).into_iter().for_each(|x| bins[1][slot(x.wide())] += 1);
         }
         for i in 0..BINS {
             let of = |at: usize| bins[0][at] + bins[1][at];
@@ -258,6 +294,26 @@ mod tests {
         ] {
             assert_eq!(Stats::from_json(&serde_json::from_str(text).unwrap()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn many_numbers_are_counted_as_few_are() {
+        let mut numbers: Vec<f32> =
+            (0..20_000).map(|i| ((i * 7919) % 9973) as f32 * 1e-3 - 4.0).collect();
+        numbers.extend([0.0, -0.0, 1e-40, -2e-42, 1e-30, -3e38, 2.5e9].repeat(3));
+        let wide: Vec<f64> = numbers.iter().map(|x| f64::from(*x)).collect();
+        let few = |part: &[f64], out: &mut Stats| part.iter().for_each(|x| out.add(*x));
+        let mut plain = Stats::default();
+        few(&wide, &mut plain);
+        for stats in [Stats::of_slice(&numbers, true), Stats::of(&wide)] {
+            assert_eq!((stats.count(), stats.zeros()), (plain.count(), plain.zeros()));
+            assert_eq!(stats.histogram(), plain.histogram());
+        }
+        numbers[7000] = f32::NAN;
+        let stats = Stats::of_slice(&numbers, true);
+        assert_eq!((stats.count(), stats.not_finite()), (20_020, 1));
+        let bins: u64 = stats.histogram().iter().map(|bin| bin.2).sum();
+        assert_eq!(bins, stats.count());
     }
 
     #[test]

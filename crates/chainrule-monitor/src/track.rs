@@ -1,10 +1,11 @@
 //! The record of one parameter and of one module's output.
 
 use chainrule_core::DType;
+use chainrule_core::kernels::moments::{change, dot};
 use chainrule_core::tensor::Tensor;
 
 use crate::measures::rank;
-use crate::numbers::{Number, Numbers, PART, dot, widened, with};
+use crate::numbers::{Number, Numbers, PART, with};
 use crate::series::Series;
 use crate::stats::Stats;
 
@@ -58,7 +59,8 @@ pub struct ParameterTrack {
     pub(crate) zero_for: Vec<u32>,
     /// Values and gradient of the step that goes on.
     pending: Option<Pending>,
-    last_gradient: Option<(u64, Tensor)>,
+    /// The newest gradient with its step and its squared norm.
+    last_gradient: Option<(u64, Tensor, f64)>,
     /// The step of the gradient before the newest, their product, and its squared norm.
     pub(crate) neighbour: Option<(u64, f64, f64)>,
 }
@@ -141,11 +143,12 @@ impl ParameterTrack {
         let gradient = gradient.filter(|g| g.numel() == values.numel());
         let has_bins = has_all_bins || self.points.keeps_next();
         let before = last.as_ref().map(|last| &last.1);
-        let (mut point, products) =
-            compared([Some(&values), after, gradient.as_ref(), before], has_bins);
-        self.neighbour = last.map(|last| (last.0, products.0, products.1));
+        let last_squares = last.as_ref().map_or(0.0, |last| last.2);
+        let (mut point, product, squares) =
+            compared([Some(&values), after, gradient.as_ref(), before], last_squares, has_bins);
+        self.neighbour = last.map(|last| (last.0, product, last.2));
         point.is_alike = self.is_matrix() && with(&values, |all| is_alike(&self.shape, &all));
-        self.last_gradient = gradient.map(|g| (step, g));
+        self.last_gradient = gradient.map(|g| (step, g, squares));
         self.take(step, point);
     }
 
@@ -223,6 +226,14 @@ pub struct OutputTrack {
     pub(crate) bound_for: Vec<u32>,
 }
 
+/// The part of an output that another one takes over.
+pub(crate) struct Units {
+    latest: Option<(u64, OutputPoint)>,
+    zero_for: Vec<u32>,
+    bound_for: Vec<u32>,
+    not_finite: Option<u64>,
+}
+
 impl OutputTrack {
     pub(crate) fn new(name: &str, kind: OutputKind) -> OutputTrack {
         OutputTrack {
@@ -261,12 +272,8 @@ impl OutputTrack {
     }
 
     fn add_all<T: Number>(&mut self, step: u64, shape: &[usize], values: &[T], has_all_bins: bool) {
-        let mut value = Stats::default();
         let has_bins = has_all_bins || self.points.keeps_next();
-        let mut room = [0.0; PART];
-        for part in values.chunks(PART) {
-            value.take(widened(part, &mut room), has_bins);
-        }
+        let value = Stats::of_slice(values, has_bins);
         if value.not_finite() > 0 {
             self.not_finite.get_or_insert(step);
         }
@@ -285,14 +292,16 @@ impl OutputTrack {
         let saturated = ends as f64 / values.len().max(1) as f64;
         let (units, inner) = units(shape);
         if values.len() > units {
-            count_runs(&mut self.zero_for, units, inner, values, |x| x == 0.0);
+            let each = values.len() / units;
+            let may_be = value.zeros() >= each as u64;
+            count_runs(&mut self.zero_for, (units, inner), values, may_be, |x| x == 0.0);
             if self.kind != OutputKind::Any {
-                count_runs(&mut self.bound_for, units, inner, values, at_bound);
+                count_runs(&mut self.bound_for, (units, inner), values, ends >= each, at_bound);
             }
         }
         let rows = shape.first().copied().unwrap_or(1);
         let is_constant = rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values);
-        let rank = has_bins.then(|| rank(rows, values.len(), |i| values[i].wide())).flatten();
+        let rank = has_bins.then(|| rank(rows, values)).flatten();
         self.take(step, OutputPoint { value, gradient: None, saturated, is_constant, rank });
     }
 
@@ -307,6 +316,30 @@ impl OutputTrack {
         if let Some((_, point)) = kept {
             point.gradient = latest.gradient.clone();
         }
+    }
+
+    pub(crate) fn set_gradient(&mut self, step: u64, gradient: Stats) {
+        if let Some((_, point)) = self.points.last_mut().filter(|point| point.0 == step) {
+            point.gradient = Some(gradient.clone());
+        }
+        if let Some((_, latest)) = self.latest.as_mut().filter(|latest| latest.0 == step) {
+            latest.gradient = Some(gradient);
+        }
+    }
+
+    /// The newest point, and what is known of single units.
+    pub(crate) fn units(&self) -> Units {
+        let latest = self.latest.clone();
+        let (zero_for, bound_for) = (self.zero_for.clone(), self.bound_for.clone());
+        Units { latest, zero_for, bound_for, not_finite: self.not_finite }
+    }
+
+    /// Takes what another output has, which is of the same tensor.
+    pub(crate) fn follow(&mut self, step: u64, other: Units) {
+        let Some((_, point)) = other.latest.filter(|latest| latest.0 == step) else { return };
+        (self.zero_for, self.bound_for) = (other.zero_for, other.bound_for);
+        self.not_finite = self.not_finite.or(other.not_finite);
+        self.take(step, point);
     }
 
     /// Units that were zero for every example of at least the last four points, and all units.
@@ -338,23 +371,28 @@ fn units(shape: &[usize]) -> (usize, usize) {
     }
 }
 
-/// Counts for each unit the points in a row at which all its numbers have a property.
+/// Counts for each unit the points in a row at which all its numbers have a property; none has
+/// where fewer numbers have it than a unit has.
 fn count_runs<T: Number>(
     runs: &mut Vec<u32>,
-    units: usize,
-    inner: usize,
+    (units, inner): (usize, usize),
     values: &[T],
+    may_be: bool,
     has: impl Fn(f64) -> bool,
 ) {
     runs.resize(units, 0);
-    let mut all = vec![true; units];
-    for row in values.chunks(units * inner.max(1)) {
-        for (all, part) in all.iter_mut().zip(row.chunks(inner.max(1))) {
-            *all = *all && part.iter().all(|x| has(x.wide()));
+    // A unit that fires once is not asked again.
+    let mut left: Vec<usize> = if may_be { (0..units).collect() } else { Vec::new() };
+    let inner = inner.max(1);
+    for row in values.chunks(units * inner) {
+        left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(x.wide())));
+        if left.is_empty() {
+            break;
         }
     }
-    for (run, all) in runs.iter_mut().zip(all) {
-        *run = if all { *run + 1 } else { 0 };
+    let mut left = left.into_iter().peekable();
+    for (unit, run) in runs.iter_mut().enumerate() {
+        *run = if left.next_if_eq(&unit).is_some() { *run + 1 } else { 0 };
     }
 }
 
@@ -373,8 +411,9 @@ fn count_zeros(runs: &mut Vec<u32>, numbers: &Numbers<'_>) {
 }
 
 /// A parameter's values, those after the update, its gradient and the gradient before that, as one
-/// point; with it the product of both gradients and the squared norm of the one before.
-fn compared(of: [Option<&Tensor>; 4], has_bins: bool) -> (ParameterPoint, (f64, f64)) {
+/// point; with it the product of both gradients, and the squared norm of the newer one. That of the
+/// one before is known.
+fn compared(of: [Option<&Tensor>; 4], last: f64, has_bins: bool) -> (ParameterPoint, f64, f64) {
     let held = of.map(|t| t.map(Tensor::value_ref));
     let near = held.iter().map(|value| match value {
         Some(value) if value.dtype() == DType::F32 => value.slice::<f32>().map(Some),
@@ -382,83 +421,67 @@ fn compared(of: [Option<&Tensor>; 4], has_bins: bool) -> (ParameterPoint, (f64, 
         None => Some(None),
     });
     match near.collect::<Option<Vec<_>>>().as_deref() {
-        Some(&[values, after, gradient, last]) => {
-            Compared::of([values, after, gradient, last], has_bins)
+        Some(&[values, after, gradient, before]) => {
+            compare([values, after, gradient, before], last, has_bins)
         }
         _ => {
             let wide = of.map(|t| t.map(Tensor::to_f64_vec));
-            Compared::of(wide.each_ref().map(Option::as_deref), has_bins)
+            compare(wide.each_ref().map(Option::as_deref), last, has_bins)
         }
     }
 }
 
-/// Sums over a parameter, its update, its gradient and the gradient before.
-#[derive(Default)]
-struct Compared {
-    value: Stats,
-    update: Stats,
-    gradient: Stats,
-    update_gradient: f64,
-    gradient_last: f64,
-    last_squares: f64,
-}
-
-impl Compared {
-    /// All in one pass: each part is in the cache while its sums are taken.
-    fn of<T: Number>(all: [Option<&[T]>; 4], has_bins: bool) -> (ParameterPoint, (f64, f64)) {
-        let [values, after, gradient, last] = all;
-        let values = values.unwrap_or_default();
-        let mut sums = Compared::default();
-        for begin in (0..values.len()).step_by(PART) {
-            let end = values.len().min(begin + PART);
-            let others = [after, gradient, last].map(|all| all.and_then(|all| all.get(begin..end)));
-            sums.take(&values[begin..end], others, has_bins);
+/// As [`compared`]: the sums over a parameter, its update and both gradients.
+fn compare<T: Number>(
+    [values, after, gradient, before]: [Option<&[T]>; 4],
+    last: f64,
+    has_bins: bool,
+) -> (ParameterPoint, f64, f64) {
+    let values = values.unwrap_or_default();
+    let is_whole = |all: &&[T]| all.len() == values.len();
+    let [after, gradient, before] = [after, gradient, before].map(|all| all.filter(is_whole));
+    let mut update = Stats::default();
+    let (mut slope, mut product) = (0.0, 0.0);
+    let none = [T::ZERO; PART];
+    for begin in (0..values.len()).step_by(PART) {
+        let end = values.len().min(begin + PART);
+        let g = gradient.map_or(&none[..end - begin], |all| &all[begin..end]);
+        if let Some(after) = after {
+            let (from, to) = (&values[begin..end], &after[begin..end]);
+            let (sums, along) = change(from, to, g);
+            slope += along;
+            let moved = || from.iter().zip(to).map(|(from, to)| to.wide() - from.wide());
+            // The differences themselves are needed for their bins, and where one is not finite.
+            if has_bins || !(sums.sum.is_finite() && sums.squares.is_finite()) {
+                update.take(&moved().collect::<Vec<f64>>(), sums, has_bins);
+            } else {
+                update.take::<T>(from, sums, false);
+            }
         }
-        let cosine = |ab: f64, aa: f64, bb: f64| {
-            let scale = (aa * bb).sqrt();
-            (scale > 0.0 && scale.is_finite() && ab.is_finite()).then(|| ab / scale)
-        };
-        let squares = |of: &Stats| match of.not_finite() {
-            0 => of.norm().powi(2),
-            _ => f64::NAN,
-        };
-        let (u, g) = (squares(&sums.update), squares(&sums.gradient));
-        let agreement = last.and_then(|_| cosine(sums.gradient_last, g, sums.last_squares));
-        let products = (sums.gradient_last, sums.last_squares);
-        let point = ParameterPoint {
-            slope: after.and(gradient).and_then(|_| cosine(sums.update_gradient, u, g)),
-            agreement: gradient.and(agreement),
-            value: sums.value,
-            gradient: gradient.map(|_| sums.gradient),
-            update: after.map(|_| sums.update),
-            is_alike: false,
-        };
-        (point, products)
-    }
-
-    fn take<T: Number>(&mut self, v: &[T], others: [Option<&[T]>; 3], has_bins: bool) {
-        let mut rooms = [[0.0; PART]; 4];
-        let [v_room, room, g_room, l_room] = &mut rooms;
-        let n = v.len();
-        let v = widened(v, v_room);
-        self.value.take(v, has_bins);
-        let [after, gradient, last] = others.map(|all| all.filter(|all| all.len() == n));
-        let gradient = gradient.map(|g| widened(g, g_room));
-        if let Some(g) = gradient {
-            self.gradient.take(g, has_bins);
-        }
-        if let Some(a) = after {
-            let moved = room[..n].iter_mut().zip(a).zip(v);
-            moved.for_each(|((moved, a), v)| *moved = a.wide() - v);
-            self.update.take(&room[..n], has_bins);
-            self.update_gradient += gradient.map_or(0.0, |g| dot(&room[..n], g));
-        }
-        if let (Some(g), Some(l)) = (gradient, last) {
-            let l = widened(l, l_room);
-            self.gradient_last += dot(g, l);
-            self.last_squares += dot(l, l);
+        if let Some(before) = before {
+            product += dot(g, &before[begin..end]);
         }
     }
+    let value = Stats::of_slice(values, has_bins);
+    let gradient = gradient.map(|all| Stats::of_slice(all, has_bins));
+    let cosine = |ab: f64, aa: f64, bb: f64| {
+        let scale = (aa * bb).sqrt();
+        (scale > 0.0 && scale.is_finite() && ab.is_finite()).then(|| ab / scale)
+    };
+    let squares = |of: &Stats| match of.not_finite() {
+        0 => of.norm().powi(2),
+        _ => f64::NAN,
+    };
+    let (u, g) = (squares(&update), gradient.as_ref().map_or(f64::NAN, squares));
+    let point = ParameterPoint {
+        slope: after.and_then(|_| cosine(slope, u, g)),
+        agreement: before.and_then(|_| cosine(product, g, last)),
+        value,
+        gradient,
+        update: after.map(|_| update),
+        is_alike: false,
+    };
+    (point, product, g)
 }
 
 /// Whether all rows are the first one, within rounding.

@@ -73,6 +73,8 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<train::PyProgram>()?;
     m.add_class::<models::PyTextModel>()?;
     m.add_class::<monitor::PyMonitor>()?;
+    m.add_class::<monitor::Sight>()?;
+    m.add_class::<monitor::WholeSight>()?;
     m.add_class::<distributed::PyExchange>()?;
     m.add_class::<studio::PyStudio>()?;
     m.add_class::<onnx::PyOnnxModel>()?;

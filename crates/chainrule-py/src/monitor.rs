@@ -1,20 +1,120 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use chainrule::Tensor;
 use chainrule::monitor::{self, Dependence, OutputKind};
 use chainrule_studio::LiveRun;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::tensor::PyTensor;
 
+/// Number of hooks of tensors that are there, but for those of monitors.
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
+
+/// A hook of a tensor that is not a monitor's, as long as it is there.
+pub struct ForeignHook(());
+
+impl ForeignHook {
+    pub fn new() -> ForeignHook {
+        FOREIGN.fetch_add(1, Ordering::Relaxed);
+        ForeignHook(())
+    }
+}
+
+impl Drop for ForeignHook {
+    fn drop(&mut self) {
+        FOREIGN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Records and detectors of a training.
 #[pyclass(name = "Monitor", module = "chainrule._chainrule", frozen)]
-pub struct PyMonitor(Mutex<monitor::Monitor>);
+pub struct PyMonitor {
+    shared: Arc<Shared>,
+    held: Mutex<Held>,
+}
+
+/// The part that hooks have, too.
+struct Shared {
+    monitor: Mutex<monitor::Monitor>,
+    /// Nanoseconds that looks took here.
+    spent: AtomicU64,
+    /// The model is asked something: what it answers is no part of the training.
+    is_asleep: AtomicBool,
+    /// A trace that is to give what a look sees: hooks put it here.
+    collected: Mutex<Option<Py<PyList>>>,
+    /// The newest result of a module, and the names of those that gave it.
+    newest: Mutex<Option<Newest>>,
+}
+
+struct Newest {
+    output: Tensor,
+    names: Arc<Mutex<Vec<String>>>,
+    /// Whether the first of them has no modules inside, and the bounds of its results.
+    is_leaf: bool,
+    bounds: Option<(f64, f64)>,
+}
+
+/// Handles that are asked at each step.
+#[derive(Default)]
+struct Held {
+    /// Parameters by name.
+    parameters: Vec<(String, Py<PyTensor>)>,
+    /// Those that the optimizer steps, if they are others.
+    stepped: Vec<Py<PyTensor>>,
+    losses: Vec<f64>,
+    /// The gradients as they were after the backward pass.
+    gradients: Option<Vec<Tensor>>,
+}
+
+/// Whether two gradients are of one memory.
+fn is_one(a: &Tensor, b: &Tensor) -> bool {
+    a.detach().is_same(&b.detach())
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
+        locked(&self.monitor)
+    }
+
+    fn spend(&self, since: Instant) {
+        self.spent.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+}
 
 impl PyMonitor {
     fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        locked(&self.held)
+    }
+
+    /// The gradients of the parameters, where there are some.
+    fn gradients(&self) -> Vec<Tensor> {
+        self.held().parameters.iter().filter_map(|(_, p)| p.get().tensor().grad()).collect()
+    }
+
+    /// Whether gradients that a step has used are still there: the last two that are there tell.
+    fn is_stale(&self) -> bool {
+        let held = self.held();
+        let all = held.parameters.iter().map(|(_, p)| p);
+        let all: Vec<&Py<PyTensor>> = match held.stepped.is_empty() {
+            true => all.collect(),
+            false => held.stepped.iter().collect(),
+        };
+        let gradients = all.iter().rev().filter_map(|p| p.get().tensor().grad()).take(2);
+        gradients.into_iter().any(|g| !monitor::Monitor::is_zero(&g))
     }
 
     /// Tells a run of the tensors that were looked at in the step done last.
@@ -29,6 +129,156 @@ impl PyMonitor {
 /// Name, value and gradient of a parameter.
 type NamedPair<'py> = (String, Bound<'py, PyTensor>, Option<Bound<'py, PyTensor>>);
 
+/// Name and bounds of an output, and the numbers of it and of its gradient among results.
+type Seen = (String, Option<(i8, i8)>, usize, Option<usize>);
+
+fn kind_of(bounds: Option<(i8, i8)>) -> OutputKind {
+    bounds.map_or(OutputKind::Any, |(low, high)| OutputKind::Bounded { low, high })
+}
+
+/// The hook of a module, which tells of its results and of the gradients that come back to them.
+#[pyclass(module = "chainrule._chainrule", frozen)]
+pub struct Sight {
+    shared: Arc<Shared>,
+    name: String,
+    bounds: Option<(i8, i8)>,
+    is_leaf: bool,
+    /// Bounds that say what the loss is to be.
+    range: Option<(f64, f64)>,
+}
+
+#[pymethods]
+impl Sight {
+    fn __call__(
+        &self,
+        module: &Bound<'_, PyAny>,
+        _args: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let shared = &self.shared;
+        if shared.is_asleep.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let is_traced = crate::session::current().is_some();
+        if !is_traced && !shared.lock().is_due() {
+            return Ok(());
+        }
+        let Ok(handle) = out.cast::<PyTensor>() else { return Ok(()) };
+        if is_traced {
+            return self.collect(module, handle);
+        }
+        let output = handle.get().tensor();
+        if !output.dtype().is_float() || !module.getattr("training")?.is_truthy()? {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.see(output)?;
+        shared.spend(began);
+        Ok(())
+    }
+}
+
+impl Sight {
+    /// Puts a result where a trace gives it from.
+    fn collect(&self, module: &Bound<'_, PyAny>, out: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let collected = locked(&self.shared.collected);
+        let Some(list) = collected.as_ref().map(|list| list.bind(out.py())) else {
+            return Ok(());
+        };
+        if !module.getattr("training")?.is_truthy()? || !out.get().tensor().dtype().is_float() {
+            return Ok(());
+        }
+        if out.get().tensor().requires_grad() {
+            out.get().tensor().retain_grad();
+        }
+        list.append((&self.name, self.bounds, out, self.is_leaf, self.range))
+    }
+
+    fn see(&self, output: Tensor) -> PyResult<()> {
+        let kind = kind_of(self.bounds);
+        let mut newest = locked(&self.shared.newest);
+        if let Some(same) = newest.as_ref().filter(|newest| newest.output.is_same(&output)) {
+            let first = locked(&same.names)[0].clone();
+            self.shared.lock().same_output(&self.name, kind, &first);
+            locked(&same.names).push(self.name.clone());
+            return Ok(());
+        }
+        self.shared.lock().output(&self.name, kind, &output);
+        let names = Arc::new(Mutex::new(vec![self.name.clone()]));
+        if output.requires_grad() {
+            let (shared, names) = (self.shared.clone(), names.clone());
+            let hook = move |g: &Tensor| {
+                if shared.is_asleep.load(Ordering::Relaxed) {
+                    return None;
+                }
+                let began = Instant::now();
+                let names = locked(&names).clone();
+                let mut monitor = shared.lock();
+                monitor.output_gradient(&names[0], g);
+                names[1..].iter().for_each(|name| monitor.same_output_gradient(name, &names[0]));
+                drop(monitor);
+                shared.spend(began);
+                None
+            };
+            crate::error::run(|| output.register_hook(hook))?;
+        }
+        let (is_leaf, bounds) = (self.is_leaf, self.range);
+        *newest = Some(Newest { output, names, is_leaf, bounds });
+        Ok(())
+    }
+}
+
+/// The hook of the model as a whole: it calls a function of Python at looks, and at all passes of a
+/// model whose modes differ or that is not trained.
+#[pyclass(module = "chainrule._chainrule", frozen)]
+pub struct WholeSight {
+    shared: Arc<Shared>,
+    has_modes: bool,
+    look: Py<PyAny>,
+    /// The inputs of a pass that was not looked at.
+    inputs: Mutex<Option<Py<PyTensor>>>,
+}
+
+#[pymethods]
+impl WholeSight {
+    fn __call__(
+        &self,
+        module: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (py, shared) = (out.py(), &self.shared);
+        if shared.is_asleep.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if crate::session::current().is_some() {
+            let collected = locked(&shared.collected);
+            return match collected.as_ref() {
+                Some(list) => list.bind(py).append((args, out)),
+                None => Ok(()),
+            };
+        }
+        let is_due = shared.lock().is_due();
+        let recorded = out.cast::<PyTensor>().is_ok_and(|out| out.get().tensor().requires_grad());
+        if recorded && !is_due && !self.has_modes {
+            let first = args.iter().find_map(|x| x.cast_into::<PyTensor>().ok());
+            *locked(&self.inputs) = first.map(Bound::unbind);
+            return Ok(());
+        }
+        *locked(&self.inputs) = None;
+        self.look.call1(py, (module, args, out)).map(drop)
+    }
+
+    /// The inputs of the newest pass that was not looked at, once.
+    fn inputs(&self) -> Option<Py<PyTensor>> {
+        locked(&self.inputs).take()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.look)
+    }
+}
+
 /// Kind, place, step, evidence, consequence, fix, confidence.
 type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &'static str, f64);
 
@@ -36,7 +286,207 @@ type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &
 impl PyMonitor {
     #[new]
     fn new(every: u64) -> PyMonitor {
-        PyMonitor(Mutex::new(monitor::Monitor::new().every(every).with_sparse_histograms()))
+        let monitor = monitor::Monitor::new().every(every).with_sparse_histograms();
+        let shared = Arc::new(Shared {
+            monitor: Mutex::new(monitor),
+            spent: AtomicU64::new(0),
+            is_asleep: AtomicBool::new(false),
+            collected: Mutex::new(None),
+            newest: Mutex::new(None),
+        });
+        PyMonitor { shared, held: Mutex::default() }
+    }
+
+    /// The hook of a module with that name, the bounds of its function, and whether it has no
+    /// modules inside; `range` are the bounds that say what the loss is to be.
+    #[pyo3(signature = (name, bounds, is_leaf, range))]
+    fn sight(
+        &self,
+        name: String,
+        bounds: Option<(i8, i8)>,
+        is_leaf: bool,
+        range: Option<(f64, f64)>,
+    ) -> Sight {
+        Sight { shared: self.shared.clone(), name, bounds, is_leaf, range }
+    }
+
+    /// The hook of the model, which calls `look`.
+    fn whole_sight(&self, has_modes: bool, look: Py<PyAny>) -> WholeSight {
+        WholeSight { shared: self.shared.clone(), has_modes, look, inputs: Mutex::default() }
+    }
+
+    /// Whether hooks rest.
+    fn sleep(&self, is_asleep: bool) {
+        self.shared.is_asleep.store(is_asleep, Ordering::Relaxed);
+    }
+
+    /// Traces put what a look sees into this list from now on; None for no more.
+    #[pyo3(signature = (list=None))]
+    fn collect(&self, list: Option<Py<PyList>>) {
+        *locked(&self.shared.collected) = list;
+    }
+
+    /// Seconds that looks took here.
+    fn spent(&self) -> f64 {
+        self.shared.spent.load(Ordering::Relaxed) as f64 * 1e-9
+    }
+
+    /// The bounds of the module without others inside that gave this tensor, if one did.
+    fn range_of(&self, output: &Bound<'_, PyTensor>) -> Option<(f64, f64)> {
+        let newest = locked(&self.shared.newest);
+        let newest = newest.as_ref().filter(|newest| newest.is_leaf)?;
+        newest.bounds.filter(|_| newest.output.is_same(&output.get().tensor()))
+    }
+
+    /// Handles of parameters that are asked at each step.
+    fn hold(&self, parameters: Vec<(String, Py<PyTensor>)>) {
+        self.held().parameters = parameters;
+    }
+
+    /// Handles that the optimizer steps.
+    fn hold_stepped(&self, stepped: Vec<Py<PyTensor>>) {
+        self.held().stepped = stepped;
+    }
+
+    /// A backward pass of that loss begins; `has_stepped` if a step came before it.
+    fn before_backward(&self, loss: &Bound<'_, PyTensor>, has_stepped: bool) {
+        self.note_loss(loss);
+        self.backward(has_stepped && self.is_stale());
+    }
+
+    /// A loss of this step.
+    fn note_loss(&self, loss: &Bound<'_, PyTensor>) {
+        let loss = loss.get().tensor();
+        if let (1, Ok(loss)) = (loss.numel(), loss.try_item()) {
+            self.held().losses.push(loss);
+        }
+    }
+
+    /// The loss of this step that came last, if there is one.
+    fn last_loss(&self) -> Option<f64> {
+        self.held().losses.last().copied()
+    }
+
+    /// Forgets the losses of this step.
+    fn forget_losses(&self) {
+        self.held().losses.clear();
+    }
+
+    /// Notes the gradients after a backward pass.
+    fn note_gradients(&self) {
+        let gradients = self.gradients();
+        self.held().gradients = Some(gradients);
+    }
+
+    /// Tells of the norm of the gradients that were noted and of those that are there now, if
+    /// these are others. Else the monitor takes it from its statistics.
+    fn compare_gradients(&self) {
+        let Some(before) = self.held().gradients.take() else { return };
+        let after = self.gradients();
+        let same = before.len() == after.len()
+            && before.iter().zip(&after).all(|(before, after)| is_one(before, after));
+        if !same {
+            let norm = |all: &[Tensor]| monitor::Monitor::norm(all);
+            self.lock().clipped(norm(&before), norm(&after));
+        }
+    }
+
+    /// The parameters with their gradients before the update.
+    fn see_parameters(&self) {
+        let (held, mut monitor) = (self.held(), self.lock());
+        for (name, p) in &held.parameters {
+            let p = p.get().tensor();
+            if p.requires_grad() {
+                monitor.parameter(name, &p, p.grad().as_ref());
+            }
+        }
+    }
+
+    /// The parameters after the update.
+    fn see_updates(&self) {
+        let (held, mut monitor) = (self.held(), self.lock());
+        held.parameters.iter().for_each(|(name, p)| monitor.updated(name, &p.get().tensor()));
+    }
+
+    /// Results of a program: outputs with their gradients, and for each parameter that was held
+    /// the number of its gradient after the backward pass and at the update.
+    fn see_results(
+        &self,
+        results: Vec<Bound<'_, PyTensor>>,
+        before: Vec<Bound<'_, PyTensor>>,
+        outputs: Vec<Seen>,
+        (first, gradients): (Vec<Option<usize>>, Vec<Option<usize>>),
+    ) {
+        let (held, mut monitor) = (self.held(), self.lock());
+        let of = |at: &usize| results.get(*at).map(|t| t.get().tensor());
+        let mut last: Option<(usize, &str)> = None;
+        for (name, bounds, at, gradient) in &outputs {
+            let kind = kind_of(*bounds);
+            match last.filter(|last| last.0 == *at) {
+                Some((_, same)) => {
+                    monitor.same_output(name, kind, same);
+                    monitor.same_output_gradient(name, same);
+                    continue;
+                }
+                None => last = Some((*at, name)),
+            }
+            of(at).iter().for_each(|t| monitor.output(name, kind, t));
+            let gradient = gradient.as_ref().and_then(of);
+            gradient.iter().for_each(|g| monitor.output_gradient(name, g));
+        }
+        let pairs = || first.iter().zip(&gradients).filter(|(first, now)| first != now);
+        if pairs().next().is_some() {
+            let norm = |all: &[Option<usize>]| {
+                let all: Vec<Tensor> = all.iter().flatten().filter_map(of).collect();
+                monitor::Monitor::norm(&all)
+            };
+            monitor.clipped(norm(&first), norm(&gradients));
+        }
+        for (((name, _), value), gradient) in held.parameters.iter().zip(&before).zip(&gradients) {
+            let gradient = gradient.as_ref().and_then(of);
+            monitor.parameter(name, &value.get().tensor(), gradient.as_ref());
+        }
+    }
+
+    /// The values of the parameters that are held, as they are now.
+    fn values(&self) -> Vec<PyTensor> {
+        self.held().parameters.iter().map(|(_, p)| p.get().tensor().detach().into()).collect()
+    }
+
+    /// Number of hooks of tensors that are not monitors'.
+    fn hooks(&self) -> u64 {
+        FOREIGN.load(Ordering::Relaxed)
+    }
+
+    /// Calls `hook` with the gradient of a tensor, as one of the monitor.
+    fn hook(&self, tensor: &Bound<'_, PyTensor>, hook: Py<PyAny>) -> PyResult<()> {
+        tensor.get().hooked(hook, None).map(drop)
+    }
+
+    /// The largest curvature near the direction of the step.
+    fn curvature(&self, largest: f64) {
+        self.lock().curvature(largest);
+    }
+
+    /// What was measured of the training as a whole, by name.
+    fn measures(&self) -> std::collections::BTreeMap<String, f64> {
+        self.lock().measures()
+    }
+
+    /// The seconds of a step and the bytes that tensors take.
+    fn resources(&self, seconds: f64) {
+        self.lock().resources(seconds, chainrule::memory::statistics().in_use as f64);
+    }
+
+    /// Whether the next answer is not asked for.
+    fn passes_over_answer(&self) -> bool {
+        self.lock().passes_over_answer()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(held) = self.held.try_lock() else { return Ok(()) };
+        held.parameters.iter().try_for_each(|(_, p)| visit.call(p))?;
+        held.stepped.iter().try_for_each(|p| visit.call(p))
     }
 
     /// Whether the tensors of the next step are wanted.
@@ -69,8 +519,7 @@ impl PyMonitor {
     /// The output of a module, with its bounds where its function has such.
     #[pyo3(signature = (name, value, bounds=None))]
     fn output(&self, name: &str, value: &Bound<'_, PyTensor>, bounds: Option<(i8, i8)>) {
-        let kind = bounds.map_or(OutputKind::Any, |(low, high)| OutputKind::Bounded { low, high });
-        self.lock().output(name, kind, &value.get().tensor());
+        self.lock().output(name, kind_of(bounds), &value.get().tensor());
     }
 
     /// The gradient of that output.
@@ -93,11 +542,6 @@ impl PyMonitor {
     /// The inputs of the model.
     fn inputs(&self, inputs: &Bound<'_, PyTensor>) {
         self.lock().inputs(&inputs.get().tensor());
-    }
-
-    /// Whether the loss of the step done last was a spike.
-    fn is_spike(&self) -> bool {
-        self.lock().is_spike()
     }
 
     /// Each step had the same rows, of data with so many; None if batches differ.
@@ -164,10 +608,19 @@ impl PyMonitor {
         self.lock().validated(loss);
     }
 
-    /// Ends a step.
+    /// Ends a step, whose loss is the mean of those that were noted, or this one: that
+    /// loss, and whether it was a spike.
     #[pyo3(signature = (loss=None, rate=None))]
-    fn step(&self, loss: Option<f64>, rate: Option<f64>) {
-        self.lock().step(loss, rate);
+    fn step(&self, loss: Option<f64>, rate: Option<f64>) -> (Option<f64>, bool) {
+        let mut held = self.held();
+        let mean = held.losses.iter().sum::<f64>() / held.losses.len() as f64;
+        let mean = (!held.losses.is_empty()).then_some(mean);
+        held.losses.clear();
+        *locked(&self.shared.newest) = None;
+        let loss = mean.or(loss);
+        let mut monitor = self.lock();
+        monitor.step(loss, rate);
+        (loss, monitor.is_spike())
     }
 
     /// The symptoms as rows: kind, place, step, evidence, consequence, fix, confidence.

@@ -84,6 +84,41 @@ impl PyTensor {
     }
 }
 
+impl PyTensor {
+    /// See `register_hook`; `counted` lives as long as the hook does.
+    pub fn hooked(
+        &self,
+        hook: Py<PyAny>,
+        counted: Option<crate::monitor::ForeignHook>,
+    ) -> PyResult<Handle> {
+        let held = Arc::new(hook);
+        let hook = held.clone();
+        let call = move |g: &Tensor| {
+            let _ = &counted;
+            Python::attach(|py| {
+                let called = Py::new(py, PyTensor::from(g.clone()))
+                    .and_then(|given| Ok((hook.call1(py, (given.clone_ref(py),))?, given)));
+                match called {
+                    // It may have been written.
+                    Ok((out, given)) if out.is_none(py) => {
+                        (given.get().version() > 0).then(|| given.get().tensor())
+                    }
+                    Ok((out, _)) => out.cast_bound::<PyTensor>(py).ok().map(|t| t.get().tensor()),
+                    Err(error) => {
+                        keep(error);
+                        None
+                    }
+                }
+            })
+        };
+        let t = self.tensor();
+        let handle = run(|| t.register_hook_holding(call, held))?;
+        // Programs from before know nothing of it.
+        let counter = t.is_changeable().then(|| self.replaced());
+        Ok(Handle { hook: Mutex::new(Some(handle)), counter })
+    }
+}
+
 /// Runs `f`, without the interpreter's lock if it is long.
 #[inline]
 pub fn work<T: Send>(
@@ -397,30 +432,7 @@ impl PyTensor {
     /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns
     /// replaces the gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<Handle> {
-        let held = Arc::new(hook);
-        let hook = held.clone();
-        let call = move |g: &Tensor| {
-            Python::attach(|py| {
-                let called = Py::new(py, PyTensor::from(g.clone()))
-                    .and_then(|given| Ok((hook.call1(py, (given.clone_ref(py),))?, given)));
-                match called {
-                    // It may have been written.
-                    Ok((out, given)) if out.is_none(py) => {
-                        (given.get().version() > 0).then(|| given.get().tensor())
-                    }
-                    Ok((out, _)) => out.cast_bound::<PyTensor>(py).ok().map(|t| t.get().tensor()),
-                    Err(error) => {
-                        keep(error);
-                        None
-                    }
-                }
-            })
-        };
-        let t = self.tensor();
-        let handle = run(|| t.register_hook_holding(call, held))?;
-        // Programs from before know nothing of it.
-        let counter = t.is_changeable().then(|| self.replaced());
-        Ok(Handle { hook: Mutex::new(Some(handle)), counter })
+        self.hooked(hook, Some(crate::monitor::ForeignHook::new()))
     }
 
     /// Objects that the handle keeps alive: other handles, an array, and hooks that nobody else

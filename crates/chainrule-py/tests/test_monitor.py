@@ -35,7 +35,7 @@ def test_a_right_loop_has_no_alarm(lib, name):
     assert not alarms
 
 
-def trained(compiled: bool, monitored: bool):
+def trained(compiled: bool, monitored: bool, every: int = 3):
     seed(library("chainrule"))
     model = cr.nn.Sequential(cr.nn.Linear(6, 16), cr.nn.BatchNorm1d(16), cr.nn.ReLU(), cr.nn.Dropout(0.2), cr.nn.Linear(16, 3))
     optimizer = cr.optim.Adam(model.parameters(), lr=0.01)
@@ -55,7 +55,7 @@ def trained(compiled: bool, monitored: bool):
             losses.append(run(x[32 * (i % 3) :][:32], y[32 * (i % 3) :][:32]).item())
 
     if monitored:
-        with cr.monitor(model, optimizer, every=3) as m:
+        with cr.monitor(model, optimizer, every=every) as m:
             all_steps()
         findings = m
     else:
@@ -64,11 +64,85 @@ def trained(compiled: bool, monitored: bool):
     return losses, state, findings
 
 
+@pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_monitored_run_has_the_same_bits(compiled):
-    plain, watched = trained(compiled, False), trained(compiled, True)
+def test_a_monitored_run_has_the_same_bits(compiled, every):
+    plain, watched = trained(compiled, False), trained(compiled, True, every)
     assert plain[:2] == watched[:2]
+    # Looks at a program are those of a program.
+    assert [beside.is_usable for beside in watched[2]._beside.values()] == [True] * compiled
     assert watched[2].steps == 40 and not [f for f in watched[2].findings() if f.confidence > 0.5]
+
+
+def seen_of(compiled: bool):
+    """The report's data of a run that was looked at in each step."""
+    import json
+
+    seed(library("chainrule"))
+    model, (x, y) = net(library("chainrule")), blobs(library("chainrule"))
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = cr.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        cr.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        return loss
+
+    run = cr.compile(step) if compiled else step
+    with cr.monitor(model, optimizer, every=1) as m:
+        for i in range(30):
+            run(x[32 * (i % 3) :][:32], y[32 * (i % 3) :][:32])
+    page = m._native.html("seen")
+    return json.JSONDecoder().raw_decode(page, page.index("{", page.index("const D = ")))[0]
+
+
+def numbers(x, path=""):
+    """All numbers of a nest by their path."""
+    if isinstance(x, dict):
+        return [pair for key, value in x.items() for pair in numbers(value, f"{path}/{key}")]
+    if isinstance(x, list):
+        return [pair for i, value in enumerate(x) for pair in numbers(value, f"{path}/{i}")]
+    return [(path, x)] if isinstance(x, (int, float)) and not isinstance(x, bool) else []
+
+
+def test_a_look_at_a_program_sees_what_one_op_by_op_does():
+    eager, compiled = (dict(numbers(seen_of(on))) for on in (False, True))
+    # Times and memory are those of each run, and rounding may put a number into the next bin.
+    both = [key for key in eager.keys() | compiled.keys() if not key.startswith("/measures") and "/histograms" not in key]
+    assert len(both) > 1000 and any(key.startswith("/norms") for key in both)
+    for key in both:
+        # Written with four digits.
+        assert compiled[key] == pytest.approx(eager[key], rel=3e-3, abs=1e-3), key
+
+
+def test_curvature_and_noise_are_measured():
+    w = cr.tensor([1.0, 1.0], requires_grad=True)
+    optimizer = cr.optim.SGD([w], lr=0.01)
+    with cr.monitor([w], optimizer, every=1) as m:
+        for _ in range(40):
+            optimizer.zero_grad()
+            (cr.tensor([1.5, 0.25]) * w * w).sum().backward()
+            optimizer.step()
+    # The Hessian has 3 and 0.5 on its diagonal; gradients have no noise.
+    assert m.measures["curvature"] == pytest.approx(3.0, rel=1e-3)
+    assert m.measures["stable_curvature"] == pytest.approx(200.0)
+    assert m.measures.get("noise_scale", 0.0) < 0.01
+
+
+def test_hooks_of_the_user_are_called_by_their_own_passes_alone():
+    w = cr.tensor([1.0, 1.0], requires_grad=True)
+    calls = []
+    handle = w.register_hook(lambda g: calls.append(1))
+    optimizer = cr.optim.SGD([w], lr=0.01)
+    with cr.monitor([w], optimizer, every=1) as m:
+        for _ in range(40):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+    handle.remove()
+    assert len(calls) == 40 and "curvature" not in m.measures
 
 
 MODELS = {

@@ -59,7 +59,8 @@ RESULTS = {
     "_exchange_join": "Exchange", "_exchange_over": "Exchange", "Exchange.rank": "int", "Exchange.size": "int", "Exchange.all_gather": "list[bytes]", "Exchange.barrier": "None",
     "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
     "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
-    "validated": "None", "Monitor.parameter": "None", "_studio_tensor": "Studio", "_studio_run": "Studio",
+    "validated": "None", "Monitor.parameter": "None", "Monitor.step": "tuple[float | None, builtins.bool]", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
+    "Monitor.values": "list[Tensor]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio",
     "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "wait": "None", "end": "None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]
@@ -259,7 +260,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Studio", "OnnxModel", "TextModel", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "Sight", "WholeSight", "Studio", "OnnxModel", "TextModel", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

@@ -7,6 +7,7 @@ mod engine;
 mod inner;
 mod ranks;
 mod rare;
+mod seen;
 mod state;
 mod watch;
 

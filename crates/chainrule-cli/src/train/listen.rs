@@ -27,17 +27,42 @@ pub const MOST_BYTES: u64 = 16 << 30;
 const MOST_LOSSES: u64 = 1_000_000;
 
 /// `metrics.jsonl`, a line for each step and each measurement, and `metrics.csv` with the same
-/// numbers, one a line. A run that is watched has `monitor.jsonl` beside them, a line for each look
-/// and each finding.
+/// numbers, one a line. A run that is watched has `monitor.jsonl` beside them, a line for each look,
+/// of many for some, and one for each finding.
 pub struct Metrics {
     json: MetricsWriter,
     csv: MetricsWriter,
     monitor: Option<MetricsWriter>,
+    looks: Thinned,
     every: u64,
     /// The last step, which is written in any case.
     last: u64,
     /// Why they cannot be written, in full.
     failed: Option<anyhow::Error>,
+}
+
+/// Looks of which fewer are written as they grow many: all of the first, then every second, fourth
+/// and so on, so that a file of a million looks is twice as long as one of a thousand.
+#[derive(Default)]
+struct Thinned {
+    seen: u64,
+    written: u64,
+}
+
+impl Thinned {
+    /// Looks that are written before some are left out.
+    const ALL: u64 = 512;
+    /// Written looks after which half as many are.
+    const EACH: u64 = 256;
+
+    /// Whether the next look is written.
+    fn keeps_next(&mut self) -> bool {
+        let halvings = (self.written + Self::EACH).saturating_sub(Self::ALL) / Self::EACH;
+        let keeps = self.seen.is_multiple_of(1 << halvings.min(40));
+        self.seen += 1;
+        self.written += u64::from(keeps);
+        keeps
+    }
 }
 
 impl Metrics {
@@ -47,7 +72,7 @@ impl Metrics {
         let mut csv = folder.metrics(CSV_FILE)?;
         csv.line(CSV_HEAD)?;
         let monitor = is_watched.then(|| folder.metrics(MONITOR_FILE)).transpose()?;
-        Ok(Metrics { json, csv, monitor, every, last: 0, failed: None })
+        Ok(Metrics { json, csv, monitor, looks: Thinned::default(), every, last: 0, failed: None })
     }
 
     /// The files of a run that goes on: what they hold of later steps is taken out, for these steps
@@ -72,7 +97,7 @@ impl Metrics {
         let monitor = is_watched.then(append).transpose()?;
         let json = MetricsWriter::append(&folder.file(JSON_FILE), &json.kept)?;
         let csv = MetricsWriter::append(&folder.file(CSV_FILE), &csv.kept)?;
-        Ok(Metrics { json, csv, monitor, every, last: 0, failed: None })
+        Ok(Metrics { json, csv, monitor, looks: Thinned::default(), every, last: 0, failed: None })
     }
 
     /// Writes the last line and closes the files.
@@ -110,7 +135,9 @@ impl Metrics {
                 self.json.record(&row)?;
             }
             Event::Looked { monitor, .. } => {
-                if let Some((file, line)) = self.monitor.as_mut().zip(monitor.line()) {
+                if self.looks.keeps_next()
+                    && let Some((file, line)) = self.monitor.as_mut().zip(monitor.line())
+                {
                     file.record(&line)?;
                 }
             }
@@ -412,4 +439,19 @@ fn measured(step: u64, epoch: Option<f64>, metrics: &[(&str, f64)], is_best: boo
         .collect();
     let best = if is_best { " (the best so far)" } else { "" };
     format!("{at}: {}{best}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_looks_are_some_thousand_lines() {
+        let mut looks = Thinned::default();
+        let kept: Vec<u64> = (0..1_000_000).filter(|_| looks.keeps_next()).collect();
+        assert_eq!(kept[..512], (0..512).collect::<Vec<u64>>());
+        assert!((2_500..4_500).contains(&kept.len()), "{}", kept.len());
+        let gaps: Vec<u64> = kept.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.windows(2).all(|g| g[1] == g[0] || g[1] <= 2 * g[0]), "{gaps:?}");
+    }
 }

@@ -31,6 +31,9 @@ pub fn attach<'a>(trainer: Trainer<'a>, args: &Common, folder: &RunFolder) -> Tr
     }
     if let Some(n) = args.monitor_every {
         monitor = monitor.every(n);
+        if !args.tensorboard {
+            monitor = monitor.with_sparse_histograms();
+        }
     }
     if trainer.step() > 0 {
         [JSON_FILE, MONITOR_FILE].into_iter().for_each(|name| restore(&mut monitor, folder, name));

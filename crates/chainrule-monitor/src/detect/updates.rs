@@ -50,11 +50,12 @@ pub(super) fn not_updated(monitor: &Monitor, course: Option<&Course>, all: &mut 
     };
     let rate = rate(monitor);
     let still: Vec<_> = with.iter().copied().filter(is_still).collect();
-    // A rate so small that rounding eats the updates is another symptom.
-    if still.is_empty() || is_tiny(monitor) && rate.is_some_and(|rate| rate > 0.0 && rate < 1e-6) {
+    let is_all = still.len() == with.len();
+    // Updates so small that rounding eats some of them, or all, are another symptom.
+    let is_rounded = !is_all || rate.is_some_and(|rate| rate > 0.0 && rate < 1e-6);
+    if still.is_empty() || is_tiny(monitor) && is_rounded {
         return;
     }
-    let is_all = still.len() == with.len();
     let mut evidence = vec![("parameters", with.len() as f64), ("unchanged", still.len() as f64)];
     evidence.extend(rate.map(|rate| ("rate", rate)));
     all.push(Symptom {

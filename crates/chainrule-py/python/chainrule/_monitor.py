@@ -6,25 +6,31 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._monitored_program import Beside
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
 from ._sights import Sights
-from .autograd import no_grad
+from .autograd import grad, no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
 
 # The share of the time that looks may take where no distance of them is given, and the seconds
 # that they may take whatever comes.
 _SHARE = 0.02
-_FREE = 0.5
+_FREE = 0.1
+# The first look with what costs several passes; others are the double, and so on.
+_RARE = 16
+# Products with the Hessian in a search for its largest curvature.
+_PRODUCTS = 4
+# Looks at first that ask for all settings, and every how many later ones do.
+_OFTEN = 8
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Self = TypeVar("Self", bound="Monitor")
@@ -59,6 +65,23 @@ class Finding:
         return f"{text}; {self.fix} [{100 * self.confidence:.0f} % sure]{line}"
 
 
+class Clock:
+    """Counts the time inside of `with` blocks; of those inside of others once."""
+
+    def __init__(self) -> None:
+        self.spent, self._depth, self._began = 0.0, 0, 0.0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.spent += time.perf_counter() - self._began
+
+
 class Monitor:
     """Made by `monitor`. Watches while its `with` block runs.
 
@@ -74,22 +97,22 @@ class Monitor:
     def __init__(self, model: Any, optimizer: Any = None, *, every: int | None = None, _depth: int = 1) -> None:
         self._native = _c.Monitor(100 if every is None else every)
         self._share = _SHARE if every is None else None
-        self._began, self._spent, self._looks, self._is_timed = time.perf_counter(), 0.0, 0, False
+        self._began, self._looks, self._timed = time.perf_counter(), 0, Clock()
         self._optimizers = 1
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
         self._parameters = _named(model, optimizer, sys._getframe(_depth + 1), self._tensor)
-        self._loss: float | None = None
-        self._losses: list[float] = []
-        self._norm: float | None = None
+        self._hold()
         self._passes = 0
         self._has_stepped = False
         self._is_probing = False
         self._was_due = False
         self._lines: dict[str, str] = {}
         self._undo: list[Callable[[], Any]] = []
-        # Compiled functions, and whether they hold a whole step.
+        # Compiled functions, whether they hold a whole step, and what is seen of one beside.
         self._whole: dict[int, bool] = {}
+        self._beside: dict[int, Beside] = {}
+        self._tracer: Beside | None = None
 
     # For the user
 
@@ -122,6 +145,14 @@ class Monitor:
         return Path(self._native.tensorboard(Path(folder), graph))
 
     @property
+    def measures(self) -> dict[str, float]:
+        """What is known of the training as a whole: `smoothness` of the loss, `noise_scale` of its
+        gradients, `curvature` beside `stable_curvature` (2 / rate), `seconds` of a step, `bytes` of
+        tensors.
+        """
+        return dict(self._native.measures())
+
+    @property
     def steps(self) -> int:
         """Number of steps so far."""
         return self._native.steps()
@@ -151,7 +182,11 @@ class Monitor:
 
         def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
             if monitor._is_tracing():
-                return original(self, *args, **kwargs)
+                if monitor._tracer is None:
+                    return original(self, *args, **kwargs)
+                out = original(self, *args, **kwargs)
+                monitor._tracer.after_backward(self)
+                return out
             monitor._before_backward(self)
             out = original(self, *args, **kwargs)
             monitor._after_backward()
@@ -173,6 +208,8 @@ class Monitor:
 
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if monitor._is_tracing() or not monitor._steps_here(optimizer):
+                if monitor._tracer is not None and monitor._steps_here(optimizer):
+                    monitor._tracer.before_step()
                 return original(optimizer, *args, **kwargs)
             monitor._before_step(optimizer)
             out = original(optimizer, *args, **kwargs)
@@ -191,80 +228,82 @@ class Monitor:
 
     # Time
 
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """Counts what looks take."""
-        if self._is_timed:
-            yield
-            return
-        began, self._is_timed = time.perf_counter(), True
-        try:
-            yield
-        finally:
-            self._is_timed = False
-            self._spent += time.perf_counter() - began
-
     def _put_off(self) -> None:
         """The next look waits until its time is earned."""
         self._looks += 1
-        if self._share is None or self._spent < _FREE:
+        spent = self._timed.spent + self._native.spent()
+        each = (time.perf_counter() - self._began - spent) / max(self.steps, 1)
+        self._native.resources(each)
+        if self._share is None or spent < _FREE:
             return
-        each = (time.perf_counter() - self._began - self._spent) / max(self.steps, 1)
-        self._native.rest_until(int(self._spent * (1 + 1 / self._looks) / self._share / max(each, 1e-9)))
+        self._native.rest_until(int(spent * (1 + 1 / self._looks) / self._share / max(each, 1e-9)))
 
     # The events of a step
 
     def _before_backward(self, loss: Any) -> None:
         self._end_by_hand()
-        if math.prod(loss.shape) == 1:
-            self._losses.append(float(loss.item()))
-        if not self._is_probing:
+        if self._is_rare() and self._native.is_due():
+            self._see_curvature(loss)
+        if self._is_probing:
+            self._note_loss(loss)
+        else:
             self._passes += 1
-            self._native.backward(self._has_stepped and self._is_stale())
+            self._begin_backward(loss)
         self._has_stepped = False
         if "backward" not in self._lines:
             self._lines["backward"] = _line()
 
+    def _is_rare(self) -> bool:
+        """Whether the next look takes in what costs several passes."""
+        looks = self._looks + 1
+        return looks >= _RARE and looks & (looks - 1) == 0
+
+    def _see_curvature(self, loss: Any) -> None:
+        """Asks the graph of the loss for the largest curvature, as long as nobody but the monitor
+        hears of its passes.
+        """
+        if self._native.hooks() or math.prod(loss.shape) != 1 or (self._sights is not None and self._sights.has_hooks()):
+            return
+        with self._timed:
+            if self._sights is not None:
+                self._sights.sleep(True)
+            try:
+                largest = _curvature(loss, [p for p in self._parameters.values() if p.requires_grad])
+            except (RuntimeError, NotImplementedError):
+                # Not every function has a second derivative.
+                largest = None
+            finally:
+                if self._sights is not None:
+                    self._sights.sleep(False)
+            if largest is not None:
+                self._native.curvature(largest)
+
     def _after_backward(self) -> None:
-        if self._sights is not None and not self._is_probing:
-            self._sights.after_backward()
+        sights = self._sights
+        if sights is not None and (sights.is_evaluating or sights.questions) and not self._is_probing:
+            sights.after_backward()
         if not self._native.is_due():
             return
-        with self._timed():
-            self._norm = self._total_norm()
+        with self._timed:
+            self._note_gradients()
             if self._optimizer is None:
                 self._take_parameters()
                 self._was_due = True
 
-    def _is_stale(self) -> bool:
-        """Whether gradients that a step has used are still there."""
-        groups = getattr(self._optimizer, "param_groups", None)
-        stepped = [p for group in groups for p in group["params"]] if groups else [*self._parameters.values()]
-        seen = 0
-        for p in reversed(stepped):
-            g = self._gradient(p)
-            if g is None:
-                continue
-            seen += 1
-            if seen > 2:
-                break
-            if bool((g != 0).any()):
-                return True
-        return False
-
     def _before_step(self, optimizer: Any) -> None:
-        self._optimizers += optimizer is not self._optimizer
-        self._optimizer = optimizer
+        if optimizer is not self._optimizer:
+            self._optimizers, self._optimizer = self._optimizers + 1, optimizer
+            self._hold()
         self._was_due = self._native.is_due()
         if not self._was_due:
             return
         if "step" not in self._lines:
             self._lines["step"] = _line()
-        with self._timed():
-            self._see_settings(optimizer)
-            if self._norm is not None:
-                self._native.clipped(self._norm, self._total_norm())
-                self._norm = None
+        with self._timed:
+            if self._looks < _OFTEN or self._looks % _OFTEN == 0:
+                self._see_settings(optimizer)
+                self._hold()
+            self._compare_gradients()
             self._take_parameters()
 
     def _see_settings(self, optimizer: Any) -> None:
@@ -285,35 +324,63 @@ class Monitor:
 
     def _end_by_hand(self) -> None:
         """Without an optimizer a step has ended when the next begins."""
-        if self._optimizer is None and self._losses and not self._is_probing:
+        if self._optimizer is None and not self._is_probing and self._native.last_loss() is not None:
             self._has_stepped = True
             self._finish_step()
 
-    def _finish_step(self, loss: float | None = None) -> None:
+    def _finish_step(self, loss: float | None = None) -> float | None:
         if self._was_due:
-            with self._timed(), no_grad():
-                self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
-        if self._losses:
-            loss = sum(self._losses) / len(self._losses)
-            self._losses.clear()
-        self._native.step(loss, self._rate())
-        if self._sights is not None:
-            self._sights.after_step()
+            with self._timed, no_grad():
+                self._see_updates()
+        loss, is_spike = self._native.step(loss, self._rate())
+        if is_spike and self._sights is not None:
+            self._sights.see_spike()
         if self._was_due:
             self._put_off()
         self._was_due = False
+        return loss
+
+    # Parameters: here by handles that the native side holds
+
+    def _hold(self) -> None:
+        self._native.hold(list(self._parameters.items()))
+        self._native.hold_stepped(self._stepped())
+
+    def _stepped(self) -> list[Any]:
+        return [p for group in getattr(self._optimizer, "param_groups", ()) for p in group["params"]]
+
+    def _begin_backward(self, loss: Any) -> None:
+        self._native.before_backward(loss, self._has_stepped)
+
+    def _note_loss(self, loss: Any) -> None:
+        self._native.note_loss(loss)
 
     def _take_parameters(self) -> None:
-        grads = {name: self._gradient(p) for name, p in self._parameters.items() if p.requires_grad}
-        ours = {name: self._ours(self._parameters[name]) for name in grads}
-        self._native.parameters([(name, ours[name], None if g is None else self._ours(g)) for name, g in grads.items()])
+        self._native.see_parameters()
 
-    def _total_norm(self) -> float:
-        grads = [self._gradient(p) for p in self._parameters.values()]
-        return float(self._native.norm([self._ours(g) for g in grads if g is not None]))
+    def _see_updates(self) -> None:
+        self._native.see_updates()
+
+    def _note_gradients(self) -> None:
+        self._native.note_gradients()
+
+    def _compare_gradients(self) -> None:
+        self._native.compare_gradients()
+
+    def _sight(self, name: str, module: Any, bounds: Any, is_leaf: bool) -> Any:
+        """The hook of a module."""
+        return self._native.sight(name, bounds, is_leaf, bounds or self._ranges.get(type(module).__name__))
+
+    def _hook(self, t: Any, hook: Callable[[Any], None]) -> None:
+        self._native.hook(t, hook)
+
+    def _whole_sight(self, sights: Sights, has_modes: bool) -> Any:
+        return self._native.whole_sight(has_modes, sights.whole)
 
     def _rate(self) -> float | None:
         groups = getattr(self._optimizer, "param_groups", None)
+        if groups is not None and len(groups) == 1 and type(rate := groups[0].get("lr")) is float:
+            return rate
         return max((float(g["lr"]) for g in groups if "lr" in g), default=None) if groups else None
 
     # Our tensors and compiled functions
@@ -349,11 +416,24 @@ class Monitor:
         return DataLoader
 
     def around(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a compiled function: as a program, with a step beside it to look at."""
+        """A call of a compiled function: as a program, which gives at looks what is to be seen, or
+        with a step op by op beside it.
+        """
         is_due = self._native.is_due()
-        if is_due and self._whole.get(id(compiled), True):
-            self._whole[id(compiled)] = self._probe(compiled, args, kwargs)
-        if not self._whole.get(id(compiled), False):
+        key = id(compiled)
+        if is_due and self._whole.get(key, True):
+            beside = self._beside.get(key)
+            if beside is not None and beside.is_usable and not self._is_rare():
+                out = beside.run(args, kwargs)
+                if beside.is_usable:
+                    self._was_due = True
+                    self._finish_step(_scalar(out))
+                    return out
+            with self._timed:
+                self._whole[key] = self._probe(compiled, args, kwargs)
+            if beside is None and self._whole[key]:
+                self._beside[key] = Beside(self, compiled)
+        if not self._whole.get(key, False):
             return compiled._call(*args, **kwargs)
         self._was_due = is_due
         out = compiled._call(*args, **kwargs)
@@ -363,29 +443,36 @@ class Monitor:
     def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Runs the function op by op and takes all back; whether it made a step."""
         stepped, self._is_probing, self._has_stepped = self._has_stepped, True, False
-        tensors = [*self._parameters.values()]
-        if isinstance(self._model, Module):
-            known = {id(p) for p in tensors}
-            tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
-        kept = [(t, t.detach().clone()) for t in tensors]
-        grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
-        optimizer = None if self._optimizer is None else self._optimizer.state_dict()
-        rng = get_rng_state()
+        kept = self._kept()
         try:
             compiled.__wrapped__(*args, **kwargs)
             is_whole = self._has_stepped
         finally:
             self._is_probing, self._has_stepped = False, stepped
-            self._losses.clear()
-            set_rng_state(rng)
-            with no_grad():
-                for t, value in kept:
-                    t.copy_(value)
-            for p, g in grads:
-                p.grad = g
-            if optimizer is not None:
-                self._optimizer.load_state_dict(optimizer)
+            self._native.forget_losses()
+            self._put_back(kept)
         return is_whole
+
+    def _kept(self) -> Any:
+        """All that a step changes, to be put back."""
+        tensors = [*self._parameters.values()]
+        if isinstance(self._model, Module):
+            known = {id(p) for p in tensors}
+            tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
+        values = [(t, t.detach().clone()) for t in tensors]
+        grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
+        return values, grads, None if self._optimizer is None else self._optimizer.state_dict(), get_rng_state()
+
+    def _put_back(self, kept: Any) -> None:
+        values, grads, optimizer, rng = kept
+        set_rng_state(rng)
+        with no_grad():
+            for t, value in values:
+                t.copy_(value)
+        for p, g in grads:
+            p.grad = g
+        if optimizer is not None:
+            self._optimizer.load_state_dict(optimizer)
 
 
 def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> Monitor:
@@ -451,8 +538,33 @@ def _variables(frame: Any, kind: Any) -> dict[int, str]:
     return out
 
 
+def _curvature(loss: Any, parameters: list[Any]) -> float | None:
+    """The largest curvature that a few powers of the Hessian find from the gradient on."""
+    slopes = grad(loss, parameters, create_graph=True, allow_unused=True)
+    known = [(p, g) for p, g in zip(parameters, slopes) if g is not None]
+    along = [g.detach() for _, g in known]
+    largest: float | None = None
+    for _ in range(_PRODUCTS):
+        norm = math.sqrt(sum(float(v.square().sum().item()) for v in along))
+        if not (0.0 < norm < math.inf):
+            break
+        along = [v / norm for v in along]
+        total = sum((g * v).sum() for (_, g), v in zip(known, along))
+        if not getattr(total, "requires_grad", False):
+            break
+        products = grad(total, [p for p, _ in known], retain_graph=True, allow_unused=True)
+        products = [v * 0.0 if h is None else h.detach() for h, v in zip(products, along)]
+        quotient = sum(float((h * v).sum().item()) for h, v in zip(products, along))
+        if math.isfinite(quotient):
+            largest = quotient if largest is None else max(largest, quotient)
+        along = products
+    return largest
+
+
 def _scalar(out: Any) -> float | None:
     """The first number among results."""
+    if type(out) is Tensor and out.numel() == 1 and out.is_floating_point():
+        return float(out.item())
     for x in out if isinstance(out, (list, tuple)) else (out,):
         if isinstance(x, Tensor) and x.numel() == 1 and x.is_floating_point():
             return float(x.item())

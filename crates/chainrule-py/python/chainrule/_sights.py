@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ._chainrule import Tensor, WholeSight
+
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 # Looks at one and the same batch after which it is said to be always that one.
@@ -34,9 +36,10 @@ class Sights:
         self._has_asked = False
         self._inputs: Any = None
         self._is_text: bool | None = None
-        self._questions: list[Callable[[], None]] = []
-        self._is_evaluating = False
+        self.questions: list[Callable[[], None]] = []
+        self.is_evaluating = False
         self._leaf: Any = None
+        self._of_whole: Any = None
         self._loaders: dict[int, tuple[Any, int]] = {}
         self._modules = list(model.named_modules())
         self._has_modes = [m for _, m in self._modules if any(kind in type(m).__name__ for kind in _MODES)]
@@ -46,22 +49,24 @@ class Sights:
 
     def attach(self) -> Iterator[Callable[[], Any]]:
         """Puts the hooks in; gives what takes them out."""
+        monitor = self._monitor
         for name, module in self._modules:
-            yield module.register_forward_hook(self._hook(name or "output", module)).remove
-        yield self._model.register_forward_hook(self._whole).remove
+            bounds = next((b for kind, b in monitor._bounds.items() if isinstance(module, kind)), None)
+            yield module.register_forward_hook(monitor._sight(name or "output", module, bounds, not list(module.children()))).remove
+        self._of_whole = monitor._whole_sight(self, bool(self._has_modes))
+        yield self._model.register_forward_hook(self._of_whole).remove
         yield from self._watch_loaders()
 
     # Each module
 
-    def _hook(self, name: str, module: Any) -> Callable[..., None]:
+    def hook(self, name: str, bounds: Any, is_leaf: bool) -> Callable[..., None]:
+        """The hook of a module, where the native side has none."""
         monitor = self._monitor
-        bounds = next((b for kind, b in monitor._bounds.items() if isinstance(module, kind)), None)
-        is_leaf = not list(module.children())
 
         def hook(module: Any, args: Any, out: Any) -> None:
             if not self._sees(out) or not (module.training and self._native.is_due()):
                 return
-            with monitor._timed():
+            with monitor._timed:
                 if is_leaf:
                     # A weak link would do, but not all tensors have one.
                     self._leaf = (out, type(module).__name__, bounds)
@@ -75,19 +80,20 @@ class Sights:
         return not self._is_asking and isinstance(out, self._monitor._tensor) and out.is_floating_point() and not self._monitor._is_tracing()
 
     def _came_back(self, name: str, g: Any) -> None:
-        with self._monitor._timed():
+        with self._monitor._timed:
             self._native.output_gradient(name, self._monitor._ours(g))
 
     # The model as a whole
 
-    def _whole(self, module: Any, args: Any, out: Any) -> None:
+    def whole(self, module: Any, args: Any, out: Any) -> None:
+        """The hook of the model."""
         if not self._sees(out):
             return
         recorded = bool(out.requires_grad)
         if self._has_modes:
             # Part of a model may rest in evaluation mode by intent.
             rests = not module.training and not any(m.training for m in self._has_modes)
-            self._is_evaluating = recorded and rests
+            self.is_evaluating = recorded and rests
             if not recorded and module.training and all(m.training for m in self._has_modes) and not self._monitor._is_recording():
                 self._native.wrong_mode(False)
         x = next((a for a in args if isinstance(a, self._monitor._tensor)), None)
@@ -99,47 +105,68 @@ class Sights:
         self._inputs = x if x.is_floating_point() else None
         if not self._native.is_due():
             return
-        with self._monitor._timed():
-            if self._inputs is not None:
-                self._native.inputs(self._monitor._ours(x))
-            self._see_batch(x)
-            leaf, self._leaf = self._leaf, None
-            name, bounds = (leaf[1], leaf[2]) if leaf is not None and leaf[0] is out else ("", None)
-            bounds = bounds or self._monitor._ranges.get(name)
+        with self._monitor._timed:
+            self.see_inputs(x)
+            bounds = self._range_of(out)
             if len(args) == 1 and not self._has_asked:
                 self._has_asked = True
-                self._questions.append(lambda: self._ask_for_examples(x, len(out)))
-            out.register_hook(lambda g: self._answered(x, out, g, bounds))
+                self.questions.append(lambda: self._ask_for_examples(x, len(out)))
+            if not self._native.passes_over_answer():
+                self._monitor._hook(out, lambda g: self._answered(x, out, g, bounds))
+
+    def see_inputs(self, x: Any) -> None:
+        """The inputs of a pass that is looked at."""
+        if x.is_floating_point():
+            self._native.inputs(self._monitor._ours(x))
+        self._see_batch(x)
+
+    def _range_of(self, out: Any) -> Any:
+        """The bounds of the last module, where it gave the answer."""
+        if isinstance(out, Tensor):
+            return self._native.range_of(out)
+        leaf, self._leaf = self._leaf, None
+        name, bounds = (leaf[1], leaf[2]) if leaf is not None and leaf[0] is out else ("", None)
+        return bounds or self._monitor._ranges.get(name)
 
     def _answered(self, x: Any, out: Any, g: Any, bounds: Any) -> None:
-        losses = self._monitor._losses
-        if not losses:
+        loss = self._native.last_loss()
+        if loss is None or self._is_asking:
             return
-        with self._monitor._timed():
+        with self._monitor._timed:
             ours = self._monitor._ours
-            self._native.answer(losses[-1], ours(out), ours(g), bounds)
+            self._native.answer(loss, ours(out), ours(g), bounds)
             if self._is_text is None:
                 self._is_text = self._is_language(x, out, g)
                 if self._is_text:
-                    self._questions.append(lambda: self._ask_for_places(x.detach()))
+                    self.questions.append(lambda: self._ask_for_places(x.detach()))
 
     def after_backward(self) -> None:
         """The pass is done: a model that trained in evaluation mode did so, and the model may be
         asked again."""
-        if self._is_evaluating:
-            self._is_evaluating = False
+        if self.is_evaluating:
+            self.is_evaluating = False
             self._native.wrong_mode(True)
         # The graph is done with: what the model keeps may be put back.
-        questions, self._questions = self._questions, []
+        questions, self.questions = self.questions, []
         for ask in questions:
-            with self._monitor._timed():
+            with self._monitor._timed:
                 ask()
 
-    def after_step(self) -> None:
-        """A batch with a spike of the loss is looked at."""
-        if self._inputs is not None and self._native.is_spike():
-            self._native.inputs(self._monitor._ours(self._inputs))
-        self._inputs = None
+    def sleep(self, is_asleep: bool) -> None:
+        """Whether passes are no part of the training, so that hooks rest."""
+        self._is_asking = is_asleep
+        self._native.sleep(is_asleep)
+
+    def has_hooks(self) -> bool:
+        """Whether modules have hooks of the user that more passes would call."""
+        return any(vars(m).get(kind) for _, m in self._modules for kind in ("_backward_hooks", "_backward_pre_hooks"))
+
+    def see_spike(self) -> None:
+        """The inputs of the newest pass, whose loss was a spike."""
+        inputs = self._of_whole.inputs() if isinstance(self._of_whole, WholeSight) else None
+        inputs = self._inputs if inputs is None else inputs
+        if inputs is not None and inputs.is_floating_point():
+            self._native.inputs(self._monitor._ours(inputs))
 
     # Batches
 
@@ -248,7 +275,8 @@ class Sights:
         monitor = self._monitor
         kept = [(m, dict(vars(m))) for _, m in self._modules]
         buffers = [(b, b.detach().clone()) for b in self._model.buffers()]
-        state, self._is_asking = monitor._random_state(), True
+        state = monitor._random_state()
+        self.sleep(True)
         try:
             with monitor._not_recording():
                 self._model.eval()
@@ -265,7 +293,7 @@ class Sights:
                     if bool((b != value).any()):
                         b.copy_(value)
             monitor._set_random_state(state)
-            self._is_asking = False
+            self.sleep(False)
 
 
 def _length(of: Any) -> int:

@@ -64,12 +64,10 @@ class LivePage(Monitor):
         raised = args[0] if args else None
         self._page.end("all steps are done" if raised is None else f"ended by {getattr(raised, '__name__', 'an error')}")
 
-    def _finish_step(self, loss: float | None = None) -> None:
+    def _finish_step(self, loss: float | None = None) -> float | None:
         looked = self._was_due
-        if self._losses:
-            loss = sum(self._losses) / len(self._losses)
         rate = self._rate()
-        super()._finish_step(loss)
+        loss = super()._finish_step(loss)
         step = self.steps
         if looked:
             if self._page.is_watched():
@@ -78,6 +76,7 @@ class LivePage(Monitor):
         self._page.stepped(step, math.nan if loss is None else loss, math.nan if rate is None else rate)
         self._page.wait()
         self._steer()
+        return loss
 
     def _tell(self, step: int) -> None:
         """Findings that hold for some looks, each once."""

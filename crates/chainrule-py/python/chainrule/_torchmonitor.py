@@ -15,6 +15,7 @@ class TorchMonitor(Monitor):
     """As `Monitor`, for models and optimizers of PyTorch, by its hooks."""
 
     _tensor = _torch.Tensor
+    _norm: float | None = None
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
 
     def _watch_steps(self) -> None:
@@ -24,6 +25,61 @@ class TorchMonitor(Monitor):
         before = register_optimizer_step_pre_hook(lambda optimizer, *_: self._before_step(optimizer) if self._steps_here(optimizer) else None)
         after = register_optimizer_step_post_hook(lambda optimizer, *_: self._after_step() if self._steps_here(optimizer) else None)
         self._undo += [before.remove, after.remove]
+
+    def _hold(self) -> None:
+        """Tensors of PyTorch are asked here."""
+
+    def _begin_backward(self, loss: Any) -> None:
+        self._note_loss(loss)
+        self._native.backward(self._has_stepped and self._is_stale())
+
+    def _note_loss(self, loss: Any) -> None:
+        if loss.numel() == 1:
+            self._native.note_loss(self._ours(loss.double()))
+
+    def _see_curvature(self, loss: Any) -> None:
+        """Nothing: hooks on tensors of PyTorch, which more passes would call, cannot be counted."""
+
+    def _is_stale(self) -> bool:
+        """Whether gradients that a step has used are still there: the last two that are tell."""
+        seen = 0
+        for p in reversed(self._stepped() or [*self._parameters.values()]):
+            if p.grad is None:
+                continue
+            seen += 1
+            if seen > 2:
+                break
+            if bool((p.grad != 0).any()):
+                return True
+        return False
+
+    def _take_parameters(self) -> None:
+        known = [(name, p) for name, p in self._parameters.items() if p.requires_grad]
+        self._native.parameters([(name, self._ours(p), None if p.grad is None else self._ours(p.grad)) for name, p in known])
+
+    def _see_updates(self) -> None:
+        self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
+
+    def _note_gradients(self) -> None:
+        self._norm = self._total_norm()
+
+    def _compare_gradients(self) -> None:
+        if self._norm is not None:
+            self._native.clipped(self._norm, self._total_norm())
+            self._norm = None
+
+    def _total_norm(self) -> float:
+        grads = [p.grad for p in self._parameters.values() if p.grad is not None]
+        return float(self._native.norm([self._ours(g) for g in grads]))
+
+    def _sight(self, name: str, module: Any, bounds: Any, is_leaf: bool) -> Any:
+        return self._sights.hook(name, bounds, is_leaf) if self._sights is not None else None
+
+    def _hook(self, t: Any, hook: Any) -> None:
+        t.register_hook(hook)
+
+    def _whole_sight(self, sights: Any, has_modes: bool) -> Any:
+        return sights.whole
 
     def _ours(self, t: Any) -> Tensor:
         t = t.detach().cpu()

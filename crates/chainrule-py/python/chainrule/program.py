@@ -96,6 +96,8 @@ class Compiled:
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__wrapped__ = function
+        # Calls the function in a trace, where somebody wants more results of it.
+        self._traced_by: Callable[..., Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not isinstance(self._function, Module):
@@ -160,7 +162,10 @@ class Compiled:
             leaves = [leaves[i] for i in same]
             before = [x._writes for x in leaves]
             call_args, call_kwargs = put_back(nest, leaves)
-            out = self._function(*call_args, **call_kwargs)
+            if self._traced_by is None:
+                out = self._function(*call_args, **call_kwargs)
+            else:
+                out = self._traced_by(*call_args, **call_kwargs)
             info["switches"] = _c._is_autocast() != rounds
             info.update(_seen(out, leaves))
             results: list[Tensor] = info.pop("results")
@@ -245,6 +250,16 @@ class Compiled:
         if not traced.conditions.are_apart(tensors):
             return self._function(*args, **kwargs)
         return self._run(traced, tensors, args, kwargs)
+
+    def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Traced, list[Tensor]]:
+        """The program for these arguments, of those that ran last if it is one."""
+        for traced in self._recent:
+            watched = traced.guards.watched
+            tensors = None if watched is None else traced.conditions.tensors(watched, args, kwargs)
+            if tensors is not None:
+                self._last = traced
+                return traced, tensors
+        return self._program(args, kwargs)
 
     def _run(self, traced: _Traced, tensors: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if traced.eager is not None:

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::ranks::{Programs, spread};
 use super::rare;
+use super::seen::Seen;
 use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
 use crate::Task;
@@ -18,7 +19,7 @@ use crate::tensor::{Tensor, record_all};
 /// Engine of a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
-    Compiled(Box<program::CompiledStep<'e>>),
+    Compiled(Box<program::CompiledStep<'e>>, Seen),
     /// Programs of micro-batches, the exchange, and the updates.
     Spread(&'e mut dyn Optimizer, Box<Programs<'e>>),
     Device(OnDevice<'e>),
@@ -71,7 +72,7 @@ impl<'e> Engine<'e> {
             Some(runner) => {
                 Engine::Device(OnDevice { step, runner, loaded: Vec::new(), is_left: false })
             }
-            None => Engine::Compiled(step),
+            None => Engine::Compiled(step, Seen::new(options.simplified)),
         })
     }
 
@@ -95,7 +96,7 @@ impl<'e> Engine<'e> {
     pub fn optimizer(&mut self) -> &mut dyn Optimizer {
         match self {
             Engine::Eager(optimizer) => &mut **optimizer,
-            Engine::Compiled(step) => step.optimizer(),
+            Engine::Compiled(step, _) => step.optimizer(),
             Engine::Device(device) => device.step.optimizer(),
             Engine::Spread(optimizer, _) => &mut **optimizer,
         }
@@ -110,15 +111,24 @@ impl<'e> Engine<'e> {
             Engine::Eager(optimizer) if looks => watched(task, *optimizer, rest),
             Engine::Eager(optimizer) => eager(task, *optimizer, rest),
             Engine::Spread(optimizer, programs) => spread(task, *optimizer, rest, Some(programs)),
-            Engine::Compiled(step) => {
+            Engine::Compiled(step, seen) => {
                 let batch = rest.draw()?;
                 if looks {
                     show(task, step.optimizer(), &batch)?;
                 }
+                let mut seen_loss = None;
                 if let Some(watch) = rest.due() {
-                    probe(task, step.optimizer(), &batch, watch)?;
+                    rarely(task, step.optimizer(), &batch, watch)?;
+                    watch.labels(&batch);
+                    seen_loss = seen.step(task, step, &batch, watch)?;
+                    if seen_loss.is_none() {
+                        probe(task, step.optimizer(), &batch, watch)?;
+                    }
                 }
-                let loss = step.run(&[&batch.x, &batch.y])?.try_item()?;
+                let loss = match seen_loss {
+                    Some(loss) => loss,
+                    None => step.run(&[&batch.x, &batch.y])?.try_item()?,
+                };
                 rest.due().into_iter().for_each(|watch| watch.after(task.module()));
                 Ok(Done { loss, examples: task.count(&batch) })
             }
@@ -139,6 +149,8 @@ impl OnDevice<'_> {
             show(task, self.step.optimizer(), &batch)?;
         }
         if let Some(watch) = rest.due() {
+            rarely(task, self.step.optimizer(), &batch, watch)?;
+            watch.labels(&batch);
             probe(task, self.step.optimizer(), &batch, watch)?;
         }
         let results = self.run(&[&batch.x, &batch.y])?;
@@ -175,6 +187,21 @@ impl OnDevice<'_> {
     }
 }
 
+/// Looks that cost several steps, if it is time for them.
+fn rarely(
+    task: &dyn Task,
+    optimizer: &mut dyn Optimizer,
+    batch: &Batch,
+    watch: &mut Watch,
+) -> Result<()> {
+    if watch.is_rare() {
+        let began = Instant::now();
+        rare::look(task, optimizer, batch, watch)?;
+        watch.spend(began);
+    }
+    Ok(())
+}
+
 /// Shows the monitor a step that a program will do. Nothing of it stays.
 fn probe(
     task: &dyn Task,
@@ -187,12 +214,8 @@ fn probe(
     let buffers: Vec<(Tensor, Tensor)> =
         module.named_buffers().into_iter().map(|(_, b)| (b.clone(), b.detach())).collect();
     let generators = module.generator_states();
-    if watch.is_rare() {
-        rare::look(task, optimizer, batch, watch)?;
-    }
     optimizer.zero_grad();
     let (loss, layers) = shown(task, batch, watch)?;
-    watch.labels(batch);
     watch.outputs(&loss, &layers);
     watch.before(task.module());
     optimizer.zero_grad();
@@ -273,10 +296,8 @@ pub(crate) fn eager(
     optimizer.zero_grad();
     let batch = rest.draw()?;
     rest.due().into_iter().for_each(|watch| watch.labels(&batch));
-    if let Some(watch) = rest.due().filter(|watch| watch.is_rare() && task.has_plain_gradients()) {
-        let began = Instant::now();
-        rare::look(task, optimizer, &batch, watch)?;
-        watch.spend(began);
+    if let Some(watch) = rest.due().filter(|_| task.has_plain_gradients()) {
+        rarely(task, optimizer, &batch, watch)?;
     }
     let loss = match rest.due() {
         // Intermediates are kept for the monitor.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::*;
 use crate::data::{DataLoader, LoaderOptions, RandomBatches, TensorDataset};
 use crate::io::Checkpoint;
+use crate::monitor::Stats;
 use crate::nn::{Dropout, Layer, Linear, Module, Sequential, StateDict, Tanh};
 use crate::optim::schedule::CosineLr;
 use crate::optim::{AdamW, Sgd};
@@ -275,11 +276,52 @@ fn a_monitored_run_has_the_same_bits() {
     for compiled in [false, true] {
         let (want, none) = monitored(&Net::new(), None, compiled);
         assert_eq!(none, 0);
-        // Steps 0, 1, 2, 3, 4, 6, 9, 13, 19, 28 and 38: half of the steps so far on, at most ten.
+        // Steps 0, 1, 2, 3, 4, 6, 9, 13, 14, 21 and 31: half of the steps so far on, at most ten,
+        // and the one after the eighth.
         for (every, looks) in [(1, 40), (10, 11)] {
             let (got, seen) = monitored(&Net::new(), Some(every), compiled);
             assert_eq!(got, want, "every {every}, compiled: {compiled}");
             assert_eq!(seen, looks);
+        }
+    }
+}
+
+/// Norms of all that a monitor saw of a run, by name and step.
+fn norms(compiled: bool) -> Vec<(String, u64, Vec<f64>)> {
+    let net = Net::new();
+    let options = TrainerOptions { compiled, ..options(30) };
+    let mut trainer = trainer(&net, options).with_monitor(Monitor::new().every(1), None);
+    trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+    let monitor = trainer.monitor().unwrap();
+    let norm = |stats: Option<&Stats>| stats.map_or(-1.0, Stats::norm);
+    let mut out = Vec::new();
+    for track in monitor.parameters() {
+        for (step, p) in track.points() {
+            let all = [Some(&p.value), p.gradient.as_ref(), p.update.as_ref()].map(norm);
+            let all = [&all[..], &[p.slope.unwrap(), p.agreement.unwrap_or(0.0)]].concat();
+            out.push((track.name().to_owned(), *step, all));
+        }
+    }
+    for track in monitor.outputs() {
+        for (step, o) in track.points() {
+            let all = [Some(&o.value), o.gradient.as_ref()].map(norm);
+            out.push((track.name().to_owned(), *step, [&all[..], &[o.saturated]].concat()));
+        }
+    }
+    out
+}
+
+#[test]
+fn a_program_gives_the_monitor_what_steps_op_by_op_do() {
+    let (op_by_op, program) = (norms(false), norms(true));
+    assert!(op_by_op.len() == program.len() && op_by_op.len() >= 8 * 30, "{}", op_by_op.len());
+    for ((name, step, want), (other, at, got)) in op_by_op.iter().zip(&program) {
+        assert_eq!((name, step), (other, at));
+        for (want, got) in want.iter().zip(got) {
+            assert!(
+                (want - got).abs() <= 1e-3 * want.abs().max(1e-3),
+                "{name} {step} {want} {got}"
+            );
         }
     }
 }

@@ -114,31 +114,10 @@ impl Watch {
     /// their gradients, which were kept.
     pub fn outputs(&mut self, loss: &Tensor, layers: &[LayerOutput]) {
         let began = Instant::now();
-        let mut number = 0;
-        for t in bounded(loss) {
-            if layers.iter().any(|layer| layer.output.is_same(&t)) {
-                continue;
-            }
-            number += 1;
-            if number > OUTPUTS {
-                break;
-            }
-            let is_tanh = t.op_id() == Some(OpId::tanh);
-            let (low, name) = if is_tanh { (-1, "tanh") } else { (0, "sigmoid") };
-            let name = t.name().unwrap_or_else(|| format!("{name} {number}"));
-            self.monitor.output(&name, OutputKind::Bounded { low, high: 1 }, &t);
+        for (name, kind, t) in looked_at(loss, layers) {
+            self.monitor.output(&name, kind, &t);
             if let Some(g) = t.grad() {
                 self.monitor.output_gradient(&name, &g);
-            }
-        }
-        for layer in layers.iter().take(OUTPUTS) {
-            let kind = match layer.bounds {
-                Some((low, high)) => OutputKind::Bounded { low: low as i8, high: high as i8 },
-                None => OutputKind::Any,
-            };
-            self.monitor.output(&layer.name, kind, &layer.output);
-            if let Some(g) = layer.output.grad() {
-                self.monitor.output_gradient(&layer.name, &g);
             }
         }
         // The last layer's result is what the loss sees, as a rule.
@@ -244,6 +223,29 @@ impl Watch {
         self.put_off();
         news
     }
+}
+
+/// Name, kind and value of the results of layers, and before these of bounded ops outside of them.
+pub(super) fn looked_at(
+    loss: &Tensor,
+    layers: &[LayerOutput],
+) -> Vec<(String, OutputKind, Tensor)> {
+    let is_apart = |t: &Tensor| !layers.iter().any(|layer| layer.output.is_same(t));
+    let apart = bounded(loss).into_iter().filter(is_apart).take(OUTPUTS);
+    let apart = (1..).zip(apart).map(|(number, t)| {
+        let is_tanh = t.op_id() == Some(OpId::tanh);
+        let (low, name) = if is_tanh { (-1, "tanh") } else { (0, "sigmoid") };
+        let name = t.name().unwrap_or_else(|| format!("{name} {number}"));
+        (name, OutputKind::Bounded { low, high: 1 }, t)
+    });
+    let layers = layers.iter().take(OUTPUTS).map(|layer| {
+        let kind = match layer.bounds {
+            Some((low, high)) => OutputKind::Bounded { low: low as i8, high: high as i8 },
+            None => OutputKind::Any,
+        };
+        (layer.name.clone(), kind, layer.output.clone())
+    });
+    apart.chain(layers).collect()
 }
 
 /// The results of a tanh or a sigmoid in the forward pass of a loss, which was recorded.

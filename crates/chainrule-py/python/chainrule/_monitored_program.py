@@ -1,0 +1,172 @@
+"""Looks of a monitor at a compiled function: its program with what is to be seen among the results.
+
+Such a program runs in the place of the plain one, so that a look costs little more than the step.
+More results may keep some rule from being applied, and then the last bits could be others. So the
+first run of each is done twice from one state, and its results, parameters and all other state are
+compared with those of the plain program, bit for bit; if any differ, looks are op by op.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+
+
+class _Plan(NamedTuple):
+    """The places of what is to be seen among the results."""
+
+    # Name, bounds, the place of the output and that of its gradient.
+    outputs: list[tuple[str, Any, int, int | None]]
+    # For each parameter the place of its gradient before and after clipping.
+    before: list[int | None]
+    after: list[int | None]
+    losses: list[int]
+    # Inputs and the answer, its gradient, and the bounds of the module that gave it.
+    inputs: int | None
+    answer: int | None
+    answer_gradient: int | None
+    bounds: Any
+
+
+class Beside:
+    """The program of one compiled function for one monitor."""
+
+    def __init__(self, monitor: Any, compiled: Any) -> None:
+        self._monitor, self._plain = monitor, compiled
+        self._seen = type(compiled)(compiled.__wrapped__, *compiled._passes)
+        self._seen._traced_by = self._traced
+        self._plan: _Plan | None = None
+        # Programs whose bits were compared, with their plans; they are held, so that a number of
+        # an object stands for one of them.
+        self._known: dict[int, tuple[Any, _Plan]] = {}
+        self._losses: list[Any] = []
+        self._before: list[Any] = []
+        self._after: list[Any] = []
+        self.is_usable = True
+
+    # In a trace
+
+    def _traced(self, *args: Any, **kwargs: Any) -> Any:
+        monitor = self._monitor
+        seen: list[Any] = []
+        self._losses, self._before, self._after = [], [], []
+        monitor._native.collect(seen)
+        monitor._tracer = self
+        try:
+            out = self._plain.__wrapped__(*args, **kwargs)
+        finally:
+            monitor._tracer = None
+            monitor._native.collect(None)
+        extras: list[Tensor] = []
+
+        def place(t: Any) -> int | None:
+            if t is None:
+                return None
+            at = next((i for i, known in enumerate(extras) if known is t or known._is_same(t)), len(extras))
+            if at == len(extras):
+                extras.append(t)
+            return at
+
+        outputs, answers = [], []
+        for entry in seen:
+            if len(entry) == 2:
+                answers.append(entry)
+                continue
+            name, bounds, t, _, _ = entry
+            at = place(t)
+            assert at is not None
+            outputs.append((name, bounds, at, place(t.grad) if t.requires_grad else None))
+        inputs = answer = answer_gradient = bounds = None
+        for given, t in answers:
+            if isinstance(t, Tensor) and t.requires_grad:
+                x = next((x for x in given if isinstance(x, Tensor)), None)
+                inputs, answer, answer_gradient = place(x), place(t), place(t.grad)
+                bounds = next((e[4] for e in seen if len(e) == 5 and e[2] is t and e[3]), None)
+        before = [place(g) for g in self._before]
+        after = [place(g) for g in self._after]
+        losses = [at for t in self._losses if (at := place(t)) is not None]
+        self._losses, self._before, self._after = [], [], []
+        seen.clear()
+        answers.clear()
+        self._plan = _Plan(outputs, before, after, losses, inputs, answer, answer_gradient, bounds)
+        return out, extras
+
+    def after_backward(self, loss: Any) -> None:
+        """A backward pass of the function is done."""
+        self._losses.append(loss)
+        self._before = self._gradients()
+
+    def before_step(self) -> None:
+        """The function is about to step the optimizer."""
+        self._after = self._gradients()
+
+    def _gradients(self) -> list[Any]:
+        return [self._monitor._gradient(p) for p in self._monitor._parameters.values()]
+
+    # At a look
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A step that is looked at. If it cannot be done so, all is as before and the monitor has
+        to do it op by op.
+        """
+        try:
+            traced, tensors = self._seen._found(args, kwargs)
+        except (_c.GradientError, RuntimeError, TypeError, ValueError):
+            # The plain program says what is wrong, if it is more than this.
+            self.is_usable = False
+            return None
+        known = self._known.get(id(traced))
+        if known is not None:
+            return self._looked(traced, tensors, known[1], args, kwargs)
+        plan = self._plan
+        if plan is None or traced.eager is not None or not traced.conditions.are_apart(tensors) or not self._has_same_bits(traced, tensors, args, kwargs):
+            self.is_usable = False
+            return None
+        self._known[id(traced)] = traced, plan
+        return self._looked(traced, tensors, plan, args, kwargs)
+
+    def _has_same_bits(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> bool:
+        monitor = self._monitor
+        with monitor._timed:
+            kept = monitor._kept()
+            out = self._seen._run(traced, tensors, args, kwargs)[0]
+            first = _bits(out), _bits(monitor._kept())
+            monitor._put_back(kept)
+            out = self._plain._call(*args, **kwargs)
+            second = _bits(out), _bits(monitor._kept())
+            monitor._put_back(kept)
+        return first == second
+
+    def _looked(self, traced: Any, tensors: list[Tensor], plan: _Plan, args: Any, kwargs: Any) -> Any:
+        monitor, native = self._monitor, self._monitor._native
+        if not traced.conditions.are_apart(tensors):
+            self.is_usable = False
+            return None
+        values = native.values()
+        out, extras = self._seen._run(traced, tensors, args, kwargs)
+        with monitor._timed:
+            native.see_results(extras, values, plan.outputs, (plan.before, plan.after or plan.before))
+            for at in plan.losses:
+                native.backward(False)
+                native.note_loss(extras[at])
+            if plan.inputs is not None and monitor._sights is not None:
+                monitor._sights.see_inputs(extras[plan.inputs])
+            loss = native.last_loss()
+            if loss is not None and plan.answer is not None and plan.answer_gradient is not None and not native.passes_over_answer():
+                native.answer(loss, extras[plan.answer], extras[plan.answer_gradient], plan.bounds)
+        return out
+
+
+def _bits(x: Any) -> Any:
+    """Bits of all tensors in a nest, and the rest of it."""
+    if isinstance(x, Tensor):
+        x = x.detach().contiguous()
+        kept = x.float() if x.dtype.name == "bfloat16" else x
+        return tuple(x.shape), x.dtype.name, kept.numpy().tobytes()
+    if isinstance(x, dict):
+        return [(key if isinstance(key, (int, str)) else None, _bits(value)) for key, value in x.items()]
+    if isinstance(x, (list, tuple)):
+        return [_bits(y) for y in x]
+    return x if isinstance(x, (int, float, str, bool, bytes)) or x is None else repr(x)

@@ -1,0 +1,206 @@
+//! Looks of a monitor at a compiled step: its program with the things to be seen among the results.
+//!
+//! Such a program runs in the place of the plain one, so that a look costs little more than the
+//! step. More results may keep some rule from being applied, and the last bits could be others
+//! then. So each is run once beside the plain program from one state, and the loss, parameters and
+//! all other state are compared bit for bit; if any differ, looks are op by op.
+
+use std::time::Instant;
+
+use super::engine::kept;
+use super::watch::{Watch, looked_at};
+use crate::Task;
+use crate::data::Batch;
+use crate::error::Result;
+use crate::monitor::OutputKind;
+use crate::nn::{Field, Module, StateDict};
+use crate::program::{CompiledStep, Passes, Program, Validated};
+use crate::tensor::Tensor;
+
+/// The programs, one for each set of shapes.
+pub(crate) struct Seen {
+    passes: Passes,
+    programs: Vec<Known>,
+    /// Number of looks; the first is op by op, which makes the optimizer's state.
+    looks: u64,
+    is_left: bool,
+    results: Vec<Tensor>,
+}
+
+/// A program, the modes of the model that it is for, and the places of its results.
+struct Known {
+    program: Validated,
+    modes: Vec<bool>,
+    plan: Plan,
+}
+
+/// The places of what is seen among the results.
+#[derive(Default)]
+struct Plan {
+    /// Outputs, and the places of these and of their gradients.
+    outputs: Vec<(String, OutputKind, usize, Option<usize>)>,
+    /// For each trained parameter the place of its gradient.
+    gradients: Vec<Option<usize>>,
+    /// The places of the last layer's result and of its gradient, with its bounds.
+    answer: Option<(usize, usize, Option<(f64, f64)>)>,
+}
+
+impl Seen {
+    pub fn new(simplified: bool) -> Seen {
+        let passes = Passes { simplification: simplified, ..Passes::default() };
+        Seen { passes, programs: Vec::new(), looks: 0, is_left: false, results: Vec::new() }
+    }
+
+    /// A step that is looked at: its loss. `None` if it is to be looked at op by op; then nothing
+    /// was changed.
+    pub(super) fn step(
+        &mut self,
+        task: &dyn Task,
+        step: &mut CompiledStep<'_>,
+        batch: &Batch,
+        watch: &mut Watch,
+    ) -> Result<Option<f64>> {
+        self.looks += 1;
+        if self.is_left || self.looks == 1 {
+            return Ok(None);
+        }
+        let given = [&batch.x, &batch.y];
+        let now = modes(task.module());
+        let fits = |known: &Known| {
+            known.modes == now && known.program.program().mismatch(&given).is_none()
+        };
+        let at = match self.programs.iter().position(fits) {
+            Some(at) => at,
+            None => {
+                let began = Instant::now();
+                let made = self.make(task, step, batch);
+                let is_right = match made {
+                    Ok(mut made) => {
+                        let is_right = self.has_same_bits(task, step, batch, &mut made.program)?;
+                        self.programs.push(made);
+                        is_right
+                    }
+                    // The plain program says what is wrong, if it is more than this.
+                    Err(_) => false,
+                };
+                watch.spend(began);
+                if !is_right {
+                    self.is_left = true;
+                    return Ok(None);
+                }
+                self.programs.len() - 1
+            }
+        };
+        let trained = task.module().named_parameters();
+        let trained = trained.into_iter().filter(|(_, p)| p.requires_grad());
+        let before: Vec<(String, Tensor)> = trained.map(|(name, p)| (name, p.detach())).collect();
+        let Known { program, plan, .. } = &mut self.programs[at];
+        program.run_into(&given, &mut self.results)?;
+        let began = Instant::now();
+        let loss = self.results[0].try_item()?;
+        plan.tell(watch, loss, &before, &self.results);
+        watch.spend(began);
+        Ok(Some(loss))
+    }
+
+    fn make(&self, task: &dyn Task, step: &mut CompiledStep<'_>, batch: &Batch) -> Result<Known> {
+        let optimizer = step.optimizer();
+        optimizer.zero_grad();
+        let mut plan = Plan::default();
+        let program = Program::trace([("x", &batch.x), ("y", &batch.y)], |args| {
+            let batch = Batch { x: args[0].clone(), y: args[1].clone() };
+            let (loss, layers) = kept(task.module(), || task.loss(&batch))?;
+            loss.try_backward()?;
+            let mut results = vec![loss.clone()];
+            let mut place = |t: &Tensor| match results.iter().position(|known| known.is_same(t)) {
+                Some(at) => at,
+                None => {
+                    results.push(t.clone());
+                    results.len() - 1
+                }
+            };
+            for (name, kind, t) in looked_at(&loss, &layers) {
+                let (at, gradient) = (place(&t), t.grad().map(|g| place(&g)));
+                plan.outputs.push((name, kind, at, gradient));
+            }
+            if let Some(layer) = layers.last()
+                && let Some(g) = layer.output.grad()
+            {
+                plan.answer = Some((place(&layer.output), place(&g), layer.bounds));
+            }
+            let trained = task.module().named_parameters();
+            for (_, p) in trained.iter().filter(|(_, p)| p.requires_grad()) {
+                plan.gradients.push(p.grad().map(|g| place(&g)));
+            }
+            optimizer.step()?;
+            Ok(results)
+        })?;
+        let (program, modes) = (program.validated(self.passes), modes(task.module()));
+        Ok(Known { program, modes, plan })
+    }
+
+    /// Whether this program and the plain one do the same from one state, which is there again
+    /// afterwards.
+    fn has_same_bits(
+        &mut self,
+        task: &dyn Task,
+        step: &mut CompiledStep<'_>,
+        batch: &Batch,
+        seen: &mut Validated,
+    ) -> Result<bool> {
+        let module = task.module();
+        let given = [&batch.x, &batch.y];
+        let generators = module.generator_states();
+        let (weights, others) = (module.state_dict(), step.optimizer().state_dict());
+        let back = |step: &mut CompiledStep<'_>| -> Result<()> {
+            module.load_state_dict(&weights)?;
+            module.set_generator_states(&generators)?;
+            step.optimizer().load_state_dict(&others)
+        };
+        let states = |step: &mut CompiledStep<'_>| {
+            [module.state_dict(), step.optimizer().state_dict()].map(|state| bits(&state))
+        };
+        seen.run_into(&given, &mut self.results)?;
+        let first = (self.results[0].try_item()?.to_bits(), states(step));
+        back(step)?;
+        let loss = step.run(&given)?.try_item()?;
+        let second = (loss.to_bits(), states(step));
+        back(step)?;
+        Ok(first == second)
+    }
+}
+
+impl Plan {
+    fn tell(&self, watch: &mut Watch, loss: f64, before: &[(String, Tensor)], all: &[Tensor]) {
+        let monitor = &mut watch.monitor;
+        for (name, kind, at, gradient) in &self.outputs {
+            monitor.output(name, *kind, &all[*at]);
+            if let Some(gradient) = gradient {
+                monitor.output_gradient(name, &all[*gradient]);
+            }
+        }
+        if let Some((output, gradient, bounds)) = self.answer {
+            monitor.answer(loss, &all[output], &all[gradient], bounds);
+        }
+        for ((name, value), gradient) in before.iter().zip(&self.gradients) {
+            monitor.parameter(name, value, gradient.map(|at| &all[at]));
+        }
+    }
+}
+
+/// The names and bits of all values.
+fn bits(state: &StateDict) -> Vec<(String, Vec<u64>)> {
+    let of = |t: &Tensor| t.to_f64_vec().into_iter().map(f64::to_bits).collect();
+    state.iter().map(|(name, t)| (name.clone(), of(t))).collect()
+}
+
+/// Whether each part of a model is in training.
+fn modes(module: &dyn Module) -> Vec<bool> {
+    let inside = module.named_modules().into_iter().map(|(_, module)| module);
+    let fields = std::iter::once(module).chain(inside).flat_map(|module| module.fields());
+    let mode = |(_, field)| match field {
+        Field::Training(switch) => Some(switch.is_on()),
+        _ => None,
+    };
+    fields.filter_map(mode).collect()
+}
