@@ -415,8 +415,9 @@ impl PyMonitor {
         results: Vec<Bound<'_, PyTensor>>,
         before: Vec<Bound<'_, PyTensor>>,
         outputs: Vec<Seen>,
-        (first, gradients): (Vec<Option<usize>>, Vec<Option<usize>>),
+        gradients: (Vec<Option<usize>>, Vec<Option<usize>>),
     ) {
+        let (first, gradients) = gradients;
         let (held, mut monitor) = (self.held(), self.lock());
         let of = |at: &usize| results.get(*at).map(|t| t.get().tensor());
         let mut last: Option<(usize, &str)> = None;
@@ -446,6 +447,13 @@ impl PyMonitor {
             let gradient = gradient.as_ref().and_then(of);
             monitor.parameter(name, &value.get().tensor(), gradient.as_ref());
         }
+    }
+
+    /// The gradients of the parameters that are held, as they are now: values, which show no later
+    /// writes.
+    fn gradient_values(&self) -> Vec<Option<PyTensor>> {
+        let gradient = |p: &Py<PyTensor>| Some(p.get().tensor().grad()?.detach().into());
+        self.held().parameters.iter().map(|(_, p)| gradient(p)).collect()
     }
 
     /// The values of the parameters that are held, as they are now.

@@ -103,7 +103,7 @@ class Beside:
         self._after = self._gradients()
 
     def _gradients(self) -> list[Any]:
-        return [self._monitor._gradient(p) for p in self._monitor._parameters.values()]
+        return list(self._monitor._native.gradient_values())
 
     # At a look
 
