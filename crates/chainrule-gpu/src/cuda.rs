@@ -1,6 +1,8 @@
 //! A GPU by NVIDIA: the driver, NVRTC and graphs of launches. The libraries are loaded when a
 //! device is opened, so that none is needed to build.
 
+mod cublas;
+
 use std::sync::Arc;
 
 use chainrule_core::error::{Error, Result};
@@ -9,7 +11,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaSlice,
 use cudarc::driver::{DevicePtr, DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 
-use crate::cublas::{Library, Plan};
+use self::cublas::{Library, Plan};
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::dialect::Dialect;
 use crate::module::{KernelLaunch, KernelModule, Launch};

@@ -134,7 +134,7 @@ pub(crate) enum Step {
     },
     /// A kernel of attention.
     Attention(Attention),
-    /// What the kernel of another value gives beside it.
+    /// A second result of the kernel of another value.
     Beside(ValueId),
     /// Uniform in [0, 1), by the number of the draw.
     Uniform(usize),

@@ -157,7 +157,7 @@ pub(crate) fn emit(
     let Maker { body, shared, .. } = maker;
     let Body { lines, reads, own_reads, failed, draws, mut names, mut touched, .. } = body;
     if matches!(kernel.shape, Shape::Rows(..)) {
-        // What stands for a whole row is read by all threads of the block.
+        // All threads of a block read the values of its row.
         touched.clear();
     }
     names.extend(shared.iter().map(|s| s.0.clone()));

@@ -21,8 +21,6 @@
 mod attention;
 mod coords;
 #[cfg(feature = "cuda")]
-mod cublas;
-#[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 mod dialect;

@@ -53,7 +53,7 @@ struct Loaded {
     own: Vec<DeviceMemory>,
     code: DeviceCode,
     graph: DeviceGraph,
-    /// What the graph does, and the names of what it computes.
+    /// The work of the graph, by the names of what it computes.
     work: Vec<(String, DeviceWork)>,
 }
 

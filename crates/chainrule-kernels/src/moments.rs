@@ -7,7 +7,7 @@ use super::simd::vectorized;
 /// enough for the others.
 const LANES: usize = 8;
 
-/// Sums over numbers. Where one of them is not finite, `sum` or `squares` is not.
+/// Sums over numbers; `sum` or `squares` is not finite where one of them is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     /// The sum.

@@ -411,8 +411,8 @@ fn count_zeros(runs: &mut Vec<u32>, numbers: &Numbers<'_>) {
 }
 
 /// A parameter's values, those after the update, its gradient and the gradient before that, as one
-/// point; with it the product of both gradients, and the squared norm of the newer one. That of the
-/// one before is known.
+/// point; with it the product of both gradients, and the squared norm of the newer one. `last` is
+/// the norm of the one before.
 fn compared(of: [Option<&Tensor>; 4], last: f64, has_bins: bool) -> (ParameterPoint, f64, f64) {
     let held = of.map(|t| t.map(Tensor::value_ref));
     let near = held.iter().map(|value| match value {

@@ -476,7 +476,7 @@ impl PyMonitor {
         self.lock().curvature(largest);
     }
 
-    /// What was measured of the training as a whole, by name.
+    /// Measures of the training as a whole, by name.
     fn measures(&self) -> std::collections::BTreeMap<String, f64> {
         self.lock().measures()
     }

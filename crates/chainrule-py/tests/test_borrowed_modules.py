@@ -1,5 +1,5 @@
-"""Modules of PyTorch's that scripts import beside tensors and layers: sparse matrices, pruning, event
-files, comparisons, and names that do nothing.
+"""Modules of PyTorch's that scripts import beside tensors and layers: sparse matrices, pruning,
+event files, comparisons, and names that do nothing.
 """
 
 import struct

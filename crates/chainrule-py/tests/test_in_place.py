@@ -1,5 +1,5 @@
-"""Writes that change a handle's place or shape, take another dtype, or go to `out=`; the numbers are
-what PyTorch documents and gives.
+"""Writes that change a handle's place or shape, take another dtype, or go to `out=`; the numbers
+are what PyTorch documents and gives.
 """
 
 import chainrule as cr

@@ -27,8 +27,8 @@ pub const MOST_BYTES: u64 = 16 << 30;
 const MOST_LOSSES: u64 = 1_000_000;
 
 /// `metrics.jsonl`, a line for each step and each measurement, and `metrics.csv` with the same
-/// numbers, one a line. A run that is watched has `monitor.jsonl` beside them, a line for each look,
-/// of many for some, and one for each finding.
+/// numbers, one a line. A run that is watched has `monitor.jsonl` beside them, a line for each
+/// look, of many for some, and one for each finding.
 pub struct Metrics {
     json: MetricsWriter,
     csv: MetricsWriter,

@@ -146,7 +146,7 @@ class Monitor:
 
     @property
     def measures(self) -> dict[str, float]:
-        """What is known of the training as a whole: `smoothness` of the loss, `noise_scale` of its
+        """Measures of the training as a whole: `smoothness` of the loss, `noise_scale` of its
         gradients, `curvature` beside `stable_curvature` (2 / rate), `seconds` of a step, `bytes` of
         tensors.
         """

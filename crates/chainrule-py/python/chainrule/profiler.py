@@ -1,5 +1,5 @@
-"""PyTorch's profiler, which is not there: blocks run as they are, and its tables are errors that say
-what measures here.
+"""PyTorch's profiler, which is not there: blocks run as they are, and its tables are errors that
+say what measures here.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Kin(Pairs):
                 turned = m[0].replace(new, old, 1)
                 return turned if old not in m[0] and turned in at_hand else str(own(m))
 
-            # Of two that belong together each has the other's part.
+            # Two that belong together each have the other's part.
             swapped = re.sub(word, other_way, text)
             yield Edit(self.unit, self.statement, [(node.value, swapped)], 1.75, f"due is the same as for `{theirs}`, with `{old}` and `{new}` exchanged", node.value)
 

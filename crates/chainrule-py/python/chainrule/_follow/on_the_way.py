@@ -1,5 +1,5 @@
-"""Gradients of what a forward pass computes on its way, where there is no tape: by differences, with
-other values in the place of those that its expressions give.
+"""Gradients of what a forward pass computes on its way, where there is no tape: by differences,
+with other values in the place of those that its expressions give.
 """
 
 from __future__ import annotations

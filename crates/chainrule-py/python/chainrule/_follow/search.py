@@ -233,7 +233,7 @@ class Search(Scopes):
         open_ones = [s for s in near if not s.results and s.touches]
         if len(found) == 1 and not open_ones:
             return found[0]
-        # Where all that is read is right, and what comes of it is not the gradient that its
+        # If all that is read is right, and the result is not the gradient that its
         # variable is named for, the mistake is there, whatever it is.
         sure = [s for s in near if s.rank < LIKELY_WRONG and s.is_named is False and s.results and not s.right and self.due_of(s) is not False]
         return sure[0] if len(sure) == 1 and not found else None

@@ -160,7 +160,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             return found
         search.bench.extend(1.5 * seconds)
         if not hits or hits[0].cost > LARGE:
-            # What has the right name, or is of the forward pass, is no rival of a likely one.
+            # Values of the right name, or of the forward pass, are no rivals of a likely one.
             hits = search.one(low=LIKELY, high=1.0 if hits and not hits[0].is_chance else 9.0, hits=hits)
         if hits:
             found.hits.append(search.measured(hits))

@@ -92,7 +92,7 @@ class Stateful:
         return self._hook("_load_after", hook)
 
     def get_extra_state(self) -> Any:
-        """The part that a subclass saves besides tensors, to define together with `set_extra_state`."""
+        """The part that a subclass saves besides tensors; `set_extra_state` reads it."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:

@@ -115,7 +115,7 @@ class SummaryWriter:
         self._write(_field(1, f"{tag}/text_summary") + _field(9, about) + _field(8, tensor), global_step, walltime)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, bins: Any = 64, walltime: float | None = None, max_bins: int | None = None) -> None:
-        """How often values are in each of some ranges."""
+        """Counts of values in some ranges."""
         x = _array(values).astype(np.float64).reshape(-1)
         if not x.size or not np.isfinite(x).all():
             raise ValueError(f"add_histogram: '{tag}' has no values, or NaN or infinity among them")

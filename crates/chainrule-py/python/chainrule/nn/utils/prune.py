@@ -1,5 +1,5 @@
-"""Weights that are zero by a mask: `module.weight` is `weight_orig * weight_mask`, computed before each
-call of the module.
+"""Weights that are zero by a mask: `module.weight` is `weight_orig * weight_mask`, computed before
+each call of the module.
 """
 
 from __future__ import annotations

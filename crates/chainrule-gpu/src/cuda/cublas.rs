@@ -43,7 +43,7 @@ impl Drop for Library {
 /// A product made ready: its descriptions and the algorithm.
 pub(crate) struct Plan {
     product: sys::cublasLtMatmulDesc_t,
-    /// Of the right operand, the left one and the result.
+    /// Layouts of the right operand, the left one and the result.
     layouts: [sys::cublasLtMatrixLayout_t; 3],
     algorithm: sys::cublasLtMatmulAlgo_t,
     /// Bytes before the first element of each.
