@@ -55,8 +55,8 @@ fn moments_body<const FMA: bool, T: Real>(x: &[T]) -> Moments {
     let mut lanes = Lanes::default();
     let (whole, rest) = x.as_chunks::<LANES>();
     for few in whole {
-        for lane in 0..LANES {
-            lanes.add(lane, few[lane].to_f64());
+        for (lane, x) in few.iter().enumerate() {
+            lanes.add(lane, x.to_f64());
         }
     }
     for (lane, x) in rest.iter().enumerate() {

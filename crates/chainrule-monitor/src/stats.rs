@@ -43,7 +43,7 @@ pub struct Stats {
 
 /// Whether a number that is not zero is too small to have an exponent.
 fn is_tiny<T: Number>(x: T) -> bool {
-    x != T::ZERO && x.exponent() % (T::EXPONENTS / 2) == 0
+    x != T::ZERO && x.exponent().is_multiple_of(T::EXPONENTS / 2)
 }
 
 impl Default for Stats {

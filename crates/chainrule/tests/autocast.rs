@@ -93,7 +93,7 @@ fn convolutions_and_their_gradients_round_their_operands() {
     assert_near(&y, &whole);
     let g = draw(&y.shape(), 4);
     y.mul(&g).sum_all().backward();
-    whole.mul(&rounded(&g)).sum_all().backward();
+    whole.mul(rounded(&g)).sum_all().backward();
     assert_near(&x.grad().unwrap(), &x64.grad().unwrap());
     assert_near(&w.grad().unwrap(), &w64.grad().unwrap());
     let sums = g.to_dtype(DType::F64).sum([0, 2, 3], false);
@@ -106,7 +106,7 @@ fn convolutions_and_their_gradients_round_their_operands() {
     assert_near(&y, &whole);
     let g = draw(&y.shape(), 5);
     y.mul(&g).sum_all().backward();
-    whole.mul(&rounded(&g)).sum_all().backward();
+    whole.mul(rounded(&g)).sum_all().backward();
     assert_near(&z.grad().unwrap(), &z64.grad().unwrap());
     assert_near(&w.grad().unwrap(), &w64.grad().unwrap());
 }

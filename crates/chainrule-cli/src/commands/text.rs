@@ -142,7 +142,7 @@ fn train(args: &Text, model: &TextModel, texts: &[String], out: &Path) -> Result
     let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
     let tell = |step: TuningStep| {
         (sum, count) = (sum + step.loss, count + 1);
-        if step.step % every == 0 || step.step == args.steps {
+        if step.step.is_multiple_of(every) || step.step == args.steps {
             let mean = sum / f64::from(count);
             output::complain(&format!("step {}: loss {mean:.4}", step.step));
             losses.push(mean);

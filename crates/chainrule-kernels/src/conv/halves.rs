@@ -111,7 +111,7 @@ impl PairedLines {
     unsafe fn pack(&self, numbers: &[f32], to: *mut f32, parallel: bool) {
         let PairedLines { count, len } = *self;
         let (words, halves) = (self.words(numbers.len()), count.div_ceil(2));
-        let lines = if len == 0 { 0 } else { words / len };
+        let lines = words.checked_div(len).unwrap_or(0);
         let together = (TASK / len.max(1)).max(1);
         let to = Shared(to);
         run(lines.div_ceil(together), parallel, |task| {

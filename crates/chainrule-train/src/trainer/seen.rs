@@ -42,8 +42,11 @@ struct Plan {
     /// For each trained parameter the place of its gradient.
     gradients: Vec<Option<usize>>,
     /// The places of the last layer's result and of its gradient, with its bounds.
-    answer: Option<(usize, usize, Option<(f64, f64)>)>,
+    answer: Option<(usize, usize, Bounds)>,
 }
+
+/// The least and the largest value of a layer, if it has any.
+type Bounds = Option<(f64, f64)>;
 
 impl Seen {
     pub fn new(simplified: bool) -> Seen {
