@@ -552,8 +552,8 @@ def _curvature(loss: Any, parameters: list[Any]) -> float | None:
         total = sum((g * v).sum() for (_, g), v in zip(known, along))
         if not getattr(total, "requires_grad", False):
             break
-        products = grad(total, [p for p, _ in known], retain_graph=True, allow_unused=True)
-        products = [v * 0.0 if h is None else h.detach() for h, v in zip(products, along)]
+        found = grad(total, [p for p, _ in known], retain_graph=True, allow_unused=True)
+        products = [v * 0.0 if h is None else h.detach() for h, v in zip(found, along)]
         quotient = sum(float((h * v).sum().item()) for h, v in zip(products, along))
         if math.isfinite(quotient):
             largest = quotient if largest is None else max(largest, quotient)

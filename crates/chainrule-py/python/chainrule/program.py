@@ -351,7 +351,7 @@ class Compiled:
         return self._last.program.lines()
 
 
-def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool, str | None]) -> tuple[_c.Program, Any]:
+def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool, str | None, str | None]) -> tuple[_c.Program, Any]:
     """The program, and what its function met of the world outside. Traced again where that had to
     become the program's state.
     """
