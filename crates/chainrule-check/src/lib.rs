@@ -38,6 +38,8 @@ use chainrule_program as program;
 
 #[doc(hidden)]
 pub mod catalogue;
+#[cfg(test)]
+mod check_names;
 pub mod compare;
 mod dot_product;
 #[cfg(test)]

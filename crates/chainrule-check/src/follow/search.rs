@@ -529,8 +529,8 @@ impl<'a> Search<'a> {
     /// Random weights of a result's elements, relative to its size.
     fn weights(&self, result: usize) -> Vec<f64> {
         let due = &self.goal.points[0].due[result];
-        let size = super::super::verdict::numbers::largest(due)
-            .max(super::super::verdict::numbers::largest(&self.base[result]));
+        // A result that is nothing but rounding beside the others counts as little.
+        let size = self.goal.close.allowed(due, &self.base[result]) / self.goal.close.relative;
         let scale = if size > 0.0 { 1.0 / size } else { 1.0 };
         let weight = |i: usize| {
             let x = ((result * 7919 + i + 1) as f64 * 0.618_033_988_749_894_9).fract();

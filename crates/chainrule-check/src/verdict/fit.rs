@@ -8,8 +8,7 @@
 
 use std::sync::Arc;
 
-use super::case::{Case, label};
-use super::numbers::largest;
+use super::case::{Case, Observed, label};
 use super::other::{Deviation, fraction};
 use super::search::Effort;
 use crate::error::Result;
@@ -66,7 +65,7 @@ pub(super) fn search(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviati
 }
 
 /// The tensors whose gradients every wrong one depends on.
-fn suspects(case: &Case) -> Vec<u64> {
+pub(super) fn suspects(case: &Case) -> Vec<u64> {
     let right = case.numbers(false);
     let mut common: Option<std::collections::HashSet<u64>> = None;
     for wrong in case.numbers(true) {
@@ -105,11 +104,7 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
     let (elements, shape) = (gradient.to_f64_vec(), gradient.shape());
     let group = groups(&shape, axis);
     let count = axis.map_or(shape.numel(), |a| shape[a]);
-    let scale: Vec<f64> = case
-        .observed
-        .iter()
-        .map(|o| 1.0 / largest(&o.right).max(largest(&o.given)).max(1e-300))
-        .collect();
+    let scale: Vec<f64> = case.observed.iter().map(|o| scale(case, o)).collect();
     let flat = |all: &[Vec<f64>]| -> Vec<f64> {
         all.iter().zip(&scale).flat_map(|(x, s)| x.iter().map(move |x| x * s)).collect()
     };
@@ -142,6 +137,13 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
         || free <= 1 && moved >= 4 && missing.len() > rank;
     let simple = axis.is_some() || distinct(&each) * 4 <= each.len().max(8);
     Ok((left <= allowed && enough && simple && distinct(&each) > 1).then_some(each))
+}
+
+/// The factor of a gradient's differences by which the allowed one becomes the relative error of the
+/// dtype: a gradient that is nothing but rounding beside the others counts as little.
+pub(super) fn scale(case: &Case, o: &Observed) -> f64 {
+    let allowed = case.closeness.allowed(&o.right, &o.given) + o.slack;
+    case.closeness.relative / allowed.max(1e-300)
 }
 
 /// The numbers by which the columns sum to a vector as nearly as may be, and how many columns have

@@ -10,6 +10,7 @@ mod clipped;
 mod evidence;
 mod explain;
 mod fit;
+mod meant;
 #[cfg(test)]
 mod named;
 pub(super) mod numbers;
@@ -20,6 +21,8 @@ mod search;
 pub mod tape;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_meant;
 
 use crate::autograd::upstream;
 use crate::error::Result;

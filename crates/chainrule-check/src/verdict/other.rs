@@ -101,6 +101,9 @@ pub(super) fn search(
         found = two_factors(case, effort)?;
     }
     if found.is_empty() {
+        found = super::meant::search(case, nodes, effort)?;
+    }
+    if found.is_empty() {
         found = super::fit::search(case, effort)?;
     }
     if found.is_empty() {
@@ -142,6 +145,11 @@ fn values(case: &Case) -> Vec<(String, Arc<Value>)> {
     }
     for (number, value) in case.tape.computed() {
         add(label(&Source::Node(case.tape.nodes[&number].clone())), &value);
+    }
+    let mut gradients: Vec<(&u64, &Tensor)> = case.tape.gradients.iter().collect();
+    gradients.sort_unstable_by_key(|(number, _)| **number);
+    for (number, gradient) in gradients {
+        add(format!("d_{}", label(&case.tape.sources[number])), &gradient.value());
     }
     found
 }
@@ -256,13 +264,13 @@ fn two_factors(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     if places.len() * places.len() * elements > MOST {
         return Ok(Vec::new());
     }
-    let scale = |o: &super::case::Observed| {
-        let size = super::numbers::largest(&o.right).max(super::numbers::largest(&o.given));
-        if size > 0.0 { 1.0 / size } else { 1.0 }
-    };
     let flat = |of: &dyn Fn(usize) -> Vec<f64>, case: &Case| -> Vec<f64> {
         let each = case.observed.iter().enumerate();
-        each.flat_map(|(i, o)| of(i).into_iter().map(move |x| x * scale(o))).collect()
+        let scaled = |(i, o)| {
+            let scale = super::fit::scale(case, o);
+            of(i).into_iter().map(move |x| x * scale)
+        };
+        each.flat_map(scaled).collect()
     };
     let missing = flat(
         &|i| {

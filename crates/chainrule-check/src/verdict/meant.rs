@@ -1,0 +1,263 @@
+//! Other things that stand in the place of a gradient on the way: the right one rounded, laid out
+//! in another order, moved by a place, or with the slope of another function; and operands that an
+//! update had changed already.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chainrule_core::DType;
+
+use super::case::{Case, GradientChange, label};
+use super::evidence::short;
+use super::fit::suspects;
+use super::other::{Deviation, fraction};
+use super::search::Effort;
+use crate::autograd::vjp;
+use crate::catalogue::fault::fitted;
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::op::Saved;
+use crate::tensor::value::Value;
+
+/// A gradient in the place of another one, with the words for it.
+type Candidate = (Tensor, String);
+/// A function whose slope may be taken for another one's.
+type Slope = (&'static str, fn(&Tensor) -> Result<Tensor>);
+
+/// The functions of one operand that people take for one another.
+const FUNCTIONS: [Slope; 18] = [
+    ("tanh", |x| x.try_tanh()),
+    ("sigmoid", |x| x.try_sigmoid()),
+    ("relu", |x| x.try_relu()),
+    ("silu", |x| x.try_silu()),
+    ("gelu", |x| x.try_gelu()),
+    ("gelu_tanh", |x| x.try_gelu_tanh()),
+    ("softplus", |x| x.try_softplus(1.0, f64::INFINITY)),
+    ("mish", |x| x.try_mish()),
+    ("elu", |x| x.try_elu(1.0)),
+    ("selu", |x| x.try_selu()),
+    ("softsign", |x| x.try_softsign()),
+    ("log_sigmoid", |x| x.try_log_sigmoid()),
+    ("erf", |x| x.try_erf()),
+    ("exp", |x| x.try_exp()),
+    ("square", |x| x.try_square()),
+    ("sin", |x| x.try_sin()),
+    ("cos", |x| x.try_cos()),
+    ("abs", |x| x.try_abs()),
+];
+/// The most gradients that the slopes are tried with, for each tensor.
+const ABOVE: usize = 12;
+
+/// The first kind of these that explains the case, in the places where it does.
+pub(super) fn search(
+    case: &mut Case,
+    nodes: &[Arc<Node>],
+    effort: &mut Effort,
+) -> Result<Vec<Deviation>> {
+    let mut found = Vec::new();
+    let mut numbers = suspects(case);
+    numbers.sort_unstable();
+    for &number in &numbers {
+        let gradient = case.tape.gradients[&number].clone();
+        for (now, words) in layouts(&gradient)? {
+            try_one(case, number, now, words, effort, &mut found)?;
+        }
+    }
+    if found.is_empty() {
+        for node in nodes {
+            updated(case, node, effort, &mut found)?;
+        }
+    }
+    if found.is_empty() {
+        slopes(case, &numbers, effort, &mut found)?;
+    }
+    found.truncate(3);
+    Ok(found)
+}
+
+/// Tries a gradient in the place of that of a tensor.
+fn try_one(
+    case: &mut Case,
+    number: u64,
+    now: Tensor,
+    words: String,
+    effort: &mut Effort,
+    found: &mut Vec<Deviation>,
+) -> Result<()> {
+    effort.replays += 1;
+    let source = case.tape.sources[&number].clone();
+    let change = now.try_sub(&case.tape.gradients[&number])?;
+    if case.explains(&[(source.clone(), change)])? {
+        let node = match &source {
+            Source::Node(node) => Some(node),
+            _ => None,
+        };
+        let text = format!("the gradient of `{}` is {words}", label(&source));
+        found.push(Deviation::at(node, label(&source), text));
+    }
+    Ok(())
+}
+
+/// The same numbers rounded, in another order, moved by one place, or put into whole columns.
+fn layouts(gradient: &Tensor) -> Result<Vec<Candidate>> {
+    let (shape, dtype) = (gradient.shape(), gradient.dtype());
+    let mut out = Vec::new();
+    for narrow in [DType::F32, DType::BF16, DType::F16] {
+        if narrow != dtype {
+            let rounded = gradient.try_to_dtype(narrow)?.try_to_dtype(dtype)?;
+            out.push((rounded, format!("right but for its digits: it was rounded to {narrow}")));
+        }
+    }
+    for i in 0..shape.rank() {
+        for j in i + 1..shape.rank() {
+            let mut sizes: Vec<usize> = shape.iter().copied().collect();
+            sizes.swap(i, j);
+            if shape[i] < 2 || shape[j] < 2 {
+                continue;
+            }
+            let (a, b) = (i as i64, j as i64);
+            let read = gradient.try_reshape(sizes)?.try_transpose(a, b)?;
+            let words = format!(
+                "the right one read in another order: as if the axes {i} and {j} were exchanged in memory"
+            );
+            out.push((read, words));
+            if shape[i] == shape[j] {
+                let turned = gradient.try_transpose(a, b)?;
+                out.push((turned, format!("the right one with the axes {i} and {j} exchanged")));
+            }
+        }
+        if shape[i] > 1 {
+            for (by, word) in [(1, "further"), (-1, "back")] {
+                let moved = gradient.try_roll(&[by], &[i as i64])?;
+                out.push((
+                    moved,
+                    format!("the right one moved by one place {word} along axis {i}"),
+                ));
+            }
+            let flipped = gradient.try_flip([i as i64])?;
+            out.push((flipped, format!("the right one in the reverse order along axis {i}")));
+        }
+    }
+    out.extend(whole_columns(gradient)?);
+    Ok(out)
+}
+
+/// Whole columns in the place of one element of each row.
+fn whole_columns(gradient: &Tensor) -> Result<Option<Candidate>> {
+    let shape = gradient.shape();
+    let [rows, columns] = shape[..] else { return Ok(None) };
+    let all = gradient.to_f64_vec();
+    let mut picked = Vec::new();
+    for row in all.chunks(columns.max(1)) {
+        let mut own = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
+        match (own.next(), own.next()) {
+            (Some((at, x)), None) => picked.push((at, *x)),
+            _ => return Ok(None),
+        }
+    }
+    let Some(&(_, value)) = picked.first() else { return Ok(None) };
+    if rows < 2 || picked.iter().any(|(_, x)| *x != value) {
+        return Ok(None);
+    }
+    let mut whole = vec![0.0; all.len()];
+    for (at, _) in &picked {
+        (0..rows).for_each(|row| whole[row * columns + at] = value);
+    }
+    let whole = Tensor::try_from_slice(&whole, shape)?.try_to_dtype(gradient.dtype())?;
+    let words = "put into all rows of the columns that are picked, where each row has one element";
+    Ok(Some((whole, words.to_string())))
+}
+
+/// Tries an operand after an update: itself and a number times its gradient.
+fn updated(
+    case: &mut Case,
+    node: &Arc<Node>,
+    effort: &mut Effort,
+    found: &mut Vec<Deviation>,
+) -> Result<()> {
+    let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(()) };
+    let wanted = case.tape.wanted(node);
+    let saved = lock(&node.saved).clone();
+    for (place, input) in node.inputs.iter().enumerate() {
+        let Some(slope) = case.tape.gradients.get(&input.number()).cloned() else { continue };
+        let Some(Some(right)) = saved.inputs.get(place) else { continue };
+        if slope.meta() != right.meta {
+            continue;
+        }
+        let mut changed = saved.clone();
+        changed.inputs[place] = Some(slope.value());
+        let parts = node.op.vjp(&Saved::new(node, &changed, false), &gradient, wanted);
+        let Ok(parts) = parts.and_then(|parts| fitted(node, parts, wanted)) else { continue };
+        let changes: Vec<GradientChange> = parts
+            .into_iter()
+            .enumerate()
+            .filter(|(i, _)| *i != place)
+            .filter_map(|(i, part)| Some((node.inputs[i].clone(), part?)))
+            .collect();
+        effort.replays += 1;
+        if changes.is_empty() {
+            continue;
+        }
+        if let Some(rate) = case.factor(&changes)?
+            && rate.abs() > 1e-9
+        {
+            let (name, sign) = (label(input), if rate < 0.0 { "-" } else { "+" });
+            let size = rate.abs();
+            let near = (size * 1e4).round() / 1e4;
+            let size = if (near - size).abs() < 1e-7 { short(near) } else { fraction(size) };
+            let text = format!(
+                "`{name}` stands there as it is after an update, `{name}` {sign} {size} times its gradient: the gradients are taken before any update"
+            );
+            let tensor = label(&Source::Node(node.clone()));
+            let at = Deviation::at(Some(node), tensor, text);
+            found.push(at);
+        }
+    }
+    Ok(())
+}
+
+/// Tries the slopes of other functions of a value, with the gradient of each later tensor of its
+/// shape.
+fn slopes(
+    case: &mut Case,
+    numbers: &[u64],
+    effort: &mut Effort,
+    found: &mut Vec<Deviation>,
+) -> Result<()> {
+    let values = values(case);
+    for &number in numbers {
+        let Some(value) = values.get(&number) else { continue };
+        let x = Tensor::from_parts(value.clone(), Source::None);
+        let mut above: Vec<u64> = case.tape.gradients.keys().copied().collect();
+        above.retain(|n| *n > number && case.tape.gradients[n].meta() == x.meta());
+        above.sort_unstable();
+        for &later in above.iter().take(ABOVE) {
+            let g = case.tape.gradients[&later].clone();
+            for (name, f) in FUNCTIONS {
+                let slope = |x: &[Tensor]| f(&x[0]).unwrap_or_else(|_| x[0].clone());
+                let Ok((_, parts)) = vjp(slope, std::slice::from_ref(&x), &g) else { continue };
+                let of = label(&case.tape.sources[&later]);
+                let words = format!("that of `{of}` times the slope of `{name}`");
+                try_one(case, number, parts[0].clone(), words, effort, found)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The values of tensors by their numbers, as far as they are at hand.
+fn values(case: &Case) -> HashMap<u64, Arc<Value>> {
+    let mut found: HashMap<u64, Arc<Value>> = case.tape.computed().into_iter().collect();
+    for (number, node) in &case.tape.nodes {
+        let saved = lock(&node.saved).clone();
+        for (input, value) in node.inputs.iter().zip(saved.inputs) {
+            if let (Some(value), true) = (value, input.number() > 0) {
+                found.insert(input.number(), value);
+            }
+        }
+        found.extend(saved.output.map(|v| (*number, v)));
+    }
+    found.retain(|_, value| value.dtype().is_float());
+    found
+}
