@@ -139,15 +139,16 @@ fn a_run_that_goes_on_keeps_what_was_seen() {
         let steps = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         steps.map(|row| row["step"].as_u64().unwrap()).collect::<Vec<_>>()
     };
-    assert_eq!(lines(), [1, 2, 3, 4, 5, 7, 10, 14, 19]);
+    // After the eighth look the next step is looked at, too, for the noise of gradients.
+    assert_eq!(lines(), [1, 2, 3, 4, 5, 7, 10, 14, 15, 20]);
     place.json("train moons --resume run --steps 40 --monitor-every 10 --json");
-    assert_eq!(lines(), [1, 2, 3, 4, 5, 7, 10, 14, 19, 21, 31]);
+    assert_eq!(lines(), [1, 2, 3, 4, 5, 7, 10, 14, 15, 20, 21, 31]);
     let page = fs::read_to_string(place.path("run").join("report.html")).unwrap();
     let steps = page.split("\"steps\":[").nth(1).unwrap().split(']').next().unwrap();
-    assert_eq!(steps, "0,1,2,3,4,6,9,13,18,20,30");
+    assert_eq!(steps, "0,1,2,3,4,6,9,13,14,19,20,30");
     // A run that is not watched leaves the file as it is.
     place.json("train moons --resume run --steps 42 --no-monitor --json");
-    assert_eq!(lines().len(), 11);
+    assert_eq!(lines().len(), 12);
 }
 
 #[test]

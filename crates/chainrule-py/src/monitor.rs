@@ -35,12 +35,12 @@ impl Drop for ForeignHook {
 /// Records and detectors of a training.
 #[pyclass(name = "Monitor", module = "chainrule._chainrule", frozen)]
 pub struct PyMonitor {
-    shared: Arc<Shared>,
+    shared: Arc<MonitorState>,
     held: Mutex<Held>,
 }
 
 /// The part that hooks have, too.
-struct Shared {
+struct MonitorState {
     monitor: Mutex<monitor::Monitor>,
     /// Nanoseconds that looks took here.
     spent: AtomicU64,
@@ -81,7 +81,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl MonitorState {
     fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
         locked(&self.monitor)
     }
@@ -130,7 +130,7 @@ impl PyMonitor {
 type NamedPair<'py> = (String, Bound<'py, PyTensor>, Option<Bound<'py, PyTensor>>);
 
 /// Name and bounds of an output, and the numbers of it and of its gradient among results.
-type Seen = (String, Option<(i8, i8)>, usize, Option<usize>);
+type SeenOutput = (String, Option<(i8, i8)>, usize, Option<usize>);
 
 fn kind_of(bounds: Option<(i8, i8)>) -> OutputKind {
     bounds.map_or(OutputKind::Any, |(low, high)| OutputKind::Bounded { low, high })
@@ -139,7 +139,7 @@ fn kind_of(bounds: Option<(i8, i8)>) -> OutputKind {
 /// The hook of a module, which tells of its results and of the gradients that come back to them.
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct Sight {
-    shared: Arc<Shared>,
+    shared: Arc<MonitorState>,
     name: String,
     bounds: Option<(i8, i8)>,
     is_leaf: bool,
@@ -232,7 +232,7 @@ impl Sight {
 /// model whose modes differ or that is not trained.
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct WholeSight {
-    shared: Arc<Shared>,
+    shared: Arc<MonitorState>,
     has_modes: bool,
     look: Py<PyAny>,
     /// The inputs of a pass that was not looked at.
@@ -287,7 +287,7 @@ impl PyMonitor {
     #[new]
     fn new(every: u64) -> PyMonitor {
         let monitor = monitor::Monitor::new().every(every).with_sparse_histograms();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MonitorState {
             monitor: Mutex::new(monitor),
             spent: AtomicU64::new(0),
             is_asleep: AtomicBool::new(false),
@@ -414,7 +414,7 @@ impl PyMonitor {
         &self,
         results: Vec<Bound<'_, PyTensor>>,
         before: Vec<Bound<'_, PyTensor>>,
-        outputs: Vec<Seen>,
+        outputs: Vec<SeenOutput>,
         gradients: (Vec<Option<usize>>, Vec<Option<usize>>),
     ) {
         let (first, gradients) = gradients;

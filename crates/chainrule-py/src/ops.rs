@@ -224,7 +224,7 @@ struct Given<'a, 'py> {
 }
 
 /// Arguments of which one was taken.
-struct Rest<'a, 'py> {
+struct OtherArguments<'a, 'py> {
     args: &'a [Borrowed<'a, 'py, PyAny>],
     named: Vec<Borrowed<'a, 'py, PyAny>>,
     names: Bound<'py, PyTuple>,
@@ -236,7 +236,7 @@ impl<'a, 'py> Given<'a, 'py> {
         self,
         py: Python<'py>,
         name: &str,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Rest<'a, 'py>)>> {
+    ) -> PyResult<Option<(Bound<'py, PyAny>, OtherArguments<'a, 'py>)>> {
         let Some(names) = self.names else { return Ok(None) };
         let is_it = |n: &Bound<'py, PyAny>| n.extract::<&str>().is_ok_and(|n| n == name);
         let Some(at) = names.iter().position(|n| is_it(&n)) else { return Ok(None) };
@@ -244,11 +244,11 @@ impl<'a, 'py> Given<'a, 'py> {
         let names = PyTuple::new(py, others.collect::<Vec<_>>())?;
         let mut named = self.named.to_vec();
         let found = (*named.remove(at)).clone();
-        Ok(Some((found, Rest { args: self.args, named, names })))
+        Ok(Some((found, OtherArguments { args: self.args, named, names })))
     }
 }
 
-impl<'py> Rest<'_, 'py> {
+impl<'py> OtherArguments<'_, 'py> {
     fn as_given(&self) -> Given<'_, 'py> {
         Given { args: self.args, named: &self.named, names: Some(self.names.as_borrowed()) }
     }

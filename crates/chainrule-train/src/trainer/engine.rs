@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::ranks::{Programs, spread};
 use super::rare;
-use super::seen::Seen;
+use super::seen::SeenPrograms;
 use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
 use crate::Task;
@@ -19,7 +19,7 @@ use crate::tensor::{Tensor, record_all};
 /// Engine of a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
-    Compiled(Box<program::CompiledStep<'e>>, Seen),
+    Compiled(Box<program::CompiledStep<'e>>, SeenPrograms),
     /// Programs of micro-batches, the exchange, and the updates.
     Spread(&'e mut dyn Optimizer, Box<Programs<'e>>),
     Device(OnDevice<'e>),
@@ -72,7 +72,7 @@ impl<'e> Engine<'e> {
             Some(runner) => {
                 Engine::Device(OnDevice { step, runner, loaded: Vec::new(), is_left: false })
             }
-            None => Engine::Compiled(step, Seen::new(options.simplified)),
+            None => Engine::Compiled(step, SeenPrograms::new(options.simplified)),
         })
     }
 

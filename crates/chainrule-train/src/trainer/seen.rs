@@ -18,7 +18,7 @@ use crate::program::{CompiledStep, Passes, Program, Validated};
 use crate::tensor::Tensor;
 
 /// The programs, one for each set of shapes.
-pub(crate) struct Seen {
+pub(crate) struct SeenPrograms {
     passes: Passes,
     programs: Vec<Known>,
     /// Number of looks; the first is op by op, which makes the optimizer's state.
@@ -48,10 +48,10 @@ struct Plan {
 /// The least and the largest value of a layer, if it has any.
 type Bounds = Option<(f64, f64)>;
 
-impl Seen {
-    pub fn new(simplified: bool) -> Seen {
+impl SeenPrograms {
+    pub fn new(simplified: bool) -> SeenPrograms {
         let passes = Passes { simplification: simplified, ..Passes::default() };
-        Seen { passes, programs: Vec::new(), looks: 0, is_left: false, results: Vec::new() }
+        SeenPrograms { passes, programs: Vec::new(), looks: 0, is_left: false, results: Vec::new() }
     }
 
     /// A step that is looked at: its loss. `None` if it is to be looked at op by op; then nothing
