@@ -14,7 +14,7 @@ use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 use self::cublas::{Library, Plan};
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::dialect::Dialect;
-use crate::module::{KernelLaunch, KernelModule, Launch};
+use crate::module::{DeviceLaunch, KernelLaunch, KernelModule};
 
 /// The oldest version of the driver that has all that is used here.
 const OLDEST: i32 = 12_000;
@@ -258,7 +258,7 @@ impl Device for Cuda {
             let function = loaded.load_function(&l.name).map_err(|e| self.error(e))?;
             Ok(CudaKernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
         };
-        let all = module.launches.iter().filter_map(Launch::kernel);
+        let all = module.launches.iter().filter_map(DeviceLaunch::kernel);
         let kernels = all.map(kernel).collect::<Result<Vec<_>>>()?;
         self.modules.push(kernels);
         Ok(DeviceCode(self.modules.len() - 1))

@@ -47,7 +47,7 @@ mod words;
 
 pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceWork};
 pub use dialect::Dialect;
-pub use module::{Buffer, KernelLaunch, KernelModule, Launch, Source};
+pub use module::{Buffer, DeviceLaunch, KernelLaunch, KernelModule, Source};
 pub use products::{Precision, ProductLaunch, Products, StridedMatrix};
 pub use session::DeviceSession;
 

@@ -65,31 +65,31 @@ pub struct KernelLaunch {
 
 /// A piece of a step.
 #[derive(Clone, Debug)]
-pub enum Launch {
+pub enum DeviceLaunch {
     /// A kernel.
     Kernel(KernelLaunch),
     /// A product that the device's library computes.
     Product(ProductLaunch),
 }
 
-impl Launch {
+impl DeviceLaunch {
     /// The buffers that are read, and those that are written.
     pub fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
         match self {
-            Launch::Kernel(kernel) => {
+            DeviceLaunch::Kernel(kernel) => {
                 let (read, written) =
                     kernel.arguments.split_at(kernel.arguments.len() - kernel.written);
                 (read.to_vec(), written.to_vec())
             }
-            Launch::Product(p) => (vec![p.a.buffer, p.b.buffer], vec![p.out.buffer]),
+            DeviceLaunch::Product(p) => (vec![p.a.buffer, p.b.buffer], vec![p.out.buffer]),
         }
     }
 
     /// The kernel, if it is one.
     pub fn kernel(&self) -> Option<&KernelLaunch> {
         match self {
-            Launch::Kernel(kernel) => Some(kernel),
-            Launch::Product(_) => None,
+            DeviceLaunch::Kernel(kernel) => Some(kernel),
+            DeviceLaunch::Product(_) => None,
         }
     }
 }
@@ -102,7 +102,7 @@ pub struct KernelModule {
     /// All buffers.
     pub buffers: Vec<Buffer>,
     /// Kernels and products in order.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<DeviceLaunch>,
     /// The arithmetic of the products that the library computes.
     pub precision: Precision,
     /// Whether kernels call the functions of [`crate::CUDA_ATTENTION`].
@@ -170,14 +170,14 @@ impl KernelModule {
         for (read, write) in crate::over::overwritten(graph, grouped, dialect) {
             buffers[place(write)].source = Source::Over(place(read));
         }
-        let mut launches: Vec<Launch> = Vec::new();
+        let mut launches: Vec<DeviceLaunch> = Vec::new();
         let mut alike: HashMap<String, usize> = HashMap::new();
         for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
             for product in &emitted.products {
                 let mut product = product.clone();
                 let ProductLaunch { a, b, out, .. } = &mut product;
                 [a, b, out].into_iter().for_each(|m| m.buffer = place(m.buffer));
-                launches.push(Launch::Product(product));
+                launches.push(DeviceLaunch::Product(product));
             }
             if !emitted.products.is_empty() {
                 continue;
@@ -198,12 +198,12 @@ impl KernelModule {
             let Emitted { blocks, threads, waits, .. } = *emitted;
             let written = written.len();
             let first = *alike.entry(renamed(&text, &own)).or_insert(launches.len());
-            let (name, text) = match launches.get(first).and_then(Launch::kernel) {
+            let (name, text) = match launches.get(first).and_then(DeviceLaunch::kernel) {
                 Some(same) => (same.name.clone(), same.text.clone()),
                 None => (name, format!("{}\n{text}", note(graph, kernel).join("\n"))),
             };
             let kernel = KernelLaunch { name, text, blocks, threads, waits, arguments, written };
-            launches.push(Launch::Kernel(kernel));
+            launches.push(DeviceLaunch::Kernel(kernel));
         }
         let states = graph.states.iter().map(|&(r, w)| (place(r), w.map(place)));
         KernelModule {
@@ -220,7 +220,7 @@ impl KernelModule {
     /// The launches whose kernel no launch before them has.
     pub fn kernels(&self) -> impl Iterator<Item = &KernelLaunch> {
         let mut seen = HashSet::new();
-        let kernels = self.launches.iter().filter_map(Launch::kernel);
+        let kernels = self.launches.iter().filter_map(DeviceLaunch::kernel);
         kernels.filter(move |l| seen.insert(l.name.as_str()))
     }
 
@@ -251,11 +251,16 @@ impl KernelModule {
         };
         for l in &self.launches {
             let _ = match l {
-                Launch::Kernel(KernelLaunch { name, blocks, threads, arguments, .. }) => {
+                DeviceLaunch::Kernel(KernelLaunch { name, blocks, threads, arguments, .. }) => {
                     writeln!(out, "//   {name}<<<{blocks}, {threads}>>>({})", names(arguments))
                 }
-                Launch::Product(ProductLaunch {
-                    a, b, out: to, sizes: [m, n, k], count, ..
+                DeviceLaunch::Product(ProductLaunch {
+                    a,
+                    b,
+                    out: to,
+                    sizes: [m, n, k],
+                    count,
+                    ..
                 }) => {
                     let of = names(&[a.buffer, b.buffer, to.buffer]);
                     writeln!(out, "//   product({of}), {count} of [{m}, {k}] [{k}, {n}]")

@@ -11,7 +11,7 @@ use chainrule_core::tensor::value::{Meta, Value};
 use chainrule_program::Program;
 
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
-use crate::module::{Buffer, KernelModule, Launch, Source};
+use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
 use crate::products::{Precision, Products};
 use crate::rooms::Rooms;
 use crate::words::{to_device, to_value, width};
@@ -200,14 +200,14 @@ impl DeviceSession {
     ) -> Result<Loaded> {
         let memory = self.memory(program, module, own)?;
         let mut kernels = 0;
-        let launch = |l: &Launch| match l {
-            Launch::Kernel(kernel) => {
+        let launch = |l: &DeviceLaunch| match l {
+            DeviceLaunch::Kernel(kernel) => {
                 let arguments = kernel.arguments.iter().map(|&b| memory[b]).collect();
                 kernels += 1;
                 let work = DeviceWork::Launch { code, place: kernels - 1, arguments };
                 (kernel.name.clone(), work)
             }
-            Launch::Product(p) => {
+            DeviceLaunch::Product(p) => {
                 let memory = [&p.a, &p.b, &p.out].map(|m| memory[m.buffer]);
                 let (product, precision) = (p.clone(), module.precision);
                 (p.name.clone(), DeviceWork::Product { product, precision, memory })

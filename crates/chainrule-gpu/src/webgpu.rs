@@ -12,7 +12,7 @@ use wgpu::{Backends, BufferUsages, Limits, PollType};
 
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::dialect::Dialect;
-use crate::module::{KernelModule, Launch};
+use crate::module::{DeviceLaunch, KernelModule};
 
 /// Blocks along an axis of a launch, at most.
 const ALONG: usize = 65535;
@@ -259,7 +259,7 @@ impl Device for WebGpu {
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {
         let mut all: Vec<Pipeline> = Vec::with_capacity(module.launches.len());
         let mut made: HashMap<&str, usize> = HashMap::new();
-        for (i, l) in module.launches.iter().filter_map(Launch::kernel).enumerate() {
+        for (i, l) in module.launches.iter().filter_map(DeviceLaunch::kernel).enumerate() {
             if let Some(Pipeline { pipeline, layout, .. }) =
                 made.get(l.name.as_str()).and_then(|&same: &usize| all.get(same))
             {

@@ -139,8 +139,8 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
     Ok((left <= allowed && enough && simple && distinct(&each) > 1).then_some(each))
 }
 
-/// The factor of a gradient's differences by which the allowed one becomes the relative error of the
-/// dtype: a gradient that is nothing but rounding beside the others counts as little.
+/// The factor of a gradient's differences by which the allowed one becomes the relative error of
+/// the dtype: a gradient that is nothing but rounding beside the others counts as little.
 pub(super) fn scale(case: &Case, o: &Observed) -> f64 {
     let allowed = case.closeness.allowed(&o.right, &o.given) + o.slack;
     case.closeness.relative / allowed.max(1e-300)

@@ -2,7 +2,7 @@
 
 use chainrule::program::Program;
 use chainrule::{Attention, DType, Generator, Result, Tensor};
-use chainrule_gpu::{Dialect, KernelModule, Launch, Precision, Products};
+use chainrule_gpu::{DeviceLaunch, Dialect, KernelModule, Precision, Products};
 
 use crate::common::{Case, check, given};
 use crate::samples::with_gradients;
@@ -64,8 +64,9 @@ fn attention_is_that_of_the_whole_square() {
     }
     for case in &cases {
         let calls = ["attention_forward<", "attention_queries<", "attention_keys<"];
-        let attends =
-            |l: &Launch| l.kernel().is_some_and(|k| calls.iter().any(|call| k.text.contains(call)));
+        let attends = |l: &DeviceLaunch| {
+            l.kernel().is_some_and(|k| calls.iter().any(|call| k.text.contains(call)))
+        };
         let count = case.module.launches.iter().filter(|l| attends(l)).count();
         assert_eq!(count, 3, "{}", case.name);
         let square = |b: &chainrule_gpu::Buffer| b.dims.len() > 1 && b.dims.ends_with(&[70, 70]);

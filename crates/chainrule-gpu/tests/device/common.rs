@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
 use chainrule::{DType, Tensor};
-use chainrule_gpu::{KernelModule, Launch, Source, StridedMatrix};
+use chainrule_gpu::{DeviceLaunch, KernelModule, Source, StridedMatrix};
 
 /// A program with its inputs, and what it should give.
 pub struct Case {
@@ -104,11 +104,11 @@ fn source(cases: &[Case]) -> String {
         };
         for (i, l) in case.module.launches.iter().enumerate() {
             let call = match l {
-                Launch::Kernel(l) => {
+                DeviceLaunch::Kernel(l) => {
                     let arguments: Vec<String> = l.arguments.iter().map(cast).collect();
                     format!("{}({})", l.name, arguments.join(", "))
                 }
-                Launch::Product(p) => {
+                DeviceLaunch::Product(p) => {
                     let one = |m: &StridedMatrix| {
                         let StridedMatrix { buffer, start, row, column, apart, .. } = m;
                         format!("{}, {start}, {row}, {column}, {apart}", cast(buffer))
@@ -136,8 +136,8 @@ fn source(cases: &[Case]) -> String {
         }
         for (i, l) in case.module.launches.iter().enumerate() {
             let [blocks, threads, waits] = match l {
-                Launch::Kernel(l) => [l.blocks, l.threads, usize::from(l.waits)],
-                Launch::Product(_) => [1, 1, 0],
+                DeviceLaunch::Kernel(l) => [l.blocks, l.threads, usize::from(l.waits)],
+                DeviceLaunch::Product(_) => [1, 1, 0],
             };
             let _ = writeln!(out, "    launch({blocks}, {threads}, {waits}, l{i});");
         }

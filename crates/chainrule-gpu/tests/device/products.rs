@@ -2,7 +2,7 @@
 
 use chainrule::program::Program;
 use chainrule::{DType, Generator, Result, Tensor};
-use chainrule_gpu::{Dialect, KernelModule, Launch, Precision, Products};
+use chainrule_gpu::{DeviceLaunch, Dialect, KernelModule, Precision, Products};
 
 use crate::common::{Case, cells, check, given};
 use crate::samples::with_gradients;
@@ -15,7 +15,7 @@ fn by_library(mut case: Case, precision: Precision) -> Option<Case> {
     let products = Products { precision, from: 1 };
     case.module = KernelModule::with_products(&case.program, Dialect::Cuda, products).unwrap();
     case.given = given(&case.module, &case.inputs, &cells(&case.program));
-    let is_product = |l: &Launch| matches!(l, Launch::Product(_));
+    let is_product = |l: &DeviceLaunch| matches!(l, DeviceLaunch::Product(_));
     case.module.launches.iter().any(is_product).then_some(case)
 }
 
@@ -82,9 +82,9 @@ fn operands_and_results_of_bf16_are_rounded() {
     let (name, inputs) = ("bf16".to_string(), inputs.to_vec());
     let products = Products { precision: Precision::Bf16, from: 1 };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
-    let product = |l: &Launch| match l {
-        Launch::Product(p) => Some(p.clone()),
-        Launch::Kernel(_) => None,
+    let product = |l: &DeviceLaunch| match l {
+        DeviceLaunch::Product(p) => Some(p.clone()),
+        DeviceLaunch::Kernel(_) => None,
     };
     let products: Vec<_> = module.launches.iter().filter_map(product).collect();
     let narrow = |m: &chainrule_gpu::StridedMatrix| m.dtype == DType::BF16;
