@@ -44,6 +44,7 @@ class Net(torch.autograd.Function):
 
 inputs = [torch.randn(5, 3), torch.randn(3, 4), torch.randn(4), torch.randn(4, 4)]
 """
+# Sizes that tell: with 7 and 4, 2 / (n - 1) is 1 / (n - 1) of the other axis.
 NORM = """
 class Norm(torch.autograd.Function):
     @staticmethod
@@ -71,7 +72,7 @@ class Norm(torch.autograd.Function):
         dx = ddiff - ddiff.mean(0, keepdim=True)
         return dx, dgain, dbias
 
-inputs = [torch.randn(7, 4), torch.rand(4) + 0.5, torch.randn(4)]
+inputs = [torch.randn(6, 5), torch.rand(5) + 0.5, torch.randn(5)]
 """
 ATTENTION = """
 class Attention(torch.autograd.Function):

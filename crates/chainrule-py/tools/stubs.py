@@ -174,7 +174,7 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Optimizer":
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
-        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None) -> Program: ..."]
+        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None, precision: str | None) -> Program: ..."]
     elif name in ("Monitor", "TextModel", "Watched", "Conditions"):
         lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' for p in inspect.signature(cls).parameters)}) -> {name}: ..."]
     elif name == "Generator":

@@ -44,6 +44,8 @@ class Edits(Kin):
     def __init__(self, unit: Unit, statement: Statement, scope: Scope) -> None:
         self.unit, self.statement, self.scope = unit, statement, scope
         self.calls = {id(n.func) for n in ast.walk(statement.node) if isinstance(n, ast.Call)}
+        # Arrays whose sizes alone are read: a transposition there is another axis of them.
+        self.measured = {id(n.value) for n in ast.walk(statement.node) if isinstance(n, ast.Attribute) and n.attr in ("shape", "size", "ndim")}
 
     def sites(self) -> list[Any]:
         """The expressions of the statement that are read, outer ones first."""
@@ -196,7 +198,8 @@ class Edits(Kin):
             return
         if shape is not None:
             yield from self._other_variable(node, shape)
-            yield from self._turned(node, shape)
+            if id(node) not in self.measured:
+                yield from self._turned(node, shape)
         value = self.scope.value(node)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             yield from self._other_number(node, value)
