@@ -442,7 +442,7 @@ def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse:
     built with them. Parameters and the optimizer's state live there; what a call changed is
     fetched after it, and what was written since is seen by the next one. Random numbers are
     another stream there. `precision` is that of large products of f32 there: "f32", "tf32" or
-    "bf16", all with sums and results of f32.
+    "bf16", all with sums of f32; "bf16" rounds the results, too.
     """
     passes = simplify, fuse, device, precision
     return Compiled(f, *passes) if f is not None else lambda f: Compiled(f, *passes)
