@@ -13,6 +13,8 @@ import chainrule as cr
 from backward_cases import CASES, NUMPY, RIGHT
 from follow_cases import function_is_right, function_of, line_of, loaded, mended, pair_is_right, pair_of, spoiled, torch
 from further_backward_cases import FURTHER, UNUSUAL
+from later_backward_cases import LATER
+from mixed_backward_cases import MIXED, MIXED_RIGHT
 from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
 
@@ -61,12 +63,12 @@ def case_of(module):
 
 
 def all_cases(libraries):
-    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER).items():
+    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER).items():
         for library in ["chainrule"] if kind == NUMPY else libraries:
             yield f"{name} ({kind if kind == NUMPY else library})", library, code, []
             for mistake, lines in mistakes.items():
                 yield f"{name}: {mistake} ({kind if kind == NUMPY else library})", library, code, lines
-    for name, code in (RIGHT | UNUSUAL | ALSO_RIGHT).items():
+    for name, code in (RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT).items():
         for library in libraries:
             yield f"{name} ({library})", library, code, []
 

@@ -9,11 +9,13 @@ from backward_cases import CASES, RIGHT
 from backward_score import all_cases, judged
 from follow_cases import LIBRARIES
 from further_backward_cases import FURTHER, UNUSUAL
+from later_backward_cases import LATER
+from mixed_backward_cases import MIXED, MIXED_RIGHT
 from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
 
-ALL = CASES | MORE | FURTHER | RARER
-UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT
+ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER
+UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")
@@ -57,3 +59,16 @@ def test_one_edit_comes_before_two(tmp_path):
     """A sum over the other axis is a known quantity, too: its line looks right by itself."""
     said, report, _ = judged(tmp_path, "chainrule", FURTHER["forward sums of a chain"][1], [("dscore.sum(1)", "dscore.sum(0)")])
     assert said == "corrected" and "mistake 1 of 2" not in str(report), report
+
+
+def test_a_helper_of_both_passes_is_right(tmp_path):
+    """The forward pass calls it too, so another sign in it would change what is due."""
+    code = MIXED["ranked pairs of arrays"][1]
+    said, report, _ = judged(tmp_path, "chainrule", code, [("-(1 - logistic(margin)) /", "-logistic(margin) /")])
+    assert said in ("corrected", "other line") and "spoiled.py:7 " not in str(report), report
+
+
+def test_a_place_that_occurs_several_times_is_taken_away_from_too(tmp_path):
+    code = MIXED["ranked pairs of arrays"][1]
+    said, report, _ = judged(tmp_path, "chainrule", code, [("np.add.at(di, j, -coef[:, None] * users)", "di[j] -= coef[:, None] * users")])
+    assert said == "corrected" and "np.add.at" in str(report), report

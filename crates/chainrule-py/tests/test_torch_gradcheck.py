@@ -67,6 +67,24 @@ def test_integers_and_embeddings(dtype):
     assert outcome(rows, (R(7, 4), IDS.to(dtype))).outcome == "wrong"
 
 
+@pytest.mark.parametrize("row", [0, -1])
+def test_a_row_of_padding_gets_no_gradient_and_that_is_right(row):
+    table = nn.Embedding(7, 4, padding_idx=row)
+    report = outcome(nn.Sequential(table, nn.Tanh()), torch.tensor([[0, 1, 6], [6, 2, 0]]))
+    assert report.outcome == "right" and f"row {row % 7} of the table of `embedding` gets no gradient" in str(report)
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = table
+
+        def forward(self, ids):
+            return function(lambda x: 2 * x, lambda g, x: 3 * g).apply(self.table(ids))
+
+    assert outcome(Twice(), torch.tensor([1, 2])).outcome == "wrong"
+    assert outcome(lambda w, i: F.embedding_bag(i, w, padding_idx=row).tanh(), (R(7, 4), torch.tensor([[0, 1], [6, 2]]))).outcome == "right"
+
+
 def test_what_cannot_be_checked_says_so():
     with pytest.raises(ValueError, match="no float input"):
         cr.torch.gradcheck(lambda i: i * 2, torch.tensor([1, 2]))
@@ -226,18 +244,22 @@ CUTS = {
     "float()": (lambda h: float(h.mean()), "float()"),
     "no_grad": (silent, "no_grad"),
     "a function without gradients": (spread, "no_grad"),
+    "torch.tensor of a tensor": (lambda h: torch.tensor(h.detach().mean()) + torch.tensor(h.mean()).exp(), "torch.tensor()"),
+    "new_tensor": (lambda h: h.new_tensor(h.mean()).exp(), "new_tensor()"),
+    "numbers in a list": (lambda h: torch.tensor([float(v) for v in h.sum(1)])[:, None], "float()"),
     "a straight-through estimator": (lambda h: h + ((h * 4).round() / 4 - h).detach(), "straight-through"),
     "the same by .data": (lambda h: h + (h.sign() - h).data, "straight-through"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
 @pytest.mark.parametrize("name", CUTS)
 def test_a_path_without_a_gradient_is_told_with_its_line(name):
     path, said = CUTS[name]
     report = outcome(Net(path), R(4, 3))
     text = str(report)
     assert report.outcome == "wrong" and said in text and "no gradient flows through" in text and HERE in text, text
-    if said not in ("float()", ".item()"):
+    if name not in ("float()", ".item()"):
         assert "`inner.weight`" in text or "inner.weight" in text, text
         assert " loses " in text
 

@@ -5,10 +5,13 @@ runs.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch as _torch
+from torch.overrides import TorchFunctionMode
 
 from . import _chainrule as _c
 from ._chainrule import Tensor, is_grad_enabled
@@ -156,6 +159,53 @@ def _seed(seed: int) -> None:
         _torch.cuda.manual_seed_all(seed)
 
 
+class Padding:
+    """Rows of `padding_idx` in the tables of embeddings. PyTorch gives them no gradient, whatever
+    they do to the result, so they count as constants: what they were in the first call.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Any] = {}
+        self.places: dict[int, tuple[str, int]] = {}
+        self.is_known = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        if self.is_known and not self.rows:
+            yield
+            return
+        with _Held(self):
+            yield
+        self.is_known = True
+
+    def notes(self) -> list[str]:
+        """Words about the rows that were held, for a report."""
+        shown = sorted({place for place in self.places.values()})
+        return [f"row {row} of the table of `{name}` gets no gradient, as `padding_idx` asks, and was taken for constant" for name, row in shown]
+
+
+class _Held(TorchFunctionMode):
+    """Holds the rows of `padding_idx` while a function runs."""
+
+    def __init__(self, padding: Padding) -> None:
+        super().__init__()
+        self.padding, self.calls = padding, 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func not in (_torch.nn.functional.embedding, _torch.nn.functional.embedding_bag):
+            return func(*args, **kwargs)
+        bound = inspect.signature(func).bind(*args, **kwargs).arguments
+        row, weight = bound.get("padding_idx"), bound["weight"]
+        call, self.calls = self.calls, self.calls + 1
+        if row is None:
+            return func(*args, **kwargs)
+        first = self.padding.rows.setdefault(call, weight.detach()[row].clone())
+        self.padding.places[call] = (func.__name__, row if row >= 0 else row + len(weight))
+        pads = _torch.arange(len(weight), device=weight.device)[:, None] == self.padding.places[call][1]
+        return func(**{**bound, "weight": _torch.where(pads, first.to(weight.dtype), weight)})
+
+
 class Case:
     """The function under check, of its float tensors alone: inputs, and of a module its parameters.
     All else stays as it was given."""
@@ -178,6 +228,7 @@ class Case:
         self.slots = {n: self._slots(self.fn.get_parameter(n)) for n in self.parameters}
         self.buffers = {n: b.clone() for n, b in self.fn.named_buffers()} if self.module else {}
         self.seed = int(_torch.initial_seed() % (1 << 31))
+        self.padded = Padding()
 
     def values(self) -> list[Any]:
         """The float tensors at which it is checked."""
@@ -203,7 +254,7 @@ class Case:
         mask; buffers start as they were.
         """
         arguments = self.inputs(floats)
-        with _torch.random.fork_rng(devices=[]):
+        with _torch.random.fork_rng(devices=[]), self.padded.held():
             _seed(self.seed)
             if not self.module:
                 return self.fn(*arguments)

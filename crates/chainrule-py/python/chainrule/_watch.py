@@ -14,7 +14,10 @@ from torch.overrides import TorchFunctionMode
 _OWN = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(os.path.abspath(_torch.__file__)) + os.sep)
 _METHOD: Any = _torch.Tensor.detach
 _DATA: Any = _torch.Tensor.data.__get__  # type: ignore[attr-defined, unused-ignore]
-_TENSORS = {_torch.Tensor.detach: "detach()", _torch.detach: "detach()", _torch.Tensor.detach_: "detach_()", _DATA: ".data"}
+_TENSORS = {
+    _torch.Tensor.detach: "detach()", _torch.detach: "detach()", _torch.Tensor.detach_: "detach_()", _DATA: ".data",
+    _torch.tensor: "torch.tensor()", _torch.Tensor.new_tensor: "new_tensor()",
+}
 _NUMBERS = {
     _torch.Tensor.item: ".item()", _torch.Tensor.tolist: ".tolist()", _torch.Tensor.__float__: "float()", _torch.Tensor.__int__: "int()",
     _torch.Tensor.numpy: ".numpy()",
@@ -113,11 +116,14 @@ class Watch(TorchFunctionMode):
 
     def lose(self, cut: Cut, func: Any, args: Any, kwargs: Any) -> Any:
         """A tensor is taken out of the graph, as a tensor or as numbers."""
-        t = args[0]
+        t = args[1] if func is _torch.Tensor.new_tensor else args[0]
+        if not isinstance(t, _torch.Tensor):
+            return func(*args, **kwargs)
         if cut.key in self.healed and func not in (_torch.Tensor.__float__, _torch.Tensor.__int__, _torch.Tensor.numpy):
             return t
         moved = self.take(cut, t)
-        out = func(t if moved is None else moved, *args[1:], **kwargs)
+        given = tuple(moved if a is t and moved is not None else a for a in args)
+        out = func(*given, **kwargs)
         if isinstance(out, _torch.Tensor):
             self.detached[id(out)] = (out, t, cut)
         return out

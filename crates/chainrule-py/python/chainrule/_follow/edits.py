@@ -123,7 +123,7 @@ class Edits(Kin):
             for op in others:
                 yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{sign_of(node.op)}=`", node)
             if isinstance(node.target, ast.Subscript):
-                yield from self._scattered(node.target, value, "+" if isinstance(node.op, ast.Add) else "")
+                yield from self._scattered(node.target, f"-({value})" if isinstance(node.op, ast.Sub) else value)
             yield self._whole("pass", 1.9, "the statement is one too many", node)
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             left, value = node.targets[0], text(node.value)
@@ -138,7 +138,7 @@ class Edits(Kin):
                     name = text(left)
                     yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
             if isinstance(left, ast.Subscript):
-                yield from self._scattered(left, value, "")
+                yield from self._scattered(left, value)
             if isinstance(left, ast.Tuple):
                 yield from self._exchanged(left.elts, 1.9)
         if isinstance(node, ast.Expr):
@@ -165,7 +165,7 @@ class Edits(Kin):
     def _is_tensor_name(self, name: str) -> bool:
         return bool(self.scope.engine.is_tensor(self.scope.names.get(name)))
 
-    def _scattered(self, target: Any, value: str, op: str) -> Iterator[Edit]:
+    def _scattered(self, target: Any, value: str) -> Iterator[Edit]:
         """An assignment by an index in which a place may occur several times."""
         index = target.slice
         parts = index.elts if isinstance(index, ast.Tuple) else [index]

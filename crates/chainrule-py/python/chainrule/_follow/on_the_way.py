@@ -59,6 +59,10 @@ def slopes_on_the_way(engine: Engine, case: Case, inputs: list[Any], above: list
                 if slopes is not None:
                     words = "a part of a gradient" if kind else "the gradient of a value of the forward pass"
                     found.append(Quantity(words, slopes, True))
+    asked = {node.number for _, node in places}
+    made: list[Any] = [n for u in units for n in ast.walk(u.node) if isinstance(n, (ast.BinOp, ast.Call))]
+    rest = (v for n in made if n.number not in asked for v in hook.values.get(n.number, []))
+    found += [Quantity("a value of the forward pass", engine.array(v), False) for v in itertools.islice((v for v in rest if engine.is_float(v) and v.size), MOST)]
     return found
 
 

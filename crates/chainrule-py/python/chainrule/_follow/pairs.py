@@ -34,6 +34,7 @@ class Pairs:
         yield from self._turned_round()
         yield from self._bounds()
         yield from self._every_axis()
+        yield from self._every_number()
 
     def _exchanged_variables(self) -> Iterator[Edit]:
         """Two variables of one shape, each in the place of the other."""
@@ -59,11 +60,15 @@ class Pairs:
         for n in self.sites():
             if isinstance(n, ast.Name) and self.scope.value(n) is not None:
                 places.setdefault(n.id, []).append(n)
+        parts = [n.slice for n in ast.walk(self.statement.node) if isinstance(n, ast.Subscript)]
+        indices = [x for part in parts for x in (part.elts if isinstance(part, ast.Tuple) else [part])]
         for name, nodes in places.items():
             shape, value = self.scope.shape(nodes[0]), self.scope.value(nodes[0])
             if len(nodes) > 1 and isinstance(value, int) and not isinstance(value, bool):
                 for factor in (2, 3):
                     yield Edit(self.unit, self.statement, [(n, f"{factor} * {name}") for n in nodes], 2.0, f"{factor} times `{name}` is due", nodes[0])
+                for step in (" - 1", " + 1"):
+                    yield Edit(self.unit, self.statement, [(n, name + step) for n in nodes if n in indices], 1.6, f"`{name}{step}` is due", nodes[0])
             if len(nodes) < 2 or shape is None:
                 continue
             for other, its in self.scope.tensors():
@@ -114,3 +119,15 @@ class Pairs:
                         if c != abs(x):
                             pieces = [(a, repr(c if x > 0 else -c)), (b, repr(c if y > 0 else -c))]
                             yield Edit(self.unit, self.statement, pieces, 1.4, f"{c!r} for {abs(x)!r}", a)
+
+    def _every_number(self) -> Iterator[Edit]:
+        """A whole number that is read several times, as a width in `x[2 * i:2 * i + 2]`, another
+        one in all places."""
+        places: dict[int, list[Any]] = {}
+        for n in self.sites():
+            if type(x := number_of(n)) is int and 1 < x < 1000:
+                places.setdefault(x, []).append(n)
+        others = {x for x in places} | {c for c in self.scope.constants if isinstance(c, int)} | {d for _, shape in self.scope.tensors() for d in shape if 1 < d < 1000}
+        for x, nodes in places.items():
+            for other in sorted(others - {x}) if len(nodes) > 1 else ():
+                yield Edit(self.unit, self.statement, [(n, str(other)) for n in nodes], 1.6, f"{other} for {x}", nodes[0])

@@ -61,7 +61,7 @@ class Numbers:
         found: list[tuple[float, str]] = []
         for small in (0, 1, 2, 3, 4, 6, 8):
             if _near(size, small) or size == small == 0:
-                found.append((0, str(small)))
+                found.append((0 if small < 3 else 0.5 if small == 3 else 1.5, str(small)))
         for small in (2, 3, 4, 6, 8):
             if _near(size * small, 1):
                 found.append((0.5 if small == 2 else 1.2, "0.5" if small == 2 else "0.25" if small == 4 else f"1 / {small}"))

@@ -96,6 +96,7 @@ class Recording:
         self._attributes: list[tuple[str, Any]] | None = None
         self._scopes: dict[int, Scope] = {}
         self._mentioned: set[str] | None = None
+        self._forward_lines: set[str] | None = None
         self._given: list[tuple[str, Any, set[str]]] | None = None
         self._steep: list[tuple[str, Any, set[str]]] | None = None
         self._tried: dict[int, list[Edit]] = {}
@@ -104,6 +105,8 @@ class Recording:
         self.hook = Hook(self.engine.keep)
         backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
         self.units, self.forwards = self._units(backward), self._units(forward)
+        self.shared = {u.original for u in self.units} & {u.original for u in self.forwards}
+        """Functions that both passes call: what they give is right, as the forward pass is."""
         self.bench = Bench(case, self.point, self.units, self.hook, seconds)
 
     def _begin_elsewhere(self) -> None:
@@ -508,7 +511,19 @@ class Recording:
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)
-        return rank
+        return rank + (0.5 if self._is_line_of_forward(step) else 0.0)
+
+    def _is_line_of_forward(self, step: Step) -> bool:
+        """Whether the forward pass has the same line, or runs this one itself."""
+        node = step.statement.node
+        if step.unit.original in self.shared:
+            return True
+        if step.results or not isinstance(node, ast.Assign):
+            return False
+        if self._forward_lines is None:
+            nodes = [s.node for u in self.forwards for s in u.statements if not s.head]
+            self._forward_lines = {ast.dump(n) for n in nodes if isinstance(n, ast.Assign)}
+        return ast.dump(node) in self._forward_lines
 
     def _is_whole_of_parts(self, step: Step) -> bool:
         """Whether it gives a part of a gradient to a variable that gets no other part: the rest of

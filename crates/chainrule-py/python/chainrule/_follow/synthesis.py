@@ -187,6 +187,10 @@ def _reductions_of(scope: Scope, named: list[tuple[str, Array]], shape: tuple[in
                 yield Atom(f"{a}{t if tx else ''} @ {b}{t if ty else ''}", p @ q, 0.6)
             elif not tx and p.ndim > 2 and q.ndim == 2 and p.shape[-1] == q.shape[0] and (*p.shape[:-1], q.shape[1]) == shape:
                 yield Atom(f"{a} @ {b}{scope.transpose if ty else ''}", p @ q, 0.6)
+            elif not ty and p.ndim == 2 and q.ndim == 1 and p.shape[1] == q.shape[0] and p.shape[:1] == shape:
+                yield Atom(f"{a}{scope.transpose if tx else ''} @ {b}", p @ q, 0.6)
+        if x.ndim == y.ndim == 1 and (*x.shape, *y.shape) == shape:
+            yield Atom(f"{a}[:, None] * {b}[None]", x[:, None] * y[None], 0.7)
         if x.shape == y.shape == shape and len(shape) and a != b:
             yield from _projections(a, x, b, y)
         if a <= b and x.ndim == y.ndim and x.ndim >= 1 and fits(x.shape, y.shape):
@@ -412,7 +416,9 @@ def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> 
             new = f"{name} = {name} * {term[1]}"
             text = f"{new}\n{step.unit.text(node)}"
             yield Edit(step.unit, step.statement, [], 2.5 + cost + term[0], f"before it `{new}` is missing", node, whole=text)
-    for cost, c, parts in Fit(solved, solved.wanted - solved.value, None, atoms).products(3):
+    missing, sums = solved.wanted - solved.value, list(_reductions(search, step, scope, solved))
+    products = ((cost / 2, c, parts) for cost, c, parts in Fit(solved, missing, None, sums).products(1))
+    for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(3), products):
         if (term := _term(scope, c, parts)) is not None:
             new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
             text = f"{new}\n{step.unit.text(node)}"
