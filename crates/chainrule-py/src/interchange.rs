@@ -8,13 +8,21 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::alias::Shown;
 use crate::error::{GradientError, run};
 use crate::tensor::{Outside, PyTensor};
 
 /// Owner of the memory of a NumPy array.
 #[pyclass(frozen)]
 #[expect(dead_code, reason = "both are held")]
-struct Keeper(Memory, Option<Arc<()>>);
+struct Keeper(Held, Option<Arc<Shown>>);
+
+/// The memory itself.
+#[expect(dead_code, reason = "it is held")]
+enum Held {
+    Tensor(Memory),
+    Array(Py<PyAny>),
+}
 
 /// The address of the first element.
 fn first_of(array: &Bound<'_, PyUntypedArray>) -> usize {
@@ -140,30 +148,73 @@ fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>
 }
 
 /// An array over the memory of a tensor, which cannot be written to.
+pub fn array_over<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    array_of(py, t, None)
+}
+
 fn array_of<'py>(
     py: Python<'py>,
     t: &Tensor,
-    shown: Option<Arc<()>>,
+    shown: Option<Arc<Shown>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let memory = run(|| t.memory())?;
     let size = memory.dtype().size() as isize;
-    let mut dims: Vec<isize> = memory.shape().iter().map(|&d| d as isize).collect();
-    let mut strides: Vec<isize> = memory.strides().iter().map(|s| s * size).collect();
+    let dims: Vec<isize> = memory.shape().iter().map(|&d| d as isize).collect();
+    let strides: Vec<isize> = memory.strides().iter().map(|s| s * size).collect();
     let address = memory.address();
-    address.expose_provenance();
     let descr = numpy_dtype(py, memory.dtype())?;
-    let keeper = Bound::new(py, Keeper(memory, shown))?;
-    // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the
-    // array; without the flag nobody may write.
+    address.expose_provenance();
+    let place = Place { dims, strides, address };
+    // SAFETY: sizes and strides are those of the memory, which the keeper holds.
+    unsafe { read_only(place, descr, Keeper(Held::Tensor(memory), shown)) }
+}
+
+/// An array over the memory of another one, which cannot be written to by way of this one.
+fn array_beside<'py>(
+    py: Python<'py>,
+    own: Py<PyAny>,
+    shown: Arc<Shown>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = own.bind(py).cast::<PyUntypedArray>()?;
+    let dims: Vec<isize> = array.shape().iter().map(|&d| d as isize).collect();
+    let strides = array.strides().to_vec();
+    let place =
+        Place { dims, strides, address: std::ptr::with_exposed_provenance(first_of(array)) };
+    let descr = array.dtype();
+    // SAFETY: sizes and strides are those of the array, which the keeper holds.
+    unsafe { read_only(place, descr, Keeper(Held::Array(own), Some(shown))) }
+}
+
+/// The place of an array's elements; strides count bytes.
+struct Place {
+    dims: Vec<isize>,
+    strides: Vec<isize>,
+    address: *const u8,
+}
+
+/// An array of these elements, which cannot be written to.
+///
+/// # Safety
+///
+/// The elements must be there while the keeper lives.
+unsafe fn read_only<'py>(
+    mut place: Place,
+    descr: Bound<'py, PyArrayDescr>,
+    keeper: Keeper,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = descr.py();
+    let keeper = Bound::new(py, keeper)?;
+    // SAFETY: the caller promises that the keeper, the base of the array, holds the elements;
+    // without the flag nobody may write.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
             get_type_object(py, NpyTypes::PyArray_Type),
             descr.into_dtype_ptr(),
-            dims.len() as i32,
-            dims.as_mut_ptr(),
-            strides.as_mut_ptr(),
-            address.cast_mut().cast(),
+            place.dims.len() as i32,
+            place.dims.as_mut_ptr(),
+            place.strides.as_mut_ptr(),
+            place.address.cast_mut().cast(),
             0,
             std::ptr::null_mut(),
         );
@@ -181,7 +232,9 @@ fn array_of<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// The elements as an array of NumPy over the same memory; it cannot be written to. `force`
+    /// The elements as an array of NumPy, which sees each later write to the tensor and cannot be
+    /// written to. A large one of a tensor that was not written yet lies over its memory, as does one of
+    /// `from_numpy`, and a write is an error then. `force`
     /// detaches first.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(slf: &Bound<'py, Self>, force: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -191,9 +244,10 @@ impl PyTensor {
                 "numpy: the tensor requires a gradient, which an array cannot carry; use x.detach().numpy()",
             ));
         }
-        let root = slf.get().root(py).unwrap_or_else(|| slf.clone().unbind());
-        let shown = root.get().lock().rest().outside.get_or_insert_default().shown.clone();
-        array_of(py, &t, Some(shown))
+        match PyTensor::show_array(slf, &t)? {
+            (shown, Some(copy)) => array_beside(py, copy, shown),
+            (shown, None) => array_of(py, &t, Some(shown)),
+        }
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -223,6 +277,6 @@ impl PyTensor {
         if t.dtype().is_half() {
             t = run(|| t.try_to_dtype(DType::F32))?;
         }
-        array_of(py, &t, None)?.call_method0("tolist")
+        array_over(py, &t)?.call_method0("tolist")
     }
 }

@@ -11,6 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::alias::{Behind, follow_behind};
 use crate::error::run;
 use crate::tensor::PyTensor;
 
@@ -152,7 +153,8 @@ impl PyOptimizer {
                 }
                 native.inner.step()
             })
-        })
+        })?;
+        follow_behind(py, &[Behind::Leaves])
     }
 
     /// The learning rate from now on, for programs, which read it when they run.

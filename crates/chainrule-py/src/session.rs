@@ -265,19 +265,20 @@ pub fn _session_begin() -> bool {
 /// The record of the trace: the tensors from outside, and whether some had to become leaves, so
 /// that the function is to be traced again.
 #[pyfunction]
-pub fn _session_end() -> (Met, bool) {
+pub fn _session_end(py: Python<'_>) -> PyResult<(Met, bool)> {
     let session = CURRENT.with_borrow_mut(Option::take);
-    let Some(session) = session else { return (Met::default(), false) };
+    let Some(session) = session else { return Ok((Met::default(), false)) };
     SESSIONS.fetch_sub(1, Ordering::Relaxed);
     let mut again = false;
     for (handle, tensor) in session.written {
         handle.get().replace(tensor);
         again |= handle.get().become_buffer();
+        PyTensor::note_behind(handle.bind(py))?;
     }
     let Session { token, met, leaves, custom, states, stepped, forgetful, arrays, .. } = session;
     let token = Some(token);
     let met = Met { counters: met, token, leaves, custom, states, stepped, forgetful, arrays };
-    (met, again)
+    Ok((met, again))
 }
 
 /// Whether this thread traces a function.

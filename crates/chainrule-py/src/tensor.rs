@@ -10,7 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use crate::alias::{Alias, Past, Views};
+use crate::alias::{Alias, Behind, Past, Shows, Views, follow_behind};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::derive::{Handle, backward_to};
 use crate::error::{GradientError, check, has_room, keep, run, through};
@@ -38,6 +38,8 @@ pub struct Inner {
 pub struct Rest {
     /// The handle of its gradient, once somebody asked for it.
     pub grad: Option<Py<PyTensor>>,
+    /// Whether its gradient is kept, though it is no leaf.
+    pub retains: bool,
     /// The trace in which it was made.
     pub born: Option<Arc<()>>,
     /// Others that show its memory.
@@ -60,12 +62,11 @@ impl Inner {
     }
 }
 
-/// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new
-/// value.
+/// Arrays of NumPy that show a tensor, or whose memory it has.
 #[derive(Default)]
 pub struct Outside {
-    /// Held by each array that `numpy()` made.
-    pub shown: Arc<()>,
+    /// Those that `numpy()` made.
+    pub shows: Shows,
     /// The array that the memory came from.
     pub array: Option<Py<PyAny>>,
 }
@@ -373,6 +374,7 @@ impl PyTensor {
             return Err(GradientError::new_err("retain_grad: the tensor requires no gradient"));
         }
         t.retain_grad();
+        self.lock().rest().retains = true;
         Ok(())
     }
 
@@ -409,7 +411,8 @@ impl PyTensor {
             session::walked();
         }
         if let Some(inputs) = inputs {
-            return backward_to(py, &t, upstream, &inputs, create_graph, retain_graph);
+            backward_to(py, &t, upstream, &inputs, create_graph, retain_graph)?;
+            return follow_behind(py, &[Behind::Gradients]);
         }
         py.detach(|| {
             run(|| {
@@ -426,7 +429,8 @@ impl PyTensor {
                 pass.run()
             })?;
             check()
-        })
+        })?;
+        follow_behind(py, &[Behind::Gradients])
     }
 
     /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::alias::{Behind, follow_behind};
 use crate::device::OnDevice;
 use crate::error::{run, through};
 use crate::script::PYTHON;
@@ -102,6 +103,7 @@ impl PyProgram {
                 Ok(out)
             })
         })?;
+        follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 
@@ -126,6 +128,7 @@ impl PyProgram {
             py.check_signals()?;
             from = py.detach(|| run(|| self.some_rows(&inputs, from, steps, &mut all)))?;
         }
+        follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
         let stacked = |rows: &Vec<Tensor>| {
             run(|| Tensor::try_stack(&rows.iter().collect::<Vec<_>>(), 0)).map(PyTensor::from)
         };

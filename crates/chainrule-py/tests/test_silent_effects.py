@@ -26,7 +26,6 @@ DIFFERENT = {
 # Refused with a word of what to do.
 REFUSED = {
     "views.numpy_view_writes_tensor": "read-only",
-    "views.tensor_writes_numpy": "numpy",
     "views.from_numpy_written": "NumPy array",
     "compiled.item_inside": "inside a trace",
     "compiled.branch_on_value": "inside a trace",
@@ -45,8 +44,6 @@ REFUSED = {
     "last.generator_function_consumed_compiled": "changes `it`",
     "again.state_grows": "changes `hist`",
     "calls.generators_of_others": "random numbers from Python",
-    "calls.numpy_shows_a_stepped_parameter": "numpy",
-    "calls.numpy_shows_running_statistics": "numpy",
     "memory.compiled_data_with_a_view": "copy_",
     "memory.compiled_data_of_another": "copy_",
     "last.gradient_assigned_inside_compiled": "used up",
@@ -58,6 +55,8 @@ REFUSED = {
     "others.frozen_backbone": "used up",
     "results.places_of_a_pool": "inside a trace",
     "results.quantile_by_a_tensor": "inside a trace",
+    "arrays.large_array_written": "numpy",
+    "arrays.array_of_a_tensor_written": "read-only",
 }
 
 

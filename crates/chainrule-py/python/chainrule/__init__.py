@@ -79,8 +79,9 @@ from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import (  # noqa: E402
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor,
 )
-from . import _aliases, _autocast, _stft, _switches  # noqa: E402
+from . import _aliases, _autocast, _foreach, _stft, _switches  # noqa: E402
 from ._aliases import *  # noqa: E402, F403
+from ._foreach import *  # noqa: E402, F403
 from ._stft import *  # noqa: E402, F403
 from ._switches import *  # noqa: E402, F403
 from ._switches import attach as _attach_switches  # noqa: E402

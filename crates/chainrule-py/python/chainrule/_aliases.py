@@ -157,6 +157,68 @@ def is_inference(input: Tensor) -> bool:
     return False
 
 
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of several matrices, in the order of least work."""
+    return linalg.multi_dot(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices)
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether PyTorch lets a result of one dtype be written to a tensor of another: not from floats
+    to integers, and not to bool.
+
+    ```
+    assert cr.can_cast(cr.int64, cr.float32) and not cr.can_cast(cr.float32, cr.int64)
+    ```
+    """
+
+    def rank(dtype: Any) -> int:
+        name = dtype.name
+        return 0 if name == "bool" else 1 if "int" in name else 3 if "complex" in name else 2
+
+    return rank(from_) <= rank(to)
+
+
+def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The root of the sum of the squares."""
+    return linalg.norm(input, dim=dim, keepdim=keepdim)
+
+
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+    """The sum of the singular values."""
+    return linalg.matrix_norm(input, "nuc", dim, keepdim)
+
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`grid_sample` with its modes as numbers."""
+    modes = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return _F.grid_sample(input, grid, modes[0][interpolation_mode], modes[1][padding_mode], align_corners)
+
+
+def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
+    """`affine_grid` with all arguments."""
+    return _F.affine_grid(theta, size, align_corners)
+
+
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels, the second axis."""
+    axes = input.ndim - 2
+    if axes < 0:
+        raise ValueError(f"feature_dropout: shape {tuple(input.shape)}: the second axis is that of the channels")
+    flat = input.reshape(*input.shape[:2], -1, 1) if axes != 2 else input
+    return _F.dropout2d(flat, p, train).reshape(input.shape)
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """Draws of how many of `count` trials succeed; those of NumPy, seeded by the generator of
+    all.
+    """
+    from .distributions.counts import Binomial
+
+    if generator is not None:
+        raise ValueError("binomial: draws are seeded by manual_seed, and no generator is taken")
+    return Binomial(count, prob).sample()
+
+
 _METHODS = {"adjoint": adjoint, "slogdet": slogdet, "masked_scatter": masked_scatter, "is_same_size": is_same_size, "is_signed": is_signed, "is_nonzero": is_nonzero, "is_inference": is_inference}
 
 
@@ -165,6 +227,9 @@ def attach() -> None:
     for name, function in _METHODS.items():
         if not hasattr(Tensor, name):
             setattr(Tensor, name, function)
+    for name in ("hardshrink", "prelu"):
+        setattr(Tensor, name, getattr(_F, name))
+    setattr(Tensor, "broadcast_to", Tensor.expand)
     setattr(Tensor, "ndimension", Tensor.dim)
     setattr(Tensor, "is_cpu", property(lambda self: True, doc="Yes: there is one device."))
     for name in ("is_mps", "is_meta", "is_quantized", "is_xpu", "is_xla", "is_nested", "is_mkldnn"):
@@ -172,4 +237,4 @@ def attach() -> None:
             setattr(Tensor, name, property(lambda self: False, doc="No: there is one device, the processor, and tensors are dense."))
 
 
-__all__ = sorted([*_names, "adjoint", "get_default_device", "index_put", "is_inference", "is_same_size", "is_signed", "masked_scatter", "poisson", "range", "set_flush_denormal", "set_warn_always", "typename", "vander", "is_nonzero", "logdet", "promote_types", "slogdet"])
+__all__ = sorted([*_names, "adjoint", "affine_grid_generator", "binomial", "can_cast", "chain_matmul", "feature_dropout", "frobenius_norm", "grid_sampler", "nuclear_norm", "get_default_device", "index_put", "is_inference", "is_same_size", "is_signed", "masked_scatter", "poisson", "range", "set_flush_denormal", "set_warn_always", "typename", "vander", "is_nonzero", "logdet", "promote_types", "slogdet"])

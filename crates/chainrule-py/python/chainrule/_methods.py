@@ -250,7 +250,18 @@ def _rebuild_bfloat16(value: Any, requires_grad: bool, is_parameter: bool = Fals
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise _c.GradientError("deepcopy: only leaves can be copied deeply; use x.detach().clone(), or x.clone() to keep the tape")
+    base, path = self._shown()
+    if path is not None and not self.requires_grad:
+        # Views of one tensor in what is copied are views of one copy of it.
+        key: Any = ("memory", id(base))
+        if id(base) not in memo and key not in memo:
+            memo[key] = base.detach().clone()
+        memo[id(self)] = path.of(memo[id(base)] if id(base) in memo else memo[key])
+        return memo[id(self)]  # type: ignore[no-any-return]
     new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
+    memory: Any = memo.get(("memory", id(self)))  # type: ignore[call-overload]
+    if memory is not None:
+        new.data = memory
     if self.grad is not None and not getattr(self, "_is_parameter", False):
         new.grad = self.grad.clone()
     memo[id(self)] = new

@@ -29,11 +29,13 @@ use crate::tensor::{Inner, PyTensor};
 mod gradient;
 mod path;
 mod root;
+mod shown;
 mod views;
 mod write;
 
 pub use path::Step;
 pub use root::{Past, Root, Views};
+pub use shown::{Behind, Shown, Shows, follow_behind};
 pub use views::ViewPath;
 pub use write::check_outside;
 
@@ -88,6 +90,11 @@ impl Inner {
     /// Makes the handle show other memory.
     pub fn show(&mut self, link: Link, seen: Seen) {
         self.alias = Some(Box::new(Alias { link, seen }));
+    }
+
+    /// Whether the value can change behind the handle: a leaf's, or a gradient's.
+    pub fn is_changeable(&self) -> bool {
+        self.tensor.is_changeable() || matches!(self.link(), Some(Link::Grad { .. }))
     }
 
     /// Whether it is a constant that shows nobody's memory.
@@ -267,6 +274,7 @@ impl PyTensor {
     pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
         let leaf = run(|| t.try_parameter())?;
         slf.get().replace(leaf.clone());
+        PyTensor::note_behind(slf)?;
         let alias = slf.get().lock().alias.take_if(|a| matches!(a.link, Link::View { .. }));
         let Some(Link::View { root, path }) = alias.as_deref().map(|a| &a.link) else {
             return Ok(());
@@ -278,7 +286,7 @@ impl PyTensor {
             inner.show(link, Seen::of(slf.get().version(), &leaf, false));
             drop(inner);
             root.get().bump();
-            return Ok(());
+            return PyTensor::hand_arrays(root.get(), slf);
         }
         drop(inner);
         drop(alias);

@@ -111,6 +111,11 @@ impl PyTensor {
         self.views.count.load(Ordering::Relaxed) > 0
     }
 
+    /// How many views show its memory.
+    pub fn views_count(&self) -> usize {
+        self.views.count.load(Ordering::Relaxed) as usize
+    }
+
     /// Leaves its memory to the views of it, before it gets another one. It is nobody's view from
     /// then on.
     pub fn leave_memory(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -130,6 +135,9 @@ impl PyTensor {
         let rest = Some(Box::new(Rest { born, outside, ..Rest::default() }));
         let old = Inner { tensor, alias, rest };
         let old = Py::new(slf.py(), PyTensor::new_with(old))?;
+        if let Some(out) = &mut old.get().lock().rest().outside {
+            out.shows.forget_place();
+        }
         own.lock().rest().past.push(Past { memory, count, old });
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! Writes through a handle.
 
-use std::sync::Arc;
-
 use chainrule::{DType, Index, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -198,7 +196,7 @@ impl PyTensor {
             inner.show(link, Seen::of(version, &now, linked));
             drop(inner);
             constant.get().bump();
-            return Ok(());
+            return PyTensor::hand_arrays(constant.get(), taker);
         }
         drop(inner);
         // SAFETY: the object is alive; this handle holds it, and so does the view or who gave it.
@@ -275,20 +273,18 @@ fn put_apart(path: &Path, root: &Tensor, value: &Tensor) -> PyResult<Tensor> {
     })
 }
 
-/// An error if an array of NumPy shows the memory, and would go on with the old elements.
+/// An error if an array of NumPy lies over the memory, and would go on with the old elements.
 pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
     let py = root.py();
-    let (shown, array) =
+    let (is_over, array) =
         match root.get().lock().rest.as_ref().and_then(|rest| rest.outside.as_ref()) {
             None => return Ok(()),
-            Some(out) => {
-                (Arc::strong_count(&out.shown) > 1, out.array.as_ref().map(|a| a.clone_ref(py)))
-            }
+            Some(out) => (out.shows.is_over(), out.array.as_ref().map(|a| a.clone_ref(py))),
         };
-    if shown {
+    if is_over {
         return Err(PyValueError::new_err(
-            "write: an array made by numpy() shows the memory of this tensor, and would not see the write: take x.numpy().copy(), or \
-             write to a clone",
+            "write: an array made by numpy() lies over the memory of this tensor, and would not see the write: take x.numpy().copy(), \
+             or write to a clone",
         ));
     }
     if let Some(array) = array
@@ -349,7 +345,7 @@ fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult
         }
     }
     own.bump();
-    Ok(())
+    PyTensor::follow_arrays(root)
 }
 
 /// Gives a handle without a link a new value.
@@ -374,6 +370,10 @@ fn write_own(own: &PyTensor, old: &Tensor, new: Tensor, behind: bool) -> PyResul
     } else {
         new
     };
-    own.lock().tensor = value;
+    let mut inner = own.lock();
+    if inner.rest.as_ref().is_some_and(|rest| rest.retains) && value.requires_grad() {
+        value.retain_grad();
+    }
+    inner.tensor = value;
     Ok(())
 }

@@ -50,10 +50,18 @@ class Base:
         """The real parts, as a view: a write to it is a write to the tensor."""
         return self._data[..., 0]
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._data[..., 0] = value
+
     @property
     def imag(self) -> Tensor:
         """The imaginary parts, as a view: a write to it is a write to the tensor."""
         return self._data[..., 1]
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._data[..., 1] = value
 
     def _to_dtype(self: C, dtype: Any) -> C:
         d = _dtype.wanted("to", dtype, self.dtype)

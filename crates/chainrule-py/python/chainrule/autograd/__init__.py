@@ -5,6 +5,7 @@ own.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -34,13 +35,48 @@ class _Switch:
     def __exit__(self, *_: object) -> None:
         self._back(self._before.pop())
 
+    def _again(self) -> Any:
+        """The same mode for another block."""
+        return type(self)()
+
     def __call__(self, function: F) -> F:
+        if inspect.isgeneratorfunction(function):
+            return _generator(self, function)  # type: ignore[return-value]
+
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with type(self)():
+            with self._again():
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+
+def _generator(mode: _Switch, function: Callable[..., Any]) -> Any:
+    """A generator whose own code runs in the mode, and the caller's between two values does not."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with mode._again():
+            inner = function(*args, **kwargs)
+        resume = functools.partial(next, inner)
+        while True:
+            try:
+                with mode._again():
+                    value = resume()
+            except StopIteration as end:
+                return end.value
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with mode._again():
+                    inner.close()
+                raise
+            except BaseException as error:
+                resume = functools.partial(inner.throw, error)
+            else:
+                resume = functools.partial(inner.send, sent)
+
+    return wrapped
 
 
 class no_grad(_Switch):
@@ -78,9 +114,17 @@ class set_grad_enabled(_Switch):
         self._mode = mode
         self._first = _c._set_grad_enabled(mode)
 
+    def _again(self) -> Any:
+        return set_grad_enabled(self._mode)
+
     def _switch(self) -> bool:
         _c._set_grad_enabled(self._mode)
         return self._first
+
+    def __call__(self, function: F) -> F:
+        # The mode is that of the function alone.
+        _c._set_grad_enabled(self._first)
+        return super().__call__(function)
 
 
 class record_all(_Switch):

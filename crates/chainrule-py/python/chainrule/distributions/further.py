@@ -75,6 +75,8 @@ class VonMises(Distribution):
 class InverseGamma(Distribution):
     """The distribution of `1 / x` where x is `Gamma(concentration, rate)`."""
 
+    has_rsample = True
+
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.base = Gamma(concentration, rate, validate_args)
         self.concentration, self.rate = self.base.concentration, self.base.rate
@@ -95,8 +97,9 @@ class InverseGamma(Distribution):
         a = self.concentration
         return (self.rate.square() / ((a - 1).square() * (a - 2))).where(a > 2, math.inf)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.base.sample(sample_shape).reciprocal()
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by concentration and rate."""
+        return self.base.rsample(sample_shape).reciprocal()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require(value > 0, "a value must be above 0")
@@ -112,6 +115,8 @@ class InverseGamma(Distribution):
 
 class FisherSnedecor(Distribution):
     """The ratio of two `Chi2` numbers, each by its degrees of freedom."""
+
+    has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = together(df1, df2)
@@ -134,8 +139,9 @@ class FisherSnedecor(Distribution):
         n = self.df2.masked_fill(self.df2 <= 4, math.nan)
         return 2 * n.square() * (self.df1 + n - 2) / (self.df1 * (n - 2).square() * (n - 4))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        above, below = self._above.sample(sample_shape), self._below.sample(sample_shape)
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by both degrees of freedom."""
+        above, below = self._above.rsample(sample_shape), self._below.rsample(sample_shape)
         return (above / below.clamp(min=tiny(below.dtype))).clamp(min=tiny(above.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:

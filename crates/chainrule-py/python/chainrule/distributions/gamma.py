@@ -1,7 +1,7 @@
 """Distributions of positive numbers and of shares: Gamma, Beta, Dirichlet, and Student's t.
 
 Their draws are NumPy's, seeded by the generator of all: the same seed gives the same draws, which
-are others than PyTorch's.
+are others than PyTorch's. The gradients of a draw by the parameters are PyTorch's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .. import special
 from .._chainrule import Tensor
 from .._random import random63
 from ..autograd import no_grad
+from ._implicit import DirichletDraws, GammaDraws
 from .distribution import Distribution, together
 
 lgamma, digamma = special.gammaln, special.digamma
@@ -29,19 +30,36 @@ def drawn(like: Tensor, draw: Callable[[np.random.Generator], Any]) -> Tensor:
         return _c.tensor(np.asarray(draw(np.random.default_rng(random63())), dtype=np.float64))._to_dtype(like.dtype)
 
 
+def standard_gamma(concentration: Tensor, shape: Any) -> Tensor:
+    """Draws of the gamma law with rate 1, with gradients by its shape."""
+    a = concentration.expand(shape)
+    draws = drawn(a, lambda g: g.standard_gamma(a.detach().numpy())).clamp(min=tiny(a.dtype))
+    return GammaDraws.apply(a, draws) if a.requires_grad else draws  # type: ignore[no-any-return]
+
+
 def tiny(dtype: Any) -> float:
     """The smallest normal number: draws are not 0, whose logarithm is infinite."""
     return float(np.finfo(np.float64 if dtype.name == "float64" else np.float32).tiny)
+
+
+def _at_least(x: Tensor) -> Tensor:
+    """Draws that are not 0; the gradient flows as if nothing were cut."""
+    return x + (x.detach().clamp(min=tiny(x.dtype)) - x.detach())
 
 
 class Gamma(Distribution):
     """Density `rate^a x^(a - 1) exp(-rate x) / gamma(a)` for `a = concentration`.
 
     ```
-    d = cr.distributions.Gamma(2.0, 0.5)
+    a = cr.tensor(2.0, requires_grad=True)
+    d = cr.distributions.Gamma(a, 0.5)
     assert d.mean.item() == 4.0 and d.sample((3,)).shape == (3,)
+    d.rsample((100,)).mean().backward()
+    assert a.grad.item() > 0
     ```
     """
+
+    has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = together(concentration, rate)
@@ -61,10 +79,9 @@ class Gamma(Distribution):
     def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._shape(sample_shape)
-        a, rate = self.concentration.detach(), self.rate.detach()
-        return (drawn(a, lambda g: g.standard_gamma(a.numpy(), shape)) / rate).clamp(min=tiny(a.dtype))
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by concentration and rate."""
+        return _at_least(standard_gamma(self.concentration, self._shape(sample_shape)) / self.rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require(value >= 0, "a value must be 0 or more")
@@ -100,6 +117,8 @@ class Dirichlet(Distribution):
     the concentrations along the last axis.
     """
 
+    has_rsample = True
+
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
             raise ValueError("Dirichlet: shape (): the last axis is that of the shares")
@@ -116,10 +135,13 @@ class Dirichlet(Distribution):
         whole = self.concentration.sum(-1, keepdim=True)
         return self.concentration * (whole - self.concentration) / (whole.square() * (whole + 1))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        c = self.concentration.detach()
-        parts = drawn(c.double(), lambda g: g.standard_gamma(c.numpy(), self._shape(sample_shape))).clamp(min=tiny(c.dtype))
-        return (parts / parts.sum(-1, keepdim=True))._to_dtype(c.dtype)
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by the concentrations."""
+        c = self.concentration.expand(self._shape(sample_shape))
+        with no_grad():
+            parts = drawn(c.double(), lambda g: g.standard_gamma(c.detach().numpy())).clamp(min=tiny(c.dtype))
+            shares = (parts / parts.sum(-1, keepdim=True))._to_dtype(c.dtype)
+        return DirichletDraws.apply(c, shares) if c.requires_grad else shares  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require((value >= 0).all(-1).logical_and((value.sum(-1) - 1).abs() < 1e-6), "a value is shares that add up to 1")
@@ -144,6 +166,8 @@ class Beta(Distribution):
     ```
     """
 
+    has_rsample = True
+
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = together(concentration1, concentration0)
         super().__init__(self.concentration1.shape, validate_args=validate_args)
@@ -158,8 +182,9 @@ class Beta(Distribution):
         a, b = self.concentration1, self.concentration0
         return a * b / ((a + b).square() * (a + b + 1))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._dirichlet.sample(sample_shape).select(-1, 0)
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by both concentrations."""
+        return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require((value >= 0).logical_and(value <= 1), "a value is from 0 to 1")
@@ -177,6 +202,8 @@ class StudentT(Distribution):
     `scale`, plus `loc`.
     """
 
+    has_rsample = True
+
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = together(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
@@ -192,9 +219,12 @@ class StudentT(Distribution):
         out = (self.scale.square() * many / (many - 2)).masked_fill(self.df <= 2, math.inf)
         return out.masked_fill(self.df <= 1, math.nan)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape, df = self._shape(sample_shape), self.df.detach()
-        return self.loc.detach() + self.scale.detach() * drawn(df, lambda g: g.standard_t(df.numpy(), shape))
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draws with gradients by all three parameters."""
+        shape = self._shape(sample_shape)
+        normal = drawn(self.df, lambda g: g.standard_normal(tuple(shape)))
+        squares = _at_least(2 * standard_gamma(0.5 * self.df, shape))
+        return self.loc + self.scale * (normal * (squares / self.df).rsqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
         y, half = (value - self.loc) / self.scale, 0.5 * self.df

@@ -28,6 +28,7 @@ _KNOWN: dict[str, tuple[Any, dict[str, Any]]] = {
     "HalfNormal": (_c.nonnegative, {"scale": _c.positive}),
     "InverseGamma": (_c.positive, {"concentration": _c.positive, "rate": _c.positive}),
     "Kumaraswamy": (_c.unit_interval, {"concentration1": _c.positive, "concentration0": _c.positive}),
+    "LKJCholesky": (_c.corr_cholesky, {"concentration": _c.positive}),
     "Laplace": (_c.real, _LOC_SCALE),
     "LogNormal": (_c.positive, _LOC_SCALE),
     "LowRankMultivariateNormal": (_c.real_vector, {"loc": _c.real_vector, "cov_diag": _c.independent(_c.positive, 1)}),

@@ -3,6 +3,8 @@
 from . import functional, init, parameter, utils
 from .activation_layers import *  # noqa: F403
 from .activation_layers import __all__ as _activations
+from .adaptive_layers import *  # noqa: F403
+from .adaptive_layers import __all__ as _adaptive
 from .attention import *  # noqa: F403
 from .attention import __all__ as _attention
 from .container_layers import *  # noqa: F403
@@ -30,7 +32,7 @@ from .volume_layers import *  # noqa: F403
 from .volume_layers import __all__ as _volume
 
 __all__ = [
-    *_activations, *_attention, *_containers, *_layers, *_lazy, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
+    *_activations, *_adaptive, *_attention, *_containers, *_layers, *_lazy, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
     "Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "parameter", "utils",
 ]
 

@@ -1,7 +1,7 @@
 """Optimizers and learning-rate schedules, with PyTorch's names and defaults."""
 
 from ._native import SGD, Adagrad, Adam, AdamW, Lion, Muon, RMSprop
-from ._python import ASGD, Adadelta, Adamax, NAdam, RAdam, Rprop
+from ._python import ASGD, Adadelta, Adafactor, Adamax, NAdam, RAdam, Rprop, SparseAdam
 from .lbfgs import LBFGS
 from .optimizer import LIVE as LIVE
 from .optimizer import Optimizer
@@ -10,6 +10,6 @@ from .optimizer import forget_gradient as forget_gradient
 from . import lr_scheduler, optimizer, swa_utils  # isort: skip
 
 __all__ = [
-    "ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop",
-    "Rprop", "lr_scheduler", "optimizer", "swa_utils",
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam", "Optimizer", "RAdam",
+    "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer", "swa_utils",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._dtypes import finfo
 from .._making import full_like, ones_like, zeros_like
 from ..autograd import no_grad
 from .optimizer import Optimizer, Parameters, options_of, with_grad
@@ -28,6 +29,9 @@ def _rounded(x: float) -> float:
 class _Formula(Optimizer):
     """A step for each parameter by itself: `update(p, g, state, group)`."""
 
+    decays = True
+    """Whether the decay of the weights is done before `update`."""
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
         loss = None if closure is None else with_grad(closure)
@@ -37,7 +41,7 @@ class _Formula(Optimizer):
                     if p.grad is not None:
                         g = p.grad.detach()
                         g = -g if group.get("maximize") else g
-                        decay = group.get("weight_decay", 0.0)
+                        decay = group.get("weight_decay", 0.0) if self.decays else 0.0
                         if decay and group.get("decoupled_weight_decay"):
                             p.mul_(1 - group["lr"] * decay)
                         elif decay:
@@ -228,3 +232,96 @@ class Rprop(_Formula):
         g = g.masked_fill(turned < 0, 0.0)
         p.sub_(g.sign() * size)
         state["prev"].copy_(g)
+
+
+class Adafactor(_Formula):
+    """Adam's second moments from sums over rows and over columns, and steps in proportion to the
+    parameter: `p -= max(eps2, rms(p)) * min(lr, 1 / sqrt(t)) * u / max(1, rms(u) / d)`.
+
+    The averages move by `t^beta2_decay`, `u` is the gradient divided by the root of the estimate,
+    and rms the root of the mean square. A parameter with one axis or none keeps all moments.
+    `eps[0]` is by default the distance from 1 to the next number of the dtype.
+
+    ```
+    w = cr.nn.Parameter(cr.ones(3, 2))
+    optimizer = cr.optim.Adafactor([w], lr=0.1)
+    w.square().sum().backward()
+    optimizer.step()
+    assert optimizer.state[w]["row_var"].shape == (3, 1) and bool((w < 1).all())
+    ```
+    """
+
+    decays = False
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        **more: Any,
+    ) -> None:
+        _checked("Adafactor", lr=lr, weight_decay=weight_decay, eps1=eps[0] or 0.0, eps2=eps[1])
+        if beta2_decay > 0:
+            raise ValueError(f"Adafactor: beta2_decay must be 0 or less, it is {beta2_decay}")
+        if d < 1:
+            raise ValueError(f"Adafactor: d, the threshold of clipping, must be 1 or more, it is {d}")
+        settings = {"beta2_decay": beta2_decay, "eps": tuple(eps), "d": d, "weight_decay": weight_decay, **options_of("Adafactor", more)}
+        super().__init__(params, {"lr": lr, **settings})
+
+    def update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        t, (small, least), lr = state["step"], group["eps"], group["lr"]
+        small = finfo(p.dtype).eps if small is None else small
+        share = t ** group["beta2_decay"]
+        rate = max(least, p.norm().item() / p.numel() ** 0.5) * min(lr, t**-0.5)
+        # The size of the parameter is that before its decay.
+        p.mul_(1 - lr * group["weight_decay"])
+        if g.ndim > 1:
+            if "row_var" not in state:
+                state["row_var"], state["col_var"] = zeros_like(g[..., :1]), zeros_like(g[..., :1, :])
+            row = state["row_var"].lerp_(g.square().mean(-1, keepdim=True), share)
+            column = state["col_var"].lerp_(g.square().mean(-2, keepdim=True), share)
+            moments = row @ column / row.mean(-2, keepdim=True).clamp(min=small)
+        else:
+            if "variance" not in state:
+                state["variance"] = zeros_like(g)
+            moments = state["variance"].lerp_(g.square(), share)
+        u = g * moments.clamp(min=small * small).rsqrt()
+        p.sub_(u * (rate / max(1.0, u.norm().item() / (u.numel() ** 0.5 * group["d"]))))
+
+
+class SparseAdam(_Formula):
+    """Adam for tables of which a step uses few rows: rows without a gradient stay as they are, with
+    their moments.
+
+    Gradients are dense here, and a row without one is a row of zeros. There is no decay of the
+    weights.
+
+    ```
+    table = cr.nn.Embedding(5, 2, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = cr.optim.SparseAdam(table.parameters(), lr=0.1)
+    table(cr.tensor([1, 3])).sum().backward()
+    optimizer.step()
+    assert (table.weight != before).any(1).tolist() == [False, True, False, True, False]
+    ```
+    """
+
+    def __init__(self, params: Parameters, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, maximize: bool = False) -> None:
+        _checked("SparseAdam", lr=lr, eps=eps)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        (b1, b2), t = group["betas"], state["step"]
+        if "exp_avg" not in state:
+            state["exp_avg"], state["exp_avg_sq"] = zeros_like(p), zeros_like(p)
+        used = (g != 0).reshape(g.shape[0], -1).any(1).nonzero().squeeze(1) if g.ndim else _c.tensor([0])
+        if not used.numel():
+            return
+        rows: Any = ... if not g.ndim else used
+        m = state["exp_avg"][rows] + (g[rows] - state["exp_avg"][rows]) * (1 - b1)
+        v = state["exp_avg_sq"][rows] + (g[rows].square() - state["exp_avg_sq"][rows]) * (1 - b2)
+        state["exp_avg"][rows], state["exp_avg_sq"][rows] = m, v
+        p[rows] -= group["lr"] * (1 - b2**t) ** 0.5 / (1 - b1**t) * (m / (v.sqrt() + group["eps"]))

@@ -80,7 +80,12 @@ class Optimizer(Hooked):
         if isinstance(params, set):
             raise TypeError(f"{type(self).__name__}: parameters are given in an order, as in a list, and a set has none")
         given = [params] if isinstance(params, Tensor) else list(params)
-        given = [p[1] if isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) else p for p in given]
+        named = [isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in given]
+        if any(named) and not all(named):
+            raise ValueError(f"{type(self).__name__}: all parameters of a group are given with names, or none")
+        if any(named):
+            param_group["param_names"] = [name for name, _ in given]
+            given = [p for _, p in given]
         for p in given:
             if not isinstance(p, Tensor):
                 raise TypeError(f"{type(self).__name__}: parameters are tensors, not {type(p).__name__}")

@@ -42,6 +42,15 @@ def clip_grad_norm_(
 
 
 @no_grad()
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+    """Scales the gradients down as `clip_grad_norm_` does, by a norm that is known."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for p in _all(parameters):
+        if p.grad is not None:
+            p.grad.mul_(scale)
+
+
+@no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Cuts the elements of the gradients to [-clip_value, clip_value]."""
     for p in _all(parameters):

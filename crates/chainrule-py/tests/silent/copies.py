@@ -1,0 +1,74 @@
+"""Copies of nests whose tensors are views of each other, modes of generators, and names of groups."""
+
+import copy
+
+
+def views_in_a_copied_nest(torch):
+    x = torch.zeros(2, 3)
+    new = copy.deepcopy({"views": [x[0], x.t()], "whole": x})
+    new["whole"] += 1
+    new["views"][0][1] = 5
+    return new, x
+
+
+def views_without_their_base(torch):
+    x = torch.zeros(2, 3)
+    new = copy.deepcopy([x[0], x[:, 1]])
+    new[0] += 1
+    return new, x
+
+
+def parameter_and_its_row(torch):
+    m = torch.nn.Linear(2, 1)
+    torch.nn.init.ones_(m.weight)
+    new = copy.deepcopy({"row": m.weight.data[0], "model": m})
+    new["row"][0] = 7
+    optimizer = torch.optim.SGD([new["model"].weight], 1.0)
+    new["model"].weight.sum().backward()
+    optimizer.step()
+    return new["model"].weight, new["row"], m.weight
+
+
+def module_with_a_row_of_its_weight(torch):
+    m = torch.nn.Linear(2, 1)
+    torch.nn.init.ones_(m.weight)
+    m.row = m.weight.data[0]
+    new = copy.deepcopy(m)
+    new.row[0] = 7
+    m.weight.data.zero_()
+    return new.weight, new.row, m.row
+
+
+def generator_without_gradients(torch):
+    @torch.no_grad()
+    def values():
+        sent = yield (torch.ones(1, requires_grad=True) * 2).requires_grad
+        try:
+            yield sent, torch.is_grad_enabled()
+        except ValueError:
+            yield "caught", torch.is_grad_enabled()
+        return 5
+
+    steps = values()
+    found = [next(steps), torch.is_grad_enabled(), steps.send(3), steps.throw(ValueError), torch.is_grad_enabled()]
+    try:
+        next(steps)
+    except StopIteration as end:
+        found.append(end.value)
+    return found
+
+
+def decorated_by_set_grad_enabled(torch):
+    @torch.set_grad_enabled(False)
+    def enabled():
+        return torch.is_grad_enabled()
+
+    return enabled(), torch.is_grad_enabled()
+
+
+def names_of_parameters_in_groups(torch):
+    m = torch.nn.Linear(2, 1)
+    one = torch.optim.AdamW(m.named_parameters(), 0.1)
+    two = torch.optim.SGD([{"params": m.named_parameters(), "lr": 1.0}], 0.1)
+    one.load_state_dict(one.state_dict())
+    return one.param_groups[0]["param_names"], two.param_groups[0]["param_names"], one.state_dict()["param_groups"][0]["param_names"]
