@@ -24,19 +24,33 @@ pub fn agree(exchange: &mut (impl Exchange + ?Sized), facts: &[(&str, &str)]) ->
             continue;
         }
         let theirs = texts(bytes);
-        let differ = first.chunks(2).zip(theirs.chunks(2)).find(|(a, b)| a != b);
-        let why = match differ {
-            Some(([name, a], [other, b])) if name == other => format!(
-                "has another {name} than rank 0: {} in place of {}; start all ranks alike",
-                shortened(b),
-                shortened(a)
-            ),
-            _ => "runs another program or version than rank 0; start all ranks alike".into(),
-        };
+        let why = format!("{}; start all ranks alike", difference(&first, &theirs));
         let (rank, size) = (exchange.rank(), exchange.size());
         return Err(ExchangeError::Peer { rank, size, peer, why });
     }
     Ok(())
+}
+
+/// The first fact that a rank has another value of than rank 0, or that one of them lacks.
+fn difference(first: &[String], theirs: &[String]) -> String {
+    fn of<'t>(facts: &'t [String], name: &str) -> Option<&'t String> {
+        facts.as_chunks::<2>().0.iter().find(|[n, _]| n == name).map(|[_, value]| value)
+    }
+    let (first_facts, their_facts) = (first.as_chunks::<2>().0, theirs.as_chunks::<2>().0);
+    for [name, value] in first_facts {
+        if let Some(other) = of(theirs, name).filter(|other| *other != value) {
+            let (other, value) = (shortened(other), shortened(value));
+            return format!("has another {name} than rank 0: {other} in place of {value}");
+        }
+    }
+    let lacking = |name: &str, value: &str| format!("`{name}` = {}", shortened(value));
+    if let Some([name, value]) = their_facts.iter().find(|[name, _]| of(first, name).is_none()) {
+        return format!("has {}, which rank 0 lacks", lacking(name, value));
+    }
+    if let Some([name, value]) = first_facts.iter().find(|[name, _]| of(theirs, name).is_none()) {
+        return format!("lacks {}, which rank 0 has", lacking(name, value));
+    }
+    "runs another program or version than rank 0".into()
 }
 
 fn texts(mut bytes: &[u8]) -> Vec<String> {
@@ -56,5 +70,30 @@ fn shortened(value: &str) -> String {
     match line.char_indices().nth(60) {
         Some((at, _)) => format!("`{}...`", &line[..at]),
         None => format!("`{line}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_is_named() {
+        let facts = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
+        let first = facts(&["version", "1", "clip", "0.5", "seed", "7"]);
+        for (theirs, says) in [
+            (&["version", "1", "clip", "0.1", "seed", "7"][..], "another clip than rank 0: `0.1`"),
+            (&["version", "1", "seed", "7"], "lacks `clip` = `0.5`, which rank 0 has"),
+            (
+                &["version", "1", "clip", "0.5", "ema", "1", "seed", "7"],
+                "has `ema` = `1`, which rank 0 lacks",
+            ),
+            (&["version", "1", "seed", "7", "clip", "0.5"], "another program"),
+            (&["version", "2"], "another version than rank 0: `2` in place of `1`"),
+            (&[], "lacks `version` = `1`"),
+        ] {
+            let why = difference(&first, &facts(theirs));
+            assert!(why.contains(says), "{why}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The way between ranks.
 
+use std::sync::Arc;
+
 use crate::{ExchangeError, Result};
 
 /// The way between the ranks of a training, over bytes.
@@ -74,7 +76,7 @@ pub(crate) enum State {
     /// The number of the exchange, and the part that the rank keeps for itself.
     Open {
         call: u64,
-        own: Vec<u8>,
+        own: Arc<Vec<u8>>,
     },
     Waiting,
 }

@@ -7,6 +7,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 
+use crate::pool;
+
 /// Purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -78,7 +80,7 @@ pub(crate) fn read(input: &mut impl Read) -> Result<(Kind, u64, Vec<u8>), String
 }
 
 fn body(input: &mut impl Read, len: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
+    let mut bytes = pool::take(len.min(CHUNK) as usize);
     while (bytes.len() as u64) < len {
         let next = CHUNK.min(len - bytes.len() as u64);
         bytes

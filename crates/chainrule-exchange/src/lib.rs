@@ -28,6 +28,7 @@ mod exchange;
 mod frame;
 mod launch;
 mod links;
+mod pool;
 mod sum;
 #[cfg(not(target_family = "wasm"))]
 mod tcp;
@@ -40,6 +41,8 @@ pub use error::ExchangeError;
 pub(crate) use error::Result;
 pub use exchange::{Begun, Exchange};
 pub use launch::{Launch, MAX_RANKS};
+#[doc(hidden)]
+pub use sum::gather_bytes;
 pub use sum::{RankSum, Values, ValuesLayout, gather, owners};
 #[cfg(not(target_family = "wasm"))]
 pub use tcp::{Tcp, TcpOptions};

@@ -58,7 +58,7 @@ impl<L: Link> Links<L> {
         self.call += 1;
         let call = self.call;
         let mut parts: Vec<Option<Vec<u8>>> = parts.into_iter().map(Some).collect();
-        let own = parts[self.rank].take().unwrap_or_default();
+        let own = Arc::new(parts[self.rank].take().unwrap_or_default());
         // Each rank begins with its neighbour, so that no two send to the same one at first.
         for distance in 1..size {
             let peer = (self.rank + distance) % size;
@@ -85,7 +85,6 @@ impl<L: Link> Links<L> {
         }
         let size = self.size();
         let mut received: Vec<Vec<u8>> = vec![Vec::new(); size];
-        received[self.rank] = own;
         for distance in 1..size {
             let peer = (self.rank + size - distance) % size;
             let (kind, call, bytes) = self.with(peer, Link::receive)?;
@@ -101,6 +100,8 @@ impl<L: Link> Links<L> {
                 Kind::Abort => return Err(self.error(peer, ended(&bytes))),
             };
         }
+        // By now the links have let go of it, for the most part.
+        received[self.rank] = Arc::unwrap_or_clone(own);
         Ok(received)
     }
 
@@ -118,9 +119,7 @@ impl<L: Link> Links<L> {
             let part = shared.clone();
             self.with(peer, |link| link.send(Kind::Part, call, part))?;
         }
-        // Links may still hold the bytes.
-        let own = Arc::unwrap_or_clone(shared);
-        Ok(Begun(State::Open { call, own }))
+        Ok(Begun(State::Open { call, own: shared }))
     }
 
     /// Tells all peers why this rank ends.
@@ -148,7 +147,7 @@ impl<L: Link> Links<L> {
 }
 
 /// A peer's reason to end, in one line of bounded length.
-fn ended(why: &[u8]) -> String {
+pub(crate) fn ended(why: &[u8]) -> String {
     let text = String::from_utf8_lossy(&why[..why.len().min(1000)]);
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("has ended: {line}")

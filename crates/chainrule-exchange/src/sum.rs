@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::tree::Stack;
-use crate::{Begun, Exchange, ExchangeError, Result, SumTree};
+use crate::{Begun, Exchange, ExchangeError, Result, SumTree, pool};
 
 /// The numbers of one tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,13 +130,17 @@ const BUCKET: usize = 2 << 20;
 /// Tensors that travel together: ranges of consecutive ones, from the last to the first, since the
 /// backward pass gives the gradients of the last layers first.
 pub(crate) fn buckets(layouts: &[ValuesLayout]) -> Vec<Range<usize>> {
-    buckets_of(layouts, BUCKET)
+    buckets_of(&sizes(layouts), BUCKET)
 }
 
-fn buckets_of(layouts: &[ValuesLayout], least: usize) -> Vec<Range<usize>> {
-    let (mut buckets, mut end, mut bytes) = (Vec::new(), layouts.len(), 0usize);
-    for (i, layout) in layouts.iter().enumerate().rev() {
-        bytes = bytes.saturating_add(layout.bytes());
+fn sizes(layouts: &[ValuesLayout]) -> Vec<usize> {
+    layouts.iter().map(|layout| layout.bytes()).collect()
+}
+
+fn buckets_of(sizes: &[usize], least: usize) -> Vec<Range<usize>> {
+    let (mut buckets, mut end, mut bytes) = (Vec::new(), sizes.len(), 0usize);
+    for (i, size) in sizes.iter().enumerate().rev() {
+        bytes = bytes.saturating_add(*size);
         if bytes >= least || i == 0 {
             buckets.push(i..end);
             (end, bytes) = (i, 0);
@@ -217,7 +221,7 @@ impl RankSum {
     /// changes no bit.
     #[doc(hidden)]
     pub fn with_buckets(mut self, least: usize) -> RankSum {
-        self.buckets = buckets_of(&self.layouts, least);
+        self.buckets = buckets_of(&sizes(&self.layouts), least);
         self
     }
 
@@ -281,7 +285,7 @@ impl RankSum {
             for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
                 room[self.owners[i]] += self.layouts[i].bytes() * self.stacks[i].nodes.len();
             }
-            let mut parts: Vec<Vec<u8>> = room.into_iter().map(Vec::with_capacity).collect();
+            let mut parts: Vec<Vec<u8>> = room.into_iter().map(pool::take).collect();
             for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
                 let nodes = std::mem::take(&mut self.stacks[i].nodes);
                 nodes.iter().for_each(|(_, value)| value.write(&mut parts[self.owners[i]]));
@@ -338,7 +342,8 @@ impl RankSum {
             Some(begun) => exchange.finish(begun)?,
             None => vec![Vec::new()],
         };
-        let mut received: Vec<&[u8]> = received.iter().map(|bytes| &bytes[..]).collect();
+        let whole = received;
+        let mut received: Vec<&[u8]> = whole.iter().map(|bytes| &bytes[..]).collect();
         for i in mine {
             let mut stack = Stack::new(self.tree, 0..self.tree.parts());
             for (peer, bytes) in received.iter_mut().enumerate() {
@@ -358,7 +363,10 @@ impl RankSum {
         }
         match received.iter().enumerate().find(|(peer, b)| *peer != self.rank && !b.is_empty()) {
             Some((peer, _)) => Err(other_model(self.rank, self.size, peer)),
-            None => Ok(()),
+            None => {
+                whole.into_iter().for_each(pool::give);
+                Ok(())
+            }
         }
     }
 }
@@ -394,7 +402,7 @@ impl Gathering {
         }
         let mine = || bucket.clone().filter(|&i| owners[i] == exchange.rank());
         let room = mine().filter_map(|i| own[i].as_ref()).map(Values::bytes).sum();
-        let mut bytes = Vec::with_capacity(room);
+        let mut bytes = pool::take(room);
         for i in mine() {
             own[i].iter().for_each(|value| value.write(&mut bytes));
         }
@@ -402,27 +410,45 @@ impl Gathering {
         Ok(())
     }
 
-    fn finish(
+    /// Gives `take` the bytes of the tensors of other ranks, which have this many.
+    fn finish_bytes(
         mut self,
+        exchange: &mut (impl Exchange + ?Sized),
+        owners: &[usize],
+        sizes: &[usize],
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        let (rank, size) = (exchange.rank(), exchange.size());
+        while let Some((bucket, begun)) = self.begun.pop_front() {
+            for (peer, bytes) in exchange.finish(begun)?.into_iter().enumerate() {
+                if peer != rank {
+                    let mut left = &bytes[..];
+                    for i in bucket.clone().filter(|&i| owners[i] == peer) {
+                        let split = left.split_at_checked(sizes[i]);
+                        let (own, rest) = split.ok_or_else(|| other_model(rank, size, peer))?;
+                        take(i, own);
+                        left = rest;
+                    }
+                    if !left.is_empty() {
+                        return Err(other_model(rank, size, peer));
+                    }
+                }
+                pool::give(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(
+        self,
         exchange: &mut (impl Exchange + ?Sized),
         owners: &[usize],
         layouts: &[ValuesLayout],
         mut all: Vec<Option<Values>>,
     ) -> Result<Vec<Values>> {
-        let (rank, size) = (exchange.rank(), exchange.size());
-        while let Some((bucket, begun)) = self.begun.pop_front() {
-            let received = exchange.finish(begun)?;
-            for (peer, bytes) in received.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-                let mut bytes = &bytes[..];
-                for i in bucket.clone().filter(|&i| owners[i] == peer) {
-                    let value = layouts[i].read(&mut bytes);
-                    all[i] = Some(value.ok_or_else(|| other_model(rank, size, peer))?);
-                }
-                if !bytes.is_empty() {
-                    return Err(other_model(rank, size, peer));
-                }
-            }
-        }
+        let sizes = sizes(layouts);
+        let take = |i: usize, mut bytes: &[u8]| all[i] = layouts[i].read(&mut bytes);
+        self.finish_bytes(exchange, owners, &sizes, take)?;
         all.into_iter().collect::<Option<Vec<Values>>>().ok_or_else(|| {
             ExchangeError::Settings("a tensor to gather is not there on its owner".into())
         })
@@ -444,6 +470,29 @@ pub fn gather(
         gathering.begin(exchange, owners, bucket, &own)?;
     }
     gathering.finish(exchange, owners, layouts, own)
+}
+
+/// The bytes of all tensors, of these sizes, each from its owner: `write` appends those of a tensor
+/// that this rank owns, and `take` gets those of the others, without a copy between.
+#[doc(hidden)]
+pub fn gather_bytes(
+    exchange: &mut (impl Exchange + ?Sized),
+    owners: &[usize],
+    sizes: &[usize],
+    mut write: impl FnMut(usize, &mut Vec<u8>),
+    take: impl FnMut(usize, &[u8]),
+) -> Result<()> {
+    if owners.len() != sizes.len() {
+        return Err(misfit());
+    }
+    let (rank, mut gathering) = (exchange.rank(), Gathering::default());
+    for bucket in buckets_of(sizes, BUCKET) {
+        let mine: Vec<usize> = bucket.clone().filter(|&i| owners[i] == rank).collect();
+        let mut bytes = pool::take(mine.iter().map(|&i| sizes[i]).sum());
+        mine.iter().for_each(|&i| write(i, &mut bytes));
+        gathering.begun.push_back((bucket, exchange.begin_gather(bytes)?));
+    }
+    gathering.finish_bytes(exchange, owners, sizes, take)
 }
 
 fn other_model(rank: usize, size: usize, peer: usize) -> ExchangeError {

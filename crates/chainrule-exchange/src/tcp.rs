@@ -13,8 +13,9 @@ mod token;
 mod tests;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, atomic};
 use std::time::{Duration, Instant};
 
 use self::hello::{Hello, Proved, Refusal};
@@ -43,6 +44,13 @@ impl Default for TcpOptions {
 /// Connections that may prove themselves at once; more wait, so that strangers take no memory.
 const AT_ONCE: usize = 64;
 
+/// Time in which a rank with a secret of its own is turned away before it gives up: an earlier run
+/// may still listen at the port.
+const TURNED_AWAY: Duration = Duration::from_secs(20);
+
+/// Time between two looks whether rank 0 has ended.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Time for a connection to prove itself.
 const PROOF: Duration = Duration::from_secs(5);
 
@@ -69,7 +77,11 @@ impl Tcp {
         let links = links.collect::<Result<Vec<_>, _>>().map_err(|e| fail(e.to_string()))?;
         let mut tcp = Tcp(Links::new(launch.rank, links));
         // Nobody goes on before all have all their connections.
-        tcp.barrier()?;
+        if let Err(e) = tcp.barrier() {
+            // A rank that waits for a third one learns from this one that it is gone.
+            tcp.abort(&e.to_string());
+            return Err(e);
+        }
         Ok(tcp)
     }
 }
@@ -80,8 +92,17 @@ fn resolved(address: &str) -> Result<SocketAddr, String> {
     let mut all = address.to_socket_addrs().map_err(|e| {
         format!("the address {address} of rank 0 is not known: {e}; check MASTER_ADDR")
     })?;
-    all.next()
-        .ok_or_else(|| format!("the address {address} of rank 0 is not known; check MASTER_ADDR"))
+    let place = all.next().ok_or_else(|| {
+        format!("the address {address} of rank 0 is not known; check MASTER_ADDR")
+    })?;
+    let ip = place.ip();
+    let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+    if ip.is_unspecified() || ip.is_multicast() || is_broadcast {
+        return Err(format!(
+            "{address} is no address of one machine; set MASTER_ADDR to that of rank 0"
+        ));
+    }
+    Ok(place)
 }
 
 type Streams = Vec<Option<TcpStream>>;
@@ -99,14 +120,23 @@ impl Meeting<'_> {
     fn host(&self, address: SocketAddr) -> Result<Streams, String> {
         let listener = self.listener(address)?;
         self.token.publish()?;
-        let came = self.accept(&listener, 1..self.launch.size)?;
+        let mut came = self.nobody();
+        if let Err(why) = self.accept(&listener, 1..self.launch.size, &mut came, None) {
+            came.iter_mut().flatten().for_each(|came| hello::write_end(&mut came.stream, &why));
+            return Err(why);
+        }
         let table: Vec<Option<SocketAddr>> =
             came.iter().map(|c| c.as_ref().map(|c| c.address)).collect();
         let mut streams: Streams = came.into_iter().map(|c| c.map(|c| c.stream)).collect();
+        let mut missing = None;
         for (peer, stream) in streams.iter_mut().enumerate() {
-            if let Some(stream) = stream {
-                hello::write_table(stream, &table).map_err(|e| format!("rank {peer} {e}"))?;
+            if let Some(Err(why)) = stream.as_mut().map(|s| hello::write_table(s, &table)) {
+                missing = missing.or(Some(format!("rank {peer} {why}")));
             }
+        }
+        if let Some(why) = missing {
+            streams.iter_mut().flatten().for_each(|stream| hello::write_end(stream, &why));
+            return Err(why);
         }
         Ok(streams)
     }
@@ -125,7 +155,10 @@ impl Meeting<'_> {
                 }
             }
         }
-        Err(format!("the port of {address} is in use; set MASTER_PORT to a free one, on all ranks"))
+        Err(format!(
+            "the port of {address} is in use; set MASTER_PORT to a free one, on all ranks, unless \
+             this is a second process with rank 0"
+        ))
     }
 
     /// The places at which rank 0 may listen, in the order in which it tries them.
@@ -147,7 +180,10 @@ impl Meeting<'_> {
             let place = place.ok_or_else(|| format!("rank 0 did not tell where rank {peer} is"))?;
             streams[peer] = Some(self.reach_with(peer, place, &listener)?);
         }
-        for (peer, came) in self.accept(&listener, rank + 1..size)?.into_iter().enumerate() {
+        let mut came = self.nobody();
+        let first = streams[0].as_ref();
+        self.accept(&listener, rank + 1..size, &mut came, first)?;
+        for (peer, came) in came.into_iter().enumerate() {
             if let Some(came) = came {
                 streams[peer] = Some(came.stream);
             }
@@ -158,7 +194,7 @@ impl Meeting<'_> {
     /// A connection to rank 0, which may come later than this one, and the listener that it is
     /// told of: on the interface of that connection, and no other.
     fn reach(&self, peer: usize, address: SocketAddr) -> Result<(TcpListener, TcpStream), String> {
-        let (mut why, mut is_refused) = (String::new(), false);
+        let (mut why, mut refused) = (String::new(), None);
         loop {
             for place in self.places(address) {
                 match self.reach_once(place) {
@@ -167,12 +203,17 @@ impl Meeting<'_> {
                         return Err(refusal.to_string());
                     }
                     // A run before this one may still listen, or have left its token.
-                    Ok(Err(refusal)) => (why, is_refused) = (refusal.to_string(), true),
+                    Ok(Err(refusal)) => {
+                        why = refusal.to_string();
+                        refused = refused.or(Some(Instant::now()));
+                    }
                     // A refusal says more than the silence of other ports and other times.
-                    Err(text) if !is_refused => why = text,
+                    Err(text) if refused.is_none() => why = text,
                     Err(_) => {}
                 }
-                if self.left().is_zero() {
+                let is_stranger = matches!(self.token, Token::Given(_))
+                    && refused.is_some_and(|since| since.elapsed() > TURNED_AWAY);
+                if is_stranger || self.left().is_zero() {
                     return Err(format!("rank {peer} at {address} is not there: {why}"));
                 }
             }
@@ -217,7 +258,12 @@ impl Meeting<'_> {
         hello::greet(stream, &self.token.secret()?, Hello { rank, size, port })
     }
 
-    /// Connections from these ranks, by rank.
+    /// A seat for each rank.
+    fn nobody(&self) -> Vec<Option<Came>> {
+        (0..self.launch.size).map(|_| None).collect()
+    }
+
+    /// Seats connections from these ranks, by rank, as long as the first rank has not ended.
     ///
     /// Each connection proves itself on a thread of its own, so that one that says nothing holds up
     /// nobody.
@@ -225,47 +271,48 @@ impl Meeting<'_> {
         &self,
         listener: &TcpListener,
         wanted: std::ops::Range<usize>,
-    ) -> Result<Vec<Option<Came>>, String> {
-        let mut came: Vec<Option<Came>> = (0..self.launch.size).map(|_| None).collect();
+        came: &mut [Option<Came>],
+        first: Option<&TcpStream>,
+    ) -> Result<(), String> {
         if wanted.is_empty() {
-            return Ok(came);
+            return Ok(());
         }
         listener.set_nonblocking(true).map_err(|e| e.to_string())?;
         let secret = self.token.secret()?;
         let (send, receive) = sync_channel::<(Proved, TcpStream, IpAddr)>(AT_ONCE);
-        let proving = Arc::new(atomic::AtomicUsize::new(0));
+        let [proving, strangers] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let mut looked = Instant::now();
         loop {
-            while proving.load(atomic::Ordering::Acquire) < AT_ONCE {
+            while proving.load(Ordering::Acquire) < AT_ONCE {
                 let Ok((stream, from)) = listener.accept() else { break };
-                proving.fetch_add(1, atomic::Ordering::AcqRel);
+                proving.fetch_add(1, Ordering::AcqRel);
                 let (send, secret, proving) = (send.clone(), secret.clone(), proving.clone());
+                let strangers = strangers.clone();
                 std::thread::spawn(move || {
                     let mut stream = stream;
-                    if let Ok(proved) = hello::ask(&mut stream, &secret, PROOF) {
+                    match hello::ask(&mut stream, &secret, PROOF) {
                         // Nobody waits any more once all have come.
-                        let _ = send.try_send((proved, stream, from.ip()));
+                        Ok(proved) => drop(send.try_send((proved, stream, from.ip()))),
+                        Err(_) => drop(strangers.fetch_add(1, Ordering::AcqRel)),
                     }
-                    proving.fetch_sub(1, atomic::Ordering::AcqRel);
+                    proving.fetch_sub(1, Ordering::AcqRel);
                 });
             }
             match receive.recv_timeout(Duration::from_millis(5)) {
-                Ok((proved, stream, ip)) => self.seat(&mut came, &wanted, &proved, stream, ip)?,
+                Ok((proved, stream, ip)) => self.seat(came, &wanted, &proved, stream, ip)?,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             if wanted.clone().all(|rank| came[rank].is_some()) {
-                return Ok(came);
+                return Ok(());
+            }
+            if looked.elapsed() > LOOK {
+                looked = Instant::now();
+                if let Some(why) = first.and_then(hello::unread_end) {
+                    return Err(format!("rank 0 {why}"));
+                }
             }
             if self.left().is_zero() {
-                let missing: Vec<String> = wanted
-                    .filter(|&rank| came[rank].is_none())
-                    .take(10)
-                    .map(|r| r.to_string())
-                    .collect();
-                return Err(format!(
-                    "rank {} did not come in time; was it started, with the same MASTER_ADDR, MASTER_PORT \
-                     and CHAINRULE_TOKEN?",
-                    missing.join(", ")
-                ));
+                return Err(missing(wanted, came, strangers.load(Ordering::Acquire)));
             }
         }
     }
@@ -301,6 +348,25 @@ impl Meeting<'_> {
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
+}
+
+/// Names the ranks that have not come.
+fn missing(wanted: std::ops::Range<usize>, came: &[Option<Came>], strangers: usize) -> String {
+    let absent: Vec<usize> = wanted.filter(|&rank| came[rank].is_none()).collect();
+    let mut names: Vec<String> = absent.iter().take(10).map(|rank| rank.to_string()).collect();
+    if absent.len() > names.len() {
+        names.push(format!("{} others", absent.len() - names.len()));
+    }
+    let turned_away = match strangers {
+        0 => String::new(),
+        1 => " (1 connection without the token was turned away)".into(),
+        n => format!(" ({n} connections without the token were turned away)"),
+    };
+    format!(
+        "rank {} did not come in time{turned_away}; was it started, with the same MASTER_ADDR, \
+         MASTER_PORT and CHAINRULE_TOKEN?",
+        names.join(", ")
+    )
 }
 
 /// A rank that has proved itself.

@@ -192,7 +192,26 @@ fn a_rank_that_never_comes_is_named() {
     let guest = std::thread::spawn(move || Tcp::join(&launch(1, 3, port), options).map(drop));
     let error = host.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("rank 0 of 3: rank 2 did not come in time"), "{error}");
-    assert!(guest.join().unwrap().is_err());
+    let error = guest.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("rank 0 has ended: rank 2 did not come in time"), "{error}");
+}
+
+/// A rank that is wrong is the end of those that are right, too, with the same reason.
+#[test]
+fn all_that_have_come_are_told_who_is_wrong() {
+    let port = port();
+    let of = move |rank, size| {
+        std::thread::spawn(move || {
+            Tcp::join(&launch(rank, size, port), SOON).map(drop).unwrap_err().to_string()
+        })
+    };
+    let (host, early) = (of(0, 4), of(1, 4));
+    std::thread::sleep(Duration::from_millis(300));
+    let wrong = of(2, 3);
+    assert!(wrong.join().unwrap().contains("rank 0 was started for 4 ranks"));
+    for error in [host, early].map(|rank| rank.join().unwrap()) {
+        assert!(error.contains("rank 2 was started for 3 ranks and this one for 4"), "{error}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! word.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::frame::{self, Kind};
+use crate::links::ended;
 
 /// Name and version of the protocol.
 const MAGIC: [u8; 8] = *b"chainru1";
@@ -187,13 +188,45 @@ pub(super) fn read_table(
     time: Duration,
 ) -> Result<Vec<Option<SocketAddr>>, String> {
     limit(stream, time.max(Duration::from_millis(10)))?;
-    let (_, _, bytes) = frame::read(stream)?;
+    let (kind, _, bytes) = frame::read(stream)?;
+    if kind == Kind::Abort {
+        return Err(ended(&bytes));
+    }
     let text = String::from_utf8(bytes).map_err(|_| "sends no table of ranks".to_string())?;
     let table: Vec<Option<SocketAddr>> = text.split('\n').map(|line| line.parse().ok()).collect();
     if table.len() != size || table.iter().flatten().any(|place| place.ip().is_unspecified()) {
         return Err("sends no table of ranks".into());
     }
     Ok(table)
+}
+
+/// Tells a rank why the ranks do not come together.
+pub(super) fn write_end(stream: &mut TcpStream, why: &str) {
+    // It finds the connection closed otherwise.
+    let _ = frame::write(stream, Kind::Abort, 0, why.as_bytes());
+}
+
+/// The reason of a rank's end, if it has sent one that nobody has read yet.
+pub(super) fn unread_end(stream: &TcpStream) -> Option<String> {
+    let mut bytes = vec![0; 1 << 12];
+    stream.set_nonblocking(true).ok()?;
+    let peeked = stream.peek(&mut bytes);
+    stream.set_nonblocking(false).ok()?;
+    match peeked {
+        Ok(0) => Some(frame::reason(ErrorKind::UnexpectedEof.into())),
+        Ok(n) => {
+            let mut input = &bytes[..n];
+            loop {
+                match frame::read(&mut input) {
+                    Ok((Kind::Abort, _, why)) => break Some(ended(&why)),
+                    Ok((Kind::Part, ..)) => {}
+                    Err(_) => break None,
+                }
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::WouldBlock => None,
+        Err(e) => Some(frame::reason(e)),
+    }
 }
 
 fn random() -> Result<[u8; 32], String> {

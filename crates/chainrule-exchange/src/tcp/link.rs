@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::frame::{self, Kind};
 use crate::links::{Link, Message};
+use crate::pool;
 
 /// Signs of life in a timeout.
 const SIGNS: u32 = 4;
@@ -55,7 +56,11 @@ impl TcpLink {
 fn write(mut out: TcpStream, messages: &Receiver<Message>, every: Duration) {
     loop {
         let written = match messages.recv_timeout(every) {
-            Ok((kind, call, bytes)) => frame::write(&mut out, kind, call, &bytes),
+            Ok((kind, call, bytes)) => {
+                let written = frame::write(&mut out, kind, call, &bytes);
+                Arc::try_unwrap(bytes).into_iter().for_each(pool::give);
+                written
+            }
             Err(RecvTimeoutError::Timeout) => frame::write_alive(&mut out),
             Err(RecvTimeoutError::Disconnected) => break,
         };

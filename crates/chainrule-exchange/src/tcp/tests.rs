@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::hello::{self, Hello};
 use super::link::TcpLink;
 use crate::frame::{self, Kind};
 use crate::links::Link;
+use crate::{Launch, Tcp, TcpOptions};
 
 /// Numbers of a fixed generator.
 struct Draw(u64);
@@ -150,4 +151,36 @@ fn changed_greetings_are_refused() {
         draw = middle.join().unwrap();
         assert!(!matches!(caller.join().unwrap(), Ok(Ok(()))));
     }
+}
+
+/// A rank that is gone after all have come and before it is connected to all: whoever waits for it
+/// learns that from rank 0, long before the time is up.
+#[test]
+fn a_rank_that_goes_at_the_door_holds_up_nobody() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let options = TcpOptions { start: Duration::from_secs(60), timeout: Duration::from_secs(5) };
+    let began = Instant::now();
+    let of = |rank| {
+        let (address, token) = (address.to_string(), Some("the token".to_string()));
+        let launch =
+            Launch { rank, size: 3, address, spare_ports: 0, run: None, local: None, token };
+        std::thread::spawn(move || Tcp::join(&launch, options).map(drop).unwrap_err().to_string())
+    };
+    let ranks = [of(0), of(1)];
+    // Rank 2 says who it is, and nothing more.
+    let mut door = loop {
+        match TcpStream::connect(address) {
+            Ok(stream) => break stream,
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let greeted = hello::greet(&mut door, b"the token", Hello { rank: 2, size: 3, port: 9 });
+    assert!(matches!(greeted, Ok(Ok(()))));
+    drop(door);
+    for error in ranks.map(|rank| rank.join().unwrap()) {
+        assert!(error.contains("rank 2"), "{error}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(20));
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::Launch;
 
@@ -16,7 +17,8 @@ pub(super) enum Token {
     /// A file that only the user can read, for ranks on one machine.
     File {
         path: PathBuf,
-        is_host: bool,
+        /// The secret that this rank wrote, if it did.
+        own: OnceLock<String>,
     },
 }
 
@@ -43,12 +45,12 @@ impl Token {
         let name = format!("chainrule-{}-{}-{run}.token", user(), address.port());
         let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|f| f.is_dir());
         let path = folder.unwrap_or_else(std::env::temp_dir).join(name);
-        Ok(Token::File { path, is_host: launch.rank == 0 })
+        Ok(Token::File { path, own: OnceLock::new() })
     }
 
     /// Rank 0 writes a new secret, in the place of one that an earlier run left.
     pub fn publish(&self) -> Result<(), String> {
-        let Token::File { path, .. } = self else { return Ok(()) };
+        let Token::File { path, own } = self else { return Ok(()) };
         let fail = |e: std::io::Error| format!("{}: the secret of the run: {e}", path.display());
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|e| format!("no random numbers: {e}"))?;
@@ -58,7 +60,9 @@ impl Token {
         written.and_then(|()| fs::rename(&new, path)).map_err(|e| {
             let _ = fs::remove_file(&new);
             fail(e)
-        })
+        })?;
+        let _ = own.set(text);
+        Ok(())
     }
 
     /// The secret. A guest may find none yet, or an earlier run's, and asks again.
@@ -82,9 +86,12 @@ impl Token {
 }
 
 impl Drop for Token {
-    /// Once the ranks have met, nobody needs the file.
+    /// Once the ranks have met, nobody needs the file. That of another run stays.
     fn drop(&mut self) {
-        if let Token::File { path, is_host: true } = self {
+        if let Token::File { path, own } = self
+            && let Some(own) = own.get()
+            && fs::read(&*path).is_ok_and(|text| text == own.as_bytes())
+        {
             let _ = fs::remove_file(path);
         }
     }

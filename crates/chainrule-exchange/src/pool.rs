@@ -1,0 +1,64 @@
+//! Large buffers of messages, used again: in a fresh one the system clears every page of it first,
+//! at each step.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Least bytes of a buffer that is kept; the allocator has smaller ones at hand itself.
+const LEAST: usize = 1 << 16;
+
+/// Most bytes of all that are kept.
+const MOST: usize = 64 << 20;
+
+static FREE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+fn free() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An empty buffer with this room, the smallest there is if it is not much too large.
+pub(crate) fn take(room: usize) -> Vec<u8> {
+    if room >= LEAST {
+        let mut free = free();
+        let fits = |(_, buffer): &(usize, &Vec<u8>)| {
+            (room..=room.saturating_mul(4)).contains(&buffer.capacity())
+        };
+        let found = free.iter().enumerate().filter(fits).min_by_key(|(_, b)| b.capacity());
+        if let Some((at, _)) = found {
+            return free.swap_remove(at);
+        }
+    }
+    Vec::with_capacity(room)
+}
+
+/// Keeps a buffer that nobody needs any more.
+pub(crate) fn give(mut buffer: Vec<u8>) {
+    if buffer.capacity() < LEAST {
+        return;
+    }
+    buffer.clear();
+    let mut free = free();
+    let kept: usize = free.iter().map(Vec::capacity).sum();
+    if kept.saturating_add(buffer.capacity()) <= MOST {
+        free.push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other tests of this process use the pool, too.
+    #[test]
+    fn buffers_come_back_empty() {
+        for room in [LEAST, LEAST + 77, 3 << 20] {
+            let mut buffer = take(room);
+            buffer.extend([7; 100]);
+            give(buffer);
+            let again = take(room);
+            assert!(again.is_empty() && again.capacity() >= room);
+        }
+        give(Vec::with_capacity(MOST + 1));
+        assert!(free().iter().map(Vec::capacity).sum::<usize>() <= MOST);
+        assert!(take(10).capacity() < LEAST);
+    }
+}
