@@ -1,16 +1,24 @@
 //! Saves checkpoints while the training goes on.
 
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::io::{Checkpoint, CheckpointFolder};
-use crate::nn::StateDict;
+use crate::io::{CheckpointEntry, CheckpointFolder};
+use crate::tensor::Tensor;
+
+/// Most bytes of other ranks that wait for the disk: more would fill the memory of the rank that
+/// writes, and less would have all ranks wait for a slow disk.
+const WAITING: usize = 64 << 20;
 
 /// Writes one checkpoint at a time on a thread of its own: a disk may take as long as many steps.
 pub(super) struct Saver {
     folder: CheckpointFolder,
     about: String,
     running: Option<(Save, JoinHandle<Result<()>>)>,
+    pieces: Arc<Pieces>,
 }
 
 /// Kind of a checkpoint.
@@ -22,22 +30,42 @@ pub(super) struct Save {
 
 impl Saver {
     pub fn new(folder: CheckpointFolder, about: String) -> Saver {
-        Saver { folder, about, running: None }
+        Saver { folder, about, running: None, pieces: Arc::default() }
     }
 
-    /// Begins to save this state. The one before must have been waited for.
-    pub fn start(&mut self, save: Save, state: StateDict) -> Result<()> {
+    /// Begins to save these tensors, whose bytes are to be given by [`Saver::give`] in their order
+    /// and ended by [`Saver::end`]. The checkpoint before must have been waited for.
+    pub fn start(&mut self, save: Save, entries: Vec<CheckpointEntry>) -> Result<()> {
         debug_assert!(self.running.is_none(), "one at a time");
-        let bytes = Checkpoint { about: self.about.clone(), state }.to_bytes()?;
-        let folder = self.folder.clone();
-        let work = move || match save.is_best {
-            true => folder.save_best_bytes(&bytes),
-            false => folder.save_bytes(&bytes),
+        let (folder, about) = (self.folder.clone(), self.about.clone());
+        let pieces = Arc::new(Pieces::default());
+        self.pieces = pieces.clone();
+        let work = move || {
+            let pieces = Taker(pieces);
+            let mut next = || pieces.0.next();
+            folder.save_pieces(&about, &entries, save.is_best, &mut next)
         };
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(work);
         let failed = |e| Error::argument("Trainer", format!("no thread to save on: {e}"));
         self.running = Some((save, thread.map_err(failed)?));
         Ok(())
+    }
+
+    /// Gives a tensor of this rank, with the bytes that it has now.
+    pub fn give(&self, tensor: &Tensor) -> Result<()> {
+        self.pieces.put(tensor.try_to_bytes()?);
+        Ok(())
+    }
+
+    /// Gives the bytes of a tensor of another rank, once those before have found room.
+    pub fn give_received(&self, bytes: Vec<u8>) {
+        self.pieces.wait_for_room(bytes.len());
+        self.pieces.put(bytes);
+    }
+
+    /// No more tensors come.
+    pub fn end(&self) {
+        self.pieces.end();
     }
 
     /// The checkpoint that is saved by now, if one was begun.
@@ -50,6 +78,7 @@ impl Saver {
 
     /// Waits for the checkpoint that was begun, if there is one.
     pub fn wait(&mut self) -> Result<Option<Save>> {
+        self.end();
         let Some((save, thread)) = self.running.take() else { return Ok(None) };
         let panicked = |_| Error::argument("Trainer", "the thread that saves has ended");
         thread.join().map_err(panicked)??;
@@ -61,5 +90,164 @@ impl Drop for Saver {
     /// A training that ends with an error still finishes the file that it writes.
     fn drop(&mut self) {
         let _ = self.wait();
+    }
+}
+
+/// Bytes of tensors on their way to the disk.
+#[derive(Default)]
+struct Pieces {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Whether no more come.
+    is_complete: bool,
+    /// Whether nobody takes any more.
+    is_left: bool,
+}
+
+impl Pieces {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, piece: Vec<u8>) {
+        let mut queue = self.lock();
+        if !queue.is_left {
+            queue.bytes += piece.len();
+            queue.pieces.push_back(piece);
+        }
+        self.changed.notify_all();
+    }
+
+    fn wait_for_room(&self, bytes: usize) {
+        let is_full = |queue: &mut Queue| {
+            !queue.is_left && queue.bytes > 0 && queue.bytes.saturating_add(bytes) > WAITING
+        };
+        drop(self.changed.wait_while(self.lock(), is_full));
+    }
+
+    fn end(&self) {
+        self.lock().is_complete = true;
+        self.changed.notify_all();
+    }
+
+    fn next(&self) -> io::Result<Vec<u8>> {
+        let is_empty = |queue: &mut Queue| queue.pieces.is_empty() && !queue.is_complete;
+        let waited = self.changed.wait_while(self.lock(), is_empty);
+        let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
+        let piece = queue.pieces.pop_front();
+        let piece =
+            piece.ok_or_else(|| io::Error::other("the training ended while it was saved"))?;
+        queue.bytes -= piece.len();
+        self.changed.notify_all();
+        Ok(piece)
+    }
+}
+
+/// The side that takes: once it is gone, nobody waits for room.
+struct Taker(Arc<Pieces>);
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.is_left = true;
+        queue.pieces.clear();
+        queue.bytes = 0;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Kept;
+
+    fn saver(name: &str) -> Saver {
+        let path =
+            std::env::temp_dir().join(format!("chainrule-saver-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Saver::new(CheckpointFolder::new(path), "a test".into())
+    }
+
+    fn entries(tensors: &[(&str, Tensor)]) -> Vec<CheckpointEntry> {
+        tensors.iter().map(|(name, t)| CheckpointEntry::of(name, t)).collect()
+    }
+
+    /// Tensors in any order of their names, given while the file is written; the same twice where
+    /// it is the best.
+    #[test]
+    fn pieces_are_a_checkpoint() {
+        let mut saver = saver("pieces");
+        let tensors = [
+            ("z", Tensor::from([1.5f32, -0.0])),
+            ("a", Tensor::scalar(7i64)),
+            ("none", Tensor::from([0.0f64; 0])),
+        ];
+        for (step, is_best) in [(1, true), (2, false)] {
+            saver.start(Save { step, is_best }, entries(&tensors)).unwrap();
+            saver.give(&tensors[0].1).unwrap();
+            saver.give_received(tensors[1].1.try_to_bytes().unwrap());
+            assert!(saver.poll().unwrap().is_none(), "one is missing");
+            saver.give(&tensors[2].1).unwrap();
+            saver.end();
+            assert_eq!(saver.wait().unwrap().unwrap().step, step);
+        }
+        for which in [Kept::Last, Kept::Earlier, Kept::Best] {
+            let read = saver.folder.load(which).unwrap();
+            assert_eq!((read.about.as_str(), read.state.len()), ("a test", 3));
+            assert_eq!(read.state["z"].to_vec::<f32>()[1].to_bits(), (-0.0f32).to_bits());
+            assert_eq!(read.state["a"].to_vec::<i64>(), [7]);
+        }
+        let folder = saver.folder.file(Kept::Last).parent().unwrap().to_owned();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// What comes from others waits for the disk, and goes on when nobody writes any more.
+    #[test]
+    fn a_slow_disk_holds_up_no_more_than_fits() {
+        let pieces = Arc::new(Pieces::default());
+        pieces.put(vec![0; WAITING]);
+        let other = pieces.clone();
+        let waiting = std::thread::spawn(move || {
+            other.wait_for_room(1);
+            other.put(vec![1]);
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!waiting.is_finished());
+        assert_eq!(pieces.next().unwrap().len(), WAITING);
+        waiting.join().unwrap();
+        assert_eq!(pieces.next().unwrap(), [1]);
+        pieces.put(vec![0; WAITING]);
+        let other = pieces.clone();
+        let waiting = std::thread::spawn(move || other.wait_for_room(1));
+        drop(Taker(pieces.clone()));
+        waiting.join().unwrap();
+    }
+
+    /// A training that ends in the middle leaves the earlier file as it was.
+    #[test]
+    fn half_a_checkpoint_is_none() {
+        let mut saver = saver("half");
+        let tensors = [("a", Tensor::scalar(1.0f32)), ("b", Tensor::scalar(2.0f32))];
+        saver.start(Save { step: 1, is_best: false }, entries(&tensors)).unwrap();
+        tensors.iter().for_each(|(_, t)| saver.give(t).unwrap());
+        saver.wait().unwrap();
+        saver.start(Save { step: 2, is_best: false }, entries(&tensors)).unwrap();
+        saver.give(&Tensor::scalar(5.0f32)).unwrap();
+        assert!(saver.wait().is_err_and(|e| e.to_string().contains("the training ended")));
+        let read = saver.folder.load(Kept::Last).unwrap();
+        assert_eq!(read.state["a"].to_vec::<f32>(), [1.0]);
+        // Bytes of another length are no file, either.
+        saver.start(Save { step: 2, is_best: false }, entries(&tensors)).unwrap();
+        saver.give_received(vec![0; 5]);
+        assert!(saver.wait().is_err_and(|e| e.to_string().contains("`a` has 5 bytes")));
+        std::fs::remove_dir_all(saver.folder.file(Kept::Last).parent().unwrap()).unwrap();
     }
 }

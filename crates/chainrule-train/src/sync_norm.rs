@@ -27,9 +27,8 @@ pub type SharedExchange = Arc<Mutex<Box<dyn Exchange>>>;
 /// is that of the sum of the losses, as in one process with the whole batch.
 ///
 /// All ranks call the layer equally often and in the same order, forward and backward, since both
-/// passes exchange sums. So it is for loops of one's own, in which each rank has one micro-batch a
-/// step: [`Trainer`](crate::Trainer) runs the micro-batches of a rank one after the other, and
-/// has no place for such a layer.
+/// passes exchange sums: each rank has one micro-batch a step, in a loop of one's own or by
+/// [`Trainer::with_shared_exchange`](crate::Trainer::with_shared_exchange).
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -7,10 +7,12 @@ mod engine;
 mod inner;
 mod ranks;
 mod rare;
+mod saving;
 mod seen;
 mod state;
 mod watch;
 
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub use self::around::WatchedLoop;
@@ -23,6 +25,7 @@ use self::watch::Watch;
 use super::explain::Kept;
 use super::runner::ProgramRunner;
 use super::saver::{Save, Saver};
+use super::sync_norm::SharedExchange;
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
 use crate::dtype::DType;
@@ -195,9 +198,31 @@ impl<'a> Trainer<'a> {
     /// the model, its first weights and the options are compared too. Errors of a rank end all of
     /// them, each with one line that names it. A rank that is asked to stop stops all after the
     /// step that is on.
-    pub fn with_exchange(mut self, exchange: Box<dyn Exchange>, facts: &[(&str, &str)]) -> Self {
+    pub fn with_exchange(self, exchange: Box<dyn Exchange>, facts: &[(&str, &str)]) -> Self {
+        let shared = Arc::new(Mutex::new(exchange));
+        self.with_ranks(shared, facts, false)
+    }
+
+    /// As [`Trainer::with_exchange`], over a way that layers of the model use too, such as
+    /// [`SyncBatchNorm`](crate::SyncBatchNorm): its statistics are then those of all micro-batches
+    /// of a step.
+    ///
+    /// Layers of all ranks exchange sums while the micro-batches are computed, so these must be
+    /// computed at the same time: there must be as many ranks as
+    /// [`TrainerOptions::accumulate`] says, also after a resume, and the steps must be eager.
+    /// [`Trainer::run`] errors on all ranks otherwise.
+    pub fn with_shared_exchange(self, exchange: &SharedExchange, facts: &[(&str, &str)]) -> Self {
+        self.with_ranks(exchange.clone(), facts, true)
+    }
+
+    fn with_ranks(
+        mut self,
+        exchange: SharedExchange,
+        facts: &[(&str, &str)],
+        in_layers: bool,
+    ) -> Self {
         let facts = facts.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let ranks = Ranks::new(exchange, facts.collect());
+        let ranks = Ranks::new(exchange, facts.collect(), in_layers);
         if self.rest.options.sharded
             && let Some(average) = &mut self.rest.ema
         {
@@ -290,7 +315,9 @@ impl<'a> Trainer<'a> {
             if let Some(runner) = &mut runner {
                 runner.begin(rest.place.step);
             }
-            let mut engine = Engine::new(task, &mut **optimizer, &rest.options, runner)?;
+            let verdicts = rest.ranks.as_ref().map(|ranks| ranks.verdicts.clone());
+            let verdicts = verdicts.unwrap_or_default();
+            let mut engine = Engine::new(task, &mut **optimizer, &rest.options, runner, verdicts)?;
             let ran = rest.run(task, &mut engine, listener, stop);
             // Also after an error of something else, such as a full disk.
             let fetched = engine.fetch();
@@ -337,6 +364,7 @@ impl Rest {
             self.watched(&step, listener)?;
             if !step.loss.is_finite() {
                 self.gather_shards(task, engine)?;
+                self.gather_average()?;
                 self.saved(listener, Saver::wait)?;
                 return Ok(End::NotFinite { step: step.step, loss: step.loss, why: String::new() });
             }
@@ -354,6 +382,7 @@ impl Rest {
         if saved_at != Some(self.place.step) {
             self.save(task, engine, listener, false)?;
         }
+        self.gather_average()?;
         self.saved(listener, Saver::wait)?;
         Ok(end)
     }
@@ -480,36 +509,6 @@ impl Rest {
             listener.hear(&Event::Sampled { step, text })?;
         }
         Ok(is_best)
-    }
-
-    /// Begins to save a checkpoint, where there is a folder.
-    fn save(
-        &mut self,
-        task: &dyn Task,
-        engine: &mut Engine<'_>,
-        listener: &mut dyn Listener,
-        is_best: bool,
-    ) -> Result<()> {
-        self.saved(listener, Saver::wait)?;
-        self.gather_shards(task, engine)?;
-        if self.saver.is_none() {
-            return Ok(());
-        }
-        let step = self.place.step;
-        engine.fetch()?;
-        listener.hear(&Event::Saving { step })?;
-        let state = self.state_dict(task, engine.optimizer());
-        self.saver.as_mut().map_or(Ok(()), |saver| saver.start(Save { step, is_best }, state))
-    }
-
-    /// Gathers what the ranks have shared out on rank 0.
-    fn gather_shards(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<()> {
-        let sharded = self.options.sharded;
-        let Some(ranks) = self.ranks.as_mut().filter(|ranks| sharded && ranks.are_many()) else {
-            return Ok(());
-        };
-        ranks.gather_state(task, engine.optimizer())?;
-        self.ema.as_mut().map_or(Ok(()), |ema| ema.gather_on_first(ranks))
     }
 
     /// Tells of the checkpoint that is saved by now, if there is one.

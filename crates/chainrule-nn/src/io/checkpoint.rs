@@ -6,12 +6,14 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::atomic::{read_bounded, reason, sync_folder_of, temporary_name, write_atomic};
-use super::safetensors::{parse, serialize};
+mod pieces;
+
+use super::atomic::{reason, sync_folder_of, temporary_name, write_atomic};
+use super::safetensors::{CheckpointEntry, parse, serialize};
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
 
@@ -65,15 +67,10 @@ impl Checkpoint {
         Ok(Checkpoint { about: about.to_string(), state: parse(state)? })
     }
 
-    /// Reads a file.
+    /// Reads a file, each tensor straight into its own memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         let path = path.as_ref();
-        let error = |why: String| Error::File { path: path.to_owned(), why };
-        let bytes = read_bounded(path, MOST_BYTES).map_err(error)?;
-        Checkpoint::from_bytes(&bytes).map_err(|e| match e {
-            Error::Argument { why, .. } => error(why),
-            other => error(other.to_string()),
-        })
+        pieces::load(path).map_err(|why| Error::File { path: path.to_owned(), why })
     }
 
     /// Writes a file, whole or not at all; see [`write_atomic`].
@@ -82,25 +79,30 @@ impl Checkpoint {
     }
 }
 
+/// What is wrong with a file whose content is another than was written.
+const DAMAGED: &str = "damaged: the checksum does not fit the content";
+
 /// The text and the state in the bytes of a file, or what is wrong with it.
 fn payload(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
-    if !bytes.starts_with(MAGIC) {
+    let (text, _, sum) = lengths(bytes, bytes.len() as u64)?;
+    match checksum(bytes) == sum {
+        true => Ok(bytes[HEAD..].split_at(text as usize)),
+        false => Err(DAMAGED),
+    }
+}
+
+/// The lengths of text and state and the checksum in the head of a file of this length.
+fn lengths(head: &[u8], len: u64) -> Result<(u64, u64, u32), &'static str> {
+    if !head.starts_with(MAGIC) {
         return Err("not a checkpoint of this library, or damaged in its first line");
     }
-    let (head, rest) = bytes.split_at_checked(HEAD).ok_or("damaged: the file is cut short")?;
-    let long = |at: usize| {
-        let at = MAGIC.len() + at;
-        u64::from_le_bytes(std::array::from_fn(|i| head[at + i]))
-    };
+    let head = head.get(MAGIC.len()..HEAD).ok_or("damaged: the file is cut short")?;
+    let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
     let (text, state) = (long(0), long(8));
-    if text.checked_add(state) != Some(rest.len() as u64) {
+    if text.checked_add(state) != len.checked_sub(HEAD as u64) {
         return Err("damaged: the file is cut short, or its lengths are wrong");
     }
-    let sum = u32::from_le_bytes(std::array::from_fn(|i| head[HEAD - 4 + i]));
-    if checksum(bytes) != sum {
-        return Err("damaged: the checksum does not fit the content");
-    }
-    Ok(rest.split_at(text as usize))
+    Ok((text, state, u32::from_le_bytes(std::array::from_fn(|i| head[16 + i]))))
 }
 
 /// Checksum of the lengths and of everything after its own place.
@@ -187,7 +189,7 @@ impl CheckpointFolder {
     /// Errors if a file cannot be written; then there is still a whole one under each name that had
     /// one.
     pub fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
-        self.save_bytes(&checkpoint.to_bytes()?)
+        self.save_tensors(checkpoint, false)
     }
 
     /// As [`CheckpointFolder::save`], and keeps it as the best too, in a file of its own.
@@ -195,25 +197,42 @@ impl CheckpointFolder {
     /// The best is written first: if that is as far as it gets, the run goes on from the last one
     /// and comes to the same best again.
     pub fn save_best(&self, checkpoint: &Checkpoint) -> Result<()> {
-        self.save_best_bytes(&checkpoint.to_bytes()?)
+        self.save_tensors(checkpoint, true)
     }
 
-    /// As [`CheckpointFolder::save_best`], of the bytes of a checkpoint.
-    #[doc(hidden)]
-    pub fn save_best_bytes(&self, bytes: &[u8]) -> Result<()> {
-        write(&self.file(Kept::Best), bytes)?;
-        self.save_bytes(bytes)
+    fn save_tensors(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
+        let entries: Vec<CheckpointEntry> =
+            checkpoint.state.iter().map(|(name, t)| CheckpointEntry::of(name, t)).collect();
+        let mut tensors = checkpoint.state.values();
+        let mut next = || {
+            let tensor = tensors.next().ok_or_else(|| io::Error::other("a tensor is missing"))?;
+            tensor.try_to_bytes().map_err(io::Error::other)
+        };
+        self.save_pieces(&checkpoint.about, &entries, is_best, &mut next)
     }
 
-    /// As [`CheckpointFolder::save`], of the bytes of a checkpoint.
+    /// As [`CheckpointFolder::save`] or [`CheckpointFolder::save_best`], of tensors whose bytes
+    /// `next` gives one after the other, in the order of the entries.
     #[doc(hidden)]
-    pub fn save_bytes(&self, bytes: &[u8]) -> Result<()> {
+    pub fn save_pieces(
+        &self,
+        about: &str,
+        entries: &[CheckpointEntry],
+        is_best: bool,
+        next: &mut dyn FnMut() -> io::Result<Vec<u8>>,
+    ) -> Result<()> {
+        let [best, last] = [Kept::Best, Kept::Last].map(|which| self.file(which));
+        if is_best {
+            pieces::write(&best, about, entries, next)?;
+        }
         // A damaged one must not take the place of a whole earlier one.
-        let last = read_bounded(&self.file(Kept::Last), MOST_BYTES);
-        if last.is_ok_and(|bytes| payload(&bytes).is_ok()) {
+        if pieces::is_whole(&last) {
             self.keep_last_as_earlier()?;
         }
-        write(&self.file(Kept::Last), bytes)
+        match is_best {
+            true => pieces::copy(&best, &last),
+            false => pieces::write(&last, about, entries, next),
+        }
     }
 
     /// Gives the last one a second name, so that it never lacks the first one; the new last is

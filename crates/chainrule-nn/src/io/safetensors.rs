@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use safetensors::Dtype;
-use safetensors::tensor::{Metadata, TensorView};
+use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 
 use super::atomic::{open_regular, reason, too_long, write_atomic};
 use crate::dtype::DType;
@@ -54,7 +54,7 @@ fn not_whole(e: &dyn std::fmt::Display) -> String {
 }
 
 /// Reads the tensors of a file of this length.
-fn read(file: &mut impl Read, len: u64) -> Result<StateDict, String> {
+pub(super) fn read(file: &mut impl Read, len: u64) -> Result<StateDict, String> {
     let cut = |e: io::Error| match e.kind() {
         io::ErrorKind::UnexpectedEof => not_whole(&"it ends too early"),
         _ => reason(&e),
@@ -245,9 +245,53 @@ pub fn serialize(tensors: &StateDict, metadata: &BTreeMap<String, String>) -> Re
 }
 
 fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<u8>)> {
-    let at = DTYPES.iter().position(|(dtype, _)| *dtype == t.dtype());
-    let (_, in_file) = DTYPES[at.expect("the table has every dtype")];
-    Ok((in_file, t.try_to_bytes()?))
+    Ok((in_file(t.dtype()), t.try_to_bytes()?))
+}
+
+fn in_file(dtype: DType) -> Dtype {
+    let at = DTYPES.iter().position(|(known, _)| *known == dtype);
+    DTYPES[at.expect("the table has every dtype")].1
+}
+
+/// A tensor of a checkpoint that is written piece by piece.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointEntry {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+}
+
+impl CheckpointEntry {
+    /// The entry of a tensor.
+    pub fn of(name: &str, t: &Tensor) -> CheckpointEntry {
+        CheckpointEntry { name: name.to_owned(), dtype: t.dtype(), shape: t.shape().to_vec() }
+    }
+
+    /// The number of bytes of the tensor.
+    pub fn bytes(&self) -> usize {
+        let size = self.dtype.size();
+        self.shape.iter().fold(size, |bytes, &n| bytes.saturating_mul(n))
+    }
+}
+
+/// The head of a file of these tensors, whose bytes follow in the same order.
+pub(super) fn header(entries: &[CheckpointEntry]) -> Result<Vec<u8>> {
+    let fail = |e: &dyn std::fmt::Display| Error::argument("safetensors", e.to_string());
+    let mut at = 0usize;
+    let infos = entries.iter().map(|entry| {
+        let from = at;
+        at = at.saturating_add(entry.bytes());
+        let (dtype, shape) = (in_file(entry.dtype), entry.shape.clone());
+        (entry.name.clone(), TensorInfo { dtype, shape, data_offsets: (from, at) })
+    });
+    let about = Metadata::new(None, infos.collect()).map_err(|e| fail(&e))?;
+    let mut text = serde_json::to_vec(&about).map_err(|e| fail(&e))?;
+    // Readers may want the data to begin at a multiple of eight.
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(text);
+    Ok(bytes)
 }
 
 /// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full

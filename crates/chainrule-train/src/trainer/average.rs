@@ -58,6 +58,16 @@ impl Average {
         owners.filter(|(_, owner)| **owner == self.rank).map(|(i, _)| i)
     }
 
+    /// The number of all averages.
+    pub fn count(&self) -> usize {
+        self.parameters.len()
+    }
+
+    /// The averages of this rank, with their numbers.
+    pub fn own_averages(&self) -> impl Iterator<Item = (usize, &Tensor)> {
+        self.own().zip(self.ema.averages())
+    }
+
     /// Whether no rank has but a part, so that none waits for another.
     fn is_all_here(&self) -> bool {
         !self.is_shared

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ranks::{Programs, spread};
+use super::ranks::{Programs, Verdicts, spread};
 use super::rare;
 use super::seen::SeenPrograms;
 use super::watch::{Watch, bounded};
@@ -49,10 +49,11 @@ impl<'e> Engine<'e> {
         optimizer: &'e mut dyn Optimizer,
         options: &TrainerOptions,
         runner: Option<&'e mut (dyn ProgramRunner + 'static)>,
+        verdicts: Verdicts,
     ) -> Result<Engine<'e>> {
         if !(options.compiled && options.accumulate == 1 && task.has_plain_gradients()) {
             if runner.is_none() && options.compiled && task.has_plain_gradients() {
-                let programs = Programs::new(task, options.simplified);
+                let programs = Programs::new(task, options.simplified, verdicts);
                 return Ok(Engine::Spread(optimizer, Box::new(programs)));
             }
             if runner.is_none() {

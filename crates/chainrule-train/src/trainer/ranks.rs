@@ -9,6 +9,7 @@ mod early;
 mod evaluate;
 mod programs;
 mod shards;
+mod verdicts;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +17,7 @@ use chainrule_exchange::{Exchange, RankSum, SumTree, Threads, Values, ValuesLayo
 
 use self::early::Early;
 pub(crate) use self::programs::Programs;
+pub(crate) use self::verdicts::Verdicts;
 
 use super::engine::{Done, update};
 use super::{Rest, TrainerOptions};
@@ -27,14 +29,17 @@ use crate::nn::{Module, StateDict};
 use crate::optim::Optimizer;
 use crate::rank_values::{self, values};
 use crate::rng::Generator;
+use crate::sync_norm::SharedExchange;
 use crate::tensor::Tensor;
 
 /// The ranks of a training, and this one's place among them.
 pub(crate) struct Ranks {
-    pub exchange: Arc<Mutex<Box<dyn Exchange>>>,
+    pub exchange: SharedExchange,
     size: usize,
     /// Names and values that all ranks must have alike.
     facts: Vec<(String, String)>,
+    /// Whether layers of the model exchange sums, too.
+    in_layers: bool,
     /// Whether this rank was asked to stop.
     pub asked_to_stop: bool,
     /// Whether any rank was, in a step that is done.
@@ -46,25 +51,31 @@ pub(crate) struct Ranks {
     /// The state of the optimizer's parts on all ranks after the last step, on rank 0 if it was
     /// gathered.
     pub whole: Option<StateDict>,
+    /// What became of the programs of micro-batches.
+    pub verdicts: Verdicts,
 }
 
 impl Ranks {
     /// This process alone.
     pub fn alone() -> Option<Ranks> {
         let exchange: Box<dyn Exchange> = Box::new(Threads::group(1).pop()?);
-        Some(Ranks::new(exchange, Vec::new()))
+        Some(Ranks::new(Arc::new(Mutex::new(exchange)), Vec::new(), false))
     }
 
-    pub fn new(exchange: Box<dyn Exchange>, facts: Vec<(String, String)>) -> Ranks {
+    pub fn new(exchange: SharedExchange, facts: Vec<(String, String)>, in_layers: bool) -> Ranks {
+        let size = lock(&exchange).size();
         Ranks {
-            size: exchange.size(),
-            exchange: Arc::new(Mutex::new(exchange)),
+            size,
+            exchange,
             facts,
+            in_layers,
             asked_to_stop: false,
             stopped: false,
             wanted: false,
-            early: None,
+            // What is under way would stand before the sums of the layers.
+            early: in_layers.then_some(false),
             whole: None,
+            verdicts: Verdicts::default(),
         }
     }
 
@@ -89,6 +100,16 @@ impl Ranks {
             );
             return Err(Error::argument("Trainer", why));
         }
+        if self.in_layers && (micro_batches != size || options.compiled) {
+            let why = match options.compiled {
+                true => {
+                    "layers that exchange sums are no part of a program; let the steps be eager"
+                }
+                false => "layers that exchange sums need a rank for each micro-batch",
+            };
+            let why = format!("{why} ({size} ranks, {micro_batches} micro-batches)");
+            return Err(Error::argument("Trainer", why));
+        }
         let state = task.module().state_dict();
         let shapes: Vec<String> =
             state.iter().map(|(name, t)| format!("{name} {} {}", t.dtype(), t.shape())).collect();
@@ -97,8 +118,8 @@ impl Ranks {
             ("model".to_string(), shapes.join(", ")),
             ("number of micro-batches".to_string(), micro_batches.to_string()),
             ("number of steps".to_string(), options.steps.to_string()),
-            ("number of steps between measurements".to_string(), options.eval_every.to_string()),
-            ("number of steps between checkpoints".to_string(), options.save_every.to_string()),
+            ("number of steps between measurements".to_string(), interval(options.eval_every)),
+            ("number of steps between checkpoints".to_string(), interval(options.save_every)),
             ("way to hold the optimizer's state".to_string(), options.sharded.to_string()),
             ("dtype of autocast".to_string(), format!("{:?}", options.autocast)),
             ("step to go on from".to_string(), step.to_string()),
@@ -112,6 +133,14 @@ impl Ranks {
     /// Tells the other ranks why this one ends.
     pub fn abort(&mut self, why: &str) {
         lock(&self.exchange).abort(why);
+    }
+}
+
+fn interval(steps: u64) -> String {
+    match steps {
+        0 => "none but at the end".into(),
+        TrainerOptions::NEVER => "none".into(),
+        steps => steps.to_string(),
     }
 }
 

@@ -20,8 +20,10 @@ impl Rest {
         let generators = generators.iter().map(|(name, g)| (name.clone(), generator_tensor(g)));
         add("model", task.module().state_dict());
         add("generators", generators.collect());
-        let whole = self.ranks.as_ref().and_then(|ranks| ranks.whole.clone());
-        add("optimizer", whole.unwrap_or_else(|| optimizer.state_dict()));
+        add("optimizer", self.optimizer_state(task, optimizer));
+        if let Some(ranks) = &self.ranks {
+            add("programs", ranks.verdicts.state_dict());
+        }
         add("batches", self.batches.state_dict());
         if let Some(ema) = &self.ema {
             add("ema", ema.state_dict());
@@ -41,15 +43,28 @@ impl Rest {
         add("trainer", numbers.map(|(name, t)| (name.to_string(), t)).into());
         out
     }
+
+    /// The state of the optimizer: all of it where it was gathered, else what this rank has.
+    fn optimizer_state(&self, task: &dyn Task, optimizer: &dyn Optimizer) -> StateDict {
+        let state = optimizer.state_dict();
+        let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.have_shards(self)) else {
+            return state;
+        };
+        match &ranks.whole {
+            Some(whole) => whole.clone(),
+            None => ranks.own_state(task, optimizer, state.clone()).unwrap_or(state),
+        }
+    }
 }
 
 impl Trainer<'_> {
     /// All that decides how the training goes on: the model, its generators, the optimizer, the
-    /// place in the data, the average of the weights, the number of steps and the best measure. The
+    /// programs that were given up, the place in the data, the average of the weights, the number of steps and the best measure. The
     /// schedule is a function of the step.
     ///
-    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it is whole on
-    /// rank 0 after [`Trainer::run`], and has the rank's own part of the optimizer on the others.
+    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it has the rank's
+    /// own part of the optimizer. On rank 0 it is whole after [`Trainer::run`], unless the run has
+    /// [checkpoints](Trainer::with_checkpoints), which are whole then.
     pub fn state_dict(&self) -> StateDict {
         self.rest.state_dict(self.task, &*self.optimizer)
     }
@@ -78,6 +93,11 @@ impl Trainer<'_> {
             optimizer = ranks.own_state(self.task, &*self.optimizer, optimizer)?;
         }
         self.optimizer.load_state_dict(&optimizer)?;
+        let verdicts = part("programs");
+        if let Some(ranks) = &mut rest.ranks {
+            ranks.verdicts.load(&verdicts)?;
+            ranks.whole = None;
+        }
         rest.batches.load_state_dict(&part("batches"))?;
         if let Some(ema) = &mut rest.ema {
             ema.load_state_dict(&part("ema"))?;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use chainrule_exchange::{Exchange, RankSum};
 
+use super::verdicts::Verdicts;
 use super::{Fnv, Parts, Start, error, lock};
 use crate::Task;
 use crate::data::Batch;
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::nn::{Field, Training};
 use crate::program::{Passes, Program, Validated};
 use crate::rank_values::values;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, autocast_dtype};
 
 /// The programs of a training's micro-batches, one for each set of shapes.
 pub(crate) struct Programs<'e> {
@@ -27,8 +28,7 @@ pub(crate) struct Programs<'e> {
     /// The model's switches between training and evaluation.
     switches: Vec<&'e Training>,
     made: BTreeMap<u64, MicroProgram>,
-    /// Whether the plain program runs, for the keys of which that is known.
-    plain: BTreeMap<u64, bool>,
+    verdicts: Verdicts,
     /// The first micro-batch of each key that came in this step for the first time.
     fresh: BTreeMap<u64, (usize, Batch)>,
 }
@@ -44,7 +44,7 @@ struct MicroProgram {
 pub(super) type Way = (Arc<Mutex<RankSum>>, Arc<Mutex<Box<dyn Exchange>>>);
 
 impl<'e> Programs<'e> {
-    pub fn new(task: &'e dyn Task, simplified: bool) -> Programs<'e> {
+    pub fn new(task: &'e dyn Task, simplified: bool, verdicts: Verdicts) -> Programs<'e> {
         let module = task.module();
         for (name, tensor) in module.named_parameters().into_iter().chain(module.named_buffers()) {
             if tensor.name().is_none() {
@@ -62,7 +62,7 @@ impl<'e> Programs<'e> {
             passes: Passes { simplification: simplified, fusion: true },
             switches: fields.filter_map(switch).collect(),
             made: BTreeMap::new(),
-            plain: BTreeMap::new(),
+            verdicts,
             fresh: BTreeMap::new(),
         }
     }
@@ -81,7 +81,7 @@ impl<'e> Programs<'e> {
             let program = self.traced(key, parts, batch)?;
             self.made.insert(key, program);
         }
-        if !self.plain.contains_key(&key) {
+        if self.verdicts.is_plain(key).is_none() {
             self.fresh.entry(key).or_insert_with(|| (number, batch.clone()));
         }
         let Some(made) = self.made.get_mut(&key) else { return Err(lost()) };
@@ -117,6 +117,9 @@ impl<'e> Programs<'e> {
         }
         parts.parameters.iter().for_each(|p| sum.take(&[u8::from(p.requires_grad())]));
         self.switches.iter().for_each(|switch| sum.take(&[u8::from(switch.is_on())]));
+        // Of a run that goes on, these may be others than before.
+        sum.take(&[u8::from(self.passes.simplification)]);
+        sum.take(format!("{:?}", autocast_dtype()).as_bytes());
         sum.0
     }
 
@@ -134,7 +137,7 @@ impl<'e> Programs<'e> {
             }
             Ok(results)
         })?;
-        let passes = match self.plain.get(&key) {
+        let passes = match self.verdicts.is_plain(key) {
             Some(true) => Passes { simplification: false, fusion: false },
             _ => self.passes,
         };
@@ -176,7 +179,7 @@ impl<'e> Programs<'e> {
         }
         let parted = gathered(exchange, &parted)?.concat();
         self.fresh.clear();
-        self.plain.extend(first.keys().map(|&key| (key, parted.contains(&key))));
+        self.verdicts.extend(first.keys().map(|&key| (key, parted.contains(&key))));
         self.made.retain(|key, _| !parted.contains(key));
         #[cfg(test)]
         if !parted.is_empty() {

@@ -1,18 +1,16 @@
 //! The state of an optimizer that is shared out to the ranks: each updates the parameters that it
 //! owns, and all gather them.
 
-use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, owners};
+use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, gather_bytes, owners};
 
 use super::{Parts, Programs, Ranks, Start, Step, error, lock, mean};
 use crate::Task;
 use crate::error::Result;
-use crate::io;
 use crate::nn::StateDict;
 use crate::optim::Optimizer;
-use crate::rank_values::{self, values};
+use crate::rank_values::values;
 use crate::tensor::Tensor;
 use crate::trainer::Rest;
-use crate::trainer::average::on_first;
 use crate::trainer::engine::Done;
 use chainrule_core::kernels::optim::power_sum;
 
@@ -89,18 +87,29 @@ impl Step<'_> {
         let changed: Vec<(&Tensor, usize)> =
             all.filter(|(_, used)| **used).map(|((p, owner), _)| (p, *owner)).collect();
         let owners: Vec<usize> = changed.iter().map(|(_, owner)| *owner).collect();
-        let layouts: Vec<ValuesLayout> =
-            changed.iter().map(|(p, _)| rank_values::layout(p)).collect();
-        let rank = exchange.rank();
-        let own = |(p, owner): &(&Tensor, usize)| (*owner == rank).then(|| values(p)).transpose();
-        let own = changed.iter().map(own).collect::<Result<_>>()?;
-        let new = gather(exchange, &owners, &layouts, own).map_err(error)?;
-        for ((p, owner), value) in changed.into_iter().zip(&new) {
-            if owner != rank {
-                p.try_set(&rank_values::tensor(value, p)?)?;
+        let sizes: Vec<usize> = changed.iter().map(|(p, _)| p.numel() * p.dtype().size()).collect();
+        // The first error; the exchange goes on, so that the ranks stay in step.
+        let failure = std::cell::RefCell::new(Ok(()));
+        let keep = |done: Result<()>| {
+            let mut failure = failure.borrow_mut();
+            if failure.is_ok() {
+                *failure = done;
             }
-        }
-        Ok(())
+        };
+        let write = |i: usize, out: &mut Vec<u8>| match changed[i].0.try_to_bytes() {
+            Ok(bytes) => out.extend_from_slice(&bytes),
+            Err(e) => {
+                out.resize(out.len() + sizes[i], 0);
+                keep(Err(e));
+            }
+        };
+        let take = |i: usize, bytes: &[u8]| {
+            let p = changed[i].0;
+            let new = Tensor::try_from_bytes(bytes, p.shape(), p.dtype());
+            keep(new.and_then(|new| p.try_set(&new)));
+        };
+        gather_bytes(exchange, &owners, &sizes, write, take).map_err(error)?;
+        failure.into_inner()
     }
 }
 
@@ -169,31 +178,5 @@ impl Ranks {
         };
         state.retain(|name, _| owner_of(name).is_none_or(|owner| owner == rank));
         Ok(state)
-    }
-
-    /// Gathers the state of the optimizer on rank 0, one parameter after the other.
-    pub fn gather_state(&mut self, task: &dyn Task, optimizer: &dyn Optimizer) -> Result<()> {
-        let own = self.own_state(task, optimizer, optimizer.state_dict())?;
-        let mut exchange = lock(&self.exchange);
-        let rank = exchange.rank();
-        let mut whole = StateDict::new();
-        for number in 0..optimizer.parameters().len() {
-            let prefix = format!("state.{number}.");
-            let of = own.iter().filter(|(name, _)| name.starts_with(&prefix));
-            let of: StateDict = of.map(|(name, t)| (name.clone(), t.clone())).collect();
-            let bytes = match rank > 0 && !of.is_empty() {
-                true => io::serialize(&of, &Default::default())?,
-                false => Vec::new(),
-            };
-            let received = on_first(&mut **exchange, bytes)?;
-            for bytes in received.iter().filter(|bytes| rank == 0 && !bytes.is_empty()) {
-                whole.extend(io::parse(bytes)?);
-            }
-        }
-        if rank == 0 {
-            whole.extend(own);
-            self.whole = Some(whole);
-        }
-        Ok(())
     }
 }

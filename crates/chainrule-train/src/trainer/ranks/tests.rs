@@ -246,20 +246,130 @@ fn shards_change_no_bit() {
     }
 }
 
+/// For tests that count programs that were given up.
+static GIVING_UP: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// Programs that do not hold on one rank are given up on all, and the step is done again op by op:
 /// with the bits of a training without programs.
 #[test]
 fn a_program_that_parts_is_given_up_on_all_ranks() {
+    let _alone = lock(&GIVING_UP);
     let case = CASES[6];
     let eager =
         Case { options: |steps| TrainerOptions { compiled: false, ..program(steps) }, ..case };
     let wanted = trained(eager, 1, 5, None).remove(0);
     for ranks in [1, 2, 3] {
         let distrust = || programs::DISTRUST.set(true);
-        let got = trained_with(case, ranks, 5, None, distrust).remove(0);
+        let mut got = trained_with(case, ranks, 5, None, distrust).remove(0);
+        got.0.retain(|name, _| !name.starts_with("programs."));
         assert!(got == wanted, "{ranks} ranks");
         let times = programs::GIVEN_UP.swap(0, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(times, ranks, "once on each rank");
+    }
+}
+
+/// What became of a program is part of the state: whoever goes on does not ask again, and comes to
+/// the bits of a run that was never interrupted.
+#[test]
+fn a_program_that_was_given_up_stays_so() {
+    let _alone = lock(&GIVING_UP);
+    let case = CASES[6];
+    let eager =
+        Case { options: |steps| TrainerOptions { compiled: false, ..program(steps) }, ..case };
+    let without = |mut state: State| {
+        state.retain(|name, _| !name.starts_with("trainer.") && !name.starts_with("programs."));
+        state
+    };
+    let wanted = without(trained(eager, 1, 6, None).remove(0).0);
+    let half = trained_with(case, 2, 3, None, || programs::DISTRUST.set(true)).remove(0).0;
+    programs::GIVEN_UP.store(0, std::sync::atomic::Ordering::Relaxed);
+    let verdicts = |state: &State| {
+        let of = |(name, (.., bits)): (&String, &(_, _, Vec<u64>))| {
+            name.strip_prefix("programs.").map(|name| (name.to_string(), bits.clone()))
+        };
+        state.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    assert!(!verdicts(&half).is_empty() && verdicts(&half).iter().all(|(_, v)| v[..] == [1]));
+    for ranks in [1, 3] {
+        let end = trained(case, ranks, 6, Some(half.clone())).remove(0).0;
+        assert!(without(end.clone()) == wanted, "{ranks} ranks");
+        assert!(verdicts(&end).starts_with(&verdicts(&half)));
+    }
+    // Without its verdict the program is compared once more, and believed now.
+    let mut forgotten = half;
+    forgotten.retain(|name, _| !name.starts_with("programs."));
+    let end = trained(case, 2, 6, Some(forgotten)).remove(0).0;
+    assert!(verdicts(&end).iter().all(|(_, v)| v[..] == [0]));
+}
+
+/// Layers that exchange sums within a step: the statistics of all micro-batches, as of one batch.
+#[test]
+fn a_trainer_has_room_for_layers_that_exchange() {
+    use crate::{SharedExchange, SyncBatchNorm};
+    struct Synced(Sequential);
+    impl Task for Synced {
+        fn module(&self) -> &dyn Module {
+            &self.0
+        }
+        fn loss(&self, batch: &Batch) -> Result<Tensor> {
+            self.0.try_forward(&batch.x)?.try_mse(&batch.y)
+        }
+    }
+    let run = |layer: &dyn Fn() -> Box<dyn Layer>,
+               batch: usize,
+               options: TrainerOptions,
+               exchange: Option<SharedExchange>| {
+        let g = &mut Generator::manual_seed(3);
+        let net = Sequential::new().with(Linear::new(3, 8, g)).with(layer());
+        let task = Synced(net.with(Tanh).with(Linear::new(8, 1, g)));
+        let x = Tensor::randn([24, 3], DType::F64, &mut Generator::manual_seed(1));
+        task.0.parameters().iter().for_each(|p| assert!(p.dtype() == DType::F32));
+        let x = x.to_dtype(DType::F32);
+        let data = Arc::new(TensorDataset::try_new(&x, &x.sum(1, true)).unwrap());
+        let loader = LoaderOptions { batch, ..LoaderOptions::default() };
+        let batches = Box::new(DataLoader::try_new(data, loader).unwrap());
+        let sgd = Box::new(Sgd::new(task.0.parameters(), 0.1));
+        let mut trainer = Trainer::builder(&task, sgd, batches).options(options).build().unwrap();
+        if let Some(exchange) = &exchange {
+            trainer = trainer.with_shared_exchange(exchange, &[]);
+        }
+        trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).map_err(|e| e.to_string())?;
+        Ok::<_, String>(task.0.state_dict().iter().map(|(_, t)| t.to_f64_vec()).collect::<Vec<_>>())
+    };
+    let options = |accumulate| TrainerOptions { steps: 6, accumulate, ..Default::default() };
+    let whole = run(&|| Box::new(BatchNorm1d::new(8)), 12, options(1), None).unwrap();
+    let on = |ranks: usize, of: fn(TrainerOptions) -> TrainerOptions, sharded: bool| {
+        let handles: Vec<_> = Threads::group(ranks)
+            .into_iter()
+            .map(|rank| {
+                std::thread::spawn(move || {
+                    let shared: SharedExchange = Arc::new(std::sync::Mutex::new(Box::new(rank)));
+                    let layer = || Box::new(SyncBatchNorm::new(8, &shared)) as Box<dyn Layer>;
+                    let options = of(TrainerOptions { sharded, ..options(ranks) });
+                    run(&layer, 12 / ranks, options, Some(shared.clone()))
+                })
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect::<Vec<_>>()
+    };
+    for (ranks, sharded) in [(2, false), (3, true), (4, true)] {
+        for got in on(ranks, |options| options, sharded) {
+            for (got, wanted) in got.unwrap().iter().zip(&whole) {
+                for (a, b) in got.iter().zip(wanted) {
+                    assert!((a - b).abs() < 2e-5 * (1.0 + b.abs()), "{ranks} ranks: {a} {b}");
+                }
+            }
+        }
+    }
+    // The layer alone, in each micro-batch, is another thing.
+    let apart = run(&|| Box::new(BatchNorm1d::new(8)), 6, options(2), None).unwrap();
+    let far = apart.concat().iter().zip(whole.concat()).any(|(a, b)| (a - b).abs() > 1e-3);
+    assert!(far);
+    for error in on(2, |options| TrainerOptions { accumulate: 4, ..options }, false) {
+        assert!(error.unwrap_err().contains("need a rank for each micro-batch"));
+    }
+    for error in on(2, |options| TrainerOptions { compiled: true, ..options }, false) {
+        assert!(error.unwrap_err().contains("let the steps be eager"));
     }
 }
 
