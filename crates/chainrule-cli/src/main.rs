@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Weights(args) => commands::weights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => commands::explain::run(&args).map(|()| ExitCode::SUCCESS),
     };
+    train::leave(done.as_ref().err().filter(|error| !output::is_closed(error)));
     match done {
         Ok(code) => code,
         // The reader of the results has seen enough, as `head` does.

@@ -154,6 +154,10 @@ pub struct Common {
     ])]
     pub resume: Option<PathBuf>,
 
+    /// Go on from the checkpoint in the folder of --out if there is one, else begin
+    #[arg(long, requires = "out", conflicts_with_all = ["resume", "find_lr", "dry_run"])]
+    pub go_on: bool,
+
     /// The checkpoint to go on from
     #[arg(long, value_enum, default_value_t = KeptKind::Last, requires = "resume")]
     pub checkpoint: KeptKind,
@@ -189,6 +193,10 @@ pub struct Common {
     /// Seconds without a sign of life after which another rank counts as gone [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = rank_timeout)]
     pub rank_timeout: Option<u64>,
+
+    /// Seconds for all ranks to come [default: 300]
+    #[arg(long, value_name = "SECONDS", value_parser = rank_timeout)]
+    pub rank_start: Option<u64>,
 }
 
 /// Seconds of a time to wait: a second to a day.

@@ -17,5 +17,6 @@ mod watching;
 pub use data_sums::DataSums;
 pub use listen::{JSON_FILE, MONITOR_FILE};
 pub use ran::{Outcome, Ran};
+pub use ranks::leave;
 pub use session::{Session, absolute, load_weights};
 pub use settings::{CONFIG_FILE, Checked, Config, Defaults, FAMILY, Settings, kind_of};

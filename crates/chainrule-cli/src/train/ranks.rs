@@ -2,10 +2,11 @@
 //! were set by hand.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use chainrule::exchange::{Exchange, Launch, Tcp, TcpOptions};
+use chainrule::exchange::{Begun, Exchange, ExchangeError, Launch, Tcp, TcpOptions, agree};
 use chainrule::io::CheckpointFolder;
 
 use crate::args::train::Common;
@@ -24,9 +25,81 @@ pub fn join(args: &Common) -> Result<Option<Box<dyn Exchange>>> {
     }
     let usual = TcpOptions::default();
     let timeout = args.rank_timeout.map_or(usual.timeout, Duration::from_secs);
-    let options = TcpOptions { timeout, start: timeout.max(usual.start) };
+    let start = args.rank_start.map_or(timeout.max(usual.start), Duration::from_secs);
+    let options = TcpOptions { timeout, start };
     let exchange = Tcp::join(&launch, options).map_err(|e| anyhow!("{e}"))?;
-    Ok(Some(Box::new(exchange)))
+    let shared: SharedRanks = Arc::new(Mutex::new(Box::new(exchange)));
+    *lock(&JOINED) = Some(shared.clone());
+    Ok(Some(Box::new(Joined { rank: launch.rank, size: launch.size, shared })))
+}
+
+type SharedRanks = Arc<Mutex<Box<dyn Exchange>>>;
+
+/// The way to the other ranks from the moment that they have met.
+static JOINED: Mutex<Option<SharedRanks>> = Mutex::new(None);
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Leaves the other ranks, if there are any, and tells them of an error that ends this one: also
+/// where that has nothing to do with the training, such as a file that is missing here.
+pub fn leave(why: Option<&anyhow::Error>) {
+    // Dropped at once, so that the last words are sent before the process ends.
+    let joined = lock(&JOINED).take();
+    if let (Some(ranks), Some(why)) = (joined, why) {
+        lock(&ranks).abort(&format!("{why:#}"));
+    }
+}
+
+/// The way that a training has, and whoever ends it.
+struct Joined {
+    rank: usize,
+    size: usize,
+    shared: SharedRanks,
+}
+
+type Exchanged<T> = std::result::Result<T, ExchangeError>;
+
+impl Exchange for Joined {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_to_all(&mut self, parts: Vec<Vec<u8>>) -> Exchanged<Vec<Vec<u8>>> {
+        lock(&self.shared).all_to_all(parts)
+    }
+
+    fn begin(&mut self, parts: Vec<Vec<u8>>) -> Exchanged<Begun> {
+        lock(&self.shared).begin(parts)
+    }
+
+    fn begin_gather(&mut self, own: Vec<u8>) -> Exchanged<Begun> {
+        lock(&self.shared).begin_gather(own)
+    }
+
+    fn finish(&mut self, begun: Begun) -> Exchanged<Vec<Vec<u8>>> {
+        lock(&self.shared).finish(begun)
+    }
+
+    fn all_gather(&mut self, own: &[u8]) -> Exchanged<Vec<Vec<u8>>> {
+        lock(&self.shared).all_gather(own)
+    }
+
+    fn abort(&mut self, why: &str) {
+        lock(&self.shared).abort(why);
+    }
+}
+
+/// An error unless all ranks do this in the place of a training.
+pub fn agree_on(exchange: &mut Option<Box<dyn Exchange>>, instead: &str) -> Result<()> {
+    let Some(exchange) = exchange else { return Ok(()) };
+    let version = ("version", env!("CARGO_PKG_VERSION"));
+    agree(&mut **exchange, &[version, ("run", instead)]).map_err(|e| anyhow!("{e}"))
 }
 
 /// Does `read` on rank 0 first, which may tidy the folder up, then on the others, and returns when
@@ -66,15 +139,23 @@ pub fn micro_batches(exchange: &Option<Box<dyn Exchange>>, asked: usize) -> Resu
     }
 }
 
-/// The folder to go on with: the one of `--resume`, or after a restart by a launcher the one that
-/// `--out` names, if the run had come to a checkpoint.
+/// The folder to go on with: the one of `--resume`, or with `--go-on` and after a restart by a
+/// launcher the one that `--out` names, if the run had come to a checkpoint.
 pub fn resumed(args: &Common) -> Option<PathBuf> {
-    let is_again = std::env::var("TORCHELASTIC_RESTART_COUNT").is_ok_and(|n| n.trim() != "0");
     let has_checkpoint =
         |out: &&Path| CheckpointFolder::new(out).file(chainrule::io::Kept::Last).exists();
-    let out = args.out.as_deref().filter(|_| is_again).filter(has_checkpoint);
+    let out = args.out.as_deref().filter(|_| is_again(args)).filter(has_checkpoint);
     args.resume.clone().or(out.map(Path::to_owned))
 }
+
+/// Whether this may be a run that had begun before, perhaps without coming to a checkpoint.
+pub fn is_again(args: &Common) -> bool {
+    let is_restart = |name: &str| std::env::var(name).is_ok_and(|n| n.trim() != "0");
+    args.go_on || RESTARTS.into_iter().any(is_restart)
+}
+
+/// Variables in which launchers count their restarts: torchrun, and Slurm after a requeue.
+const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
 
 /// The settings that all ranks must have alike, a line of `config.toml` each.
 pub fn facts(config: &str) -> Vec<(&str, &str)> {

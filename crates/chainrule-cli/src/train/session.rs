@@ -214,10 +214,12 @@ impl<'a> Session<'a> {
             trainer = trainer.with_runner(runner);
         }
         if self.args.dry_run {
+            ranks::agree_on(&mut self.exchange, "a trial (--dry-run)")?;
             return self.dry_run(task, trainer);
         }
         let rank = self.exchange.as_ref().map_or(0, |exchange| exchange.rank());
         if self.args.find_lr {
+            ranks::agree_on(&mut self.exchange, "a search for a rate (--find-lr)")?;
             return if rank == 0 { self.find_lr(trainer) } else { Ok(Outcome::Done) };
         }
         let about = self.config()?.to_text()?;
@@ -426,11 +428,9 @@ impl<'a> Session<'a> {
         let every = self.settings.log_every.unwrap_or_else(|| stride(self.settings.steps));
         let losses = Losses::new(self.settings.steps);
         let Some(resumed) = self.resumed.take() else {
-            let folder = RunFolder::create(
-                self.ways.label,
-                self.args.out.as_deref(),
-                OldFiles::forced(self.args.force),
-            )?;
+            let is_forced = self.args.force || ranks::is_again(self.args);
+            let old = OldFiles::forced(is_forced);
+            let folder = RunFolder::create(self.ways.label, self.args.out.as_deref(), old)?;
             if folder.file(CONFIG_FILE).exists() {
                 folder.begin_beside()?;
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use chainrule::data::{Batch, RandomBatches, TensorDataset, moons};
 use chainrule::nn::{Layer, Linear, Module, Sequential, Tanh};
-use chainrule::train::{Metrics, Task};
+use chainrule::train::{Evaluation, Metrics, Task};
 use chainrule::{Generator, Tensor, no_grad};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -50,13 +50,36 @@ impl Task for Moons {
         self.net.try_forward(&batch.x)?.try_cross_entropy(&batch.y)
     }
 
-    fn evaluate(&self) -> chainrule::Result<Metrics> {
-        let logits = self.net.try_forward(&self.held_out.x)?;
-        let loss = logits.try_cross_entropy(&self.held_out.y)?.try_item()?;
+    fn evaluation(&self) -> Option<&dyn Evaluation> {
+        Some(self)
+    }
+}
+
+/// Points that go through the model at once when it is measured.
+const PART: usize = 500;
+
+impl Evaluation for Moons {
+    fn parts(&self) -> usize {
+        self.held_out.y.numel().div_ceil(PART)
+    }
+
+    /// Sum of the losses, right answers, and number of points.
+    fn part(&self, number: usize) -> chainrule::Result<Vec<f64>> {
+        let from = number * PART;
+        let count = PART.min(self.held_out.y.numel() - from);
+        let part = |t: &Tensor| t.try_narrow(0, from, count);
+        let (x, y) = (part(&self.held_out.x)?, part(&self.held_out.y)?);
+        let logits = self.net.try_forward(&x)?;
+        let loss = logits.try_cross_entropy(&y)?.try_item()?;
         let guesses = logits.try_argmax(1, false)?.try_to_vec::<i64>()?;
-        let wanted = self.held_out.y.try_to_vec::<i64>()?;
+        let wanted = y.try_to_vec::<i64>()?;
         let right = guesses.iter().zip(&wanted).filter(|(a, b)| a == b).count();
-        Ok(vec![("test_loss", loss), ("test_accuracy", right as f64 / wanted.len() as f64)])
+        Ok(vec![loss * count as f64, right as f64, count as f64])
+    }
+
+    fn measures(&self, sums: &[f64]) -> Metrics {
+        let &[loss, right, count] = sums else { return Metrics::new() };
+        vec![("test_loss", loss / count), ("test_accuracy", right / count)]
     }
 }
 
