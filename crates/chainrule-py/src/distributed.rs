@@ -117,12 +117,15 @@ impl PyExchange {
 
 /// Joins the ranks that a launcher has started; this process alone without one.
 #[pyfunction]
-pub fn _exchange_join(py: Python<'_>, timeout: f64) -> PyResult<PyExchange> {
-    let timeout = Duration::try_from_secs_f64(timeout)
-        .ok()
-        .filter(|t| *t >= Duration::from_millis(100))
-        .ok_or_else(|| PyValueError::new_err("init: timeout is seconds, 0.1 at least"))?;
-    let options = TcpOptions { timeout, start: timeout.max(TcpOptions::default().start) };
+pub fn _exchange_join(py: Python<'_>, timeout: f64, start: f64) -> PyResult<PyExchange> {
+    let seconds = |name: &str, given: f64| {
+        Duration::try_from_secs_f64(given)
+            .ok()
+            .filter(|t| *t >= Duration::from_millis(100))
+            .ok_or_else(|| PyValueError::new_err(format!("init: {name} is seconds, 0.1 at least")))
+    };
+    let options =
+        TcpOptions { timeout: seconds("timeout", timeout)?, start: seconds("start", start)? };
     let joined = py.detach(|| -> Result<Box<dyn Exchange>, ExchangeError> {
         match Launch::from_env()? {
             Some(launch) => Ok(Box::new(Tcp::join(&launch, options)?)),

@@ -66,6 +66,84 @@ def test_ranks_that_differ_end_with_the_reason():
         assert "rank 1 has another rate than rank 0: `2` in place of `1`" in err.splitlines()[-1]
 
 
+def started(texts, size=None, **env):
+    """The outputs of ranks with these programs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    more = {"WORLD_SIZE": str(size or len(texts)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "CHAINRULE_TOKEN": "of the tests", **env}
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "RANK": str(rank), **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank, text in enumerate(texts)
+    ]
+    return [(*rank.communicate(timeout=120), rank.returncode) for rank in ranks]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        # An error of one rank is the end of all.
+        ("ranks.barrier()", "raise KeyError('lost')", "rank 1 has ended: KeyError: 'lost'"),
+        # Other numbers of micro-batches, of parameters, another order of calls.
+        ("one(4)", "one(5)", "rank 1"),
+        ("one(2)", "one(2, cr.ones(7, requires_grad=True))", "other sizes"),
+        ("ranks.barrier(); ranks.barrier(); ranks.barrier()", "ranks.all_gather(b'x'); ranks.agree({'a': 1})", "rank 1"),
+        ("ranks.agree({'lr': 1, 'seed': 2})", "ranks.agree({'lr': 1})", "lacks `seed` = `2`, which rank 0 has"),
+    ],
+)
+def test_a_rank_that_goes_wrong_ends_the_others(first, second, says):
+    head = textwrap.dedent(
+        """
+        import chainrule as cr
+        def one(parts, w=cr.ones(3, requires_grad=True)):
+            for i in ranks.share(parts):
+                w.sum().backward()
+                ranks.add([w])
+            ranks.average()
+        with cr.distributed.init(timeout=5, start=10) as ranks:
+            ranks.barrier()
+        """
+    )
+    (_, err, code), (_, other, code_other) = started([f"{head}    {first}", f"{head}    {second}"])
+    assert code == 1 and says in err.splitlines()[-1], err
+    assert code_other in (0, 1) and (code_other == 0 or len(other.splitlines()[-1]) < 400)
+
+
+def test_a_rank_that_never_comes_is_named():
+    text = "import chainrule as cr\ncr.distributed.init(timeout=5, start=1)"
+    for _, err, code in started([text, text], size=3):
+        assert code == 1
+        assert "rank 2 did not come in time" in err.splitlines()[-1]
+    for name, value, says in [("WORLD_SIZE", "two", "no number of ranks"), ("MASTER_PORT", "-1", "a port is"), ("MASTER_ADDR", "0.0.0.0", "no address of one machine")]:
+        ((_, err, code),) = started([text], **{"WORLD_SIZE": "2", name: value})
+        assert code == 1 and says in err.splitlines()[-1], err
+
+
+@pytest.mark.parametrize("given", [None, b"", ["x", "y"], [b"a"], [b"a", b"b", b"c"], 7])
+def test_a_communicator_that_gives_nonsense_is_an_error(given):
+    class Wrong:
+        def Get_rank(self):
+            return 0
+
+        def Get_size(self):
+            return 2
+
+        def alltoall(self, parts):
+            return given
+
+    with pytest.raises((ValueError, RuntimeError), match="communicator"):
+        cr.distributed.init(Wrong()).barrier()
+
+
+def test_an_object_that_is_no_communicator_is_an_error():
+    for wrong in (object(), "MPI", 3):
+        with pytest.raises((AttributeError, TypeError)):
+            cr.distributed.init(wrong)
+    wrong = Communicator(3, 2, {}, threading.Barrier(1))
+    with pytest.raises(ValueError, match="rank 3 of a communicator of 2"):
+        cr.distributed.init(wrong)
+
+
 class Communicator:
     """A communicator as mpi4py's, between threads, with the methods that are called."""
 
@@ -123,8 +201,11 @@ def test_misuse_is_an_error():
         ranks.average()
     with pytest.raises(ValueError, match="other parameters"):
         ranks.add([cr.ones(2, requires_grad=True)])
-    with pytest.raises(ValueError, match="timeout"):
-        cr.distributed.init(timeout=0)
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="timeout"):
+            cr.distributed.init(timeout=wrong)
+        with pytest.raises(ValueError, match="start"):
+            cr.distributed.init(start=wrong)
 
 
 def test_mpi4py_under_mpirun():

@@ -38,6 +38,8 @@ class Ranks:
     ranks.average()
     optimizer.step()
     ```
+
+    In a `with` an error of one rank ends the others with its text: `with cr.distributed.init() as ranks`.
     """
 
     def __init__(self, exchange: _c.Exchange) -> None:
@@ -123,23 +125,31 @@ class Ranks:
         """Tells the other ranks why this one ends."""
         self._exchange.abort(why)
 
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self.abort(f"{type(error).__name__}: {error}")
+
     def __repr__(self) -> str:
         return f"Ranks(rank={self.rank}, size={self.size})"
 
 
-def init(communicator: Any = None, timeout: float = 30.0) -> Ranks:
+def init(communicator: Any = None, timeout: float = 30.0, start: float = 300.0) -> Ranks:
     """Joins the ranks that `torchrun`, `mpirun`, `srun` or the variables `WORLD_SIZE`, `RANK`,
     `MASTER_ADDR` and `MASTER_PORT` have started; this process is alone without them.
 
     `communicator` is one of `mpi4py`, whose MPI then carries the data. `timeout` is the time in
-    seconds without a sign of life after which a rank counts as gone.
+    seconds without a sign of life after which a rank counts as gone, `start` the time for all ranks
+    to come.
 
     ```
     assert cr.distributed.init().size == 1
     ```
     """
     global _current
-    _current = Ranks(_c._exchange_join(timeout) if communicator is None else _c._exchange_over(communicator))
+    _current = Ranks(_c._exchange_join(timeout, start) if communicator is None else _c._exchange_over(communicator))
     return _current
 
 
