@@ -129,3 +129,20 @@ def test_torch_state():
     theirs.load_state_dict(cr.io.to_torch(ours.state_dict()))
     t = torch.from_dlpack(cr.arange(3))
     assert t.tolist() == [0, 1, 2]
+
+
+def test_functions_of_numpy():
+    a = np.zeros(2)
+    b, x = a, cr.tensor([1.0, 4.0], dtype=cr.float64)
+    a += x
+    a *= x
+    assert a is b and b.tolist() == [1, 16]
+    for f in (np.add, np.subtract, np.multiply, np.true_divide, np.power, np.less, np.greater_equal):
+        found = f(np.array([2.0, 3.0]), x)
+        assert isinstance(found, cr.Tensor) and found.tolist() == f(np.array([2.0, 3.0]), x.numpy()).tolist()
+    assert np.maximum(x, 2.0).tolist() == [2, 4] and np.add.reduce(x).item() == 5
+    assert [p.tolist() for p in np.divmod(x, 3.0)] == [[0, 1], [1, 1]]
+    with pytest.raises(TypeError, match="out= of a function of NumPy is an array"):
+        np.add(a, 1.0, out=x)
+    with pytest.raises(cr.GradientError, match="detach"):
+        np.sqrt(x.requires_grad_())

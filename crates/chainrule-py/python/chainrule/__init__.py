@@ -79,7 +79,7 @@ from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import (  # noqa: E402
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor,
 )
-from . import _aliases, _autocast, _foreach, _stft, _switches  # noqa: E402
+from . import _aliases, _autocast, _foreach, _stft, _switches, _ufuncs  # noqa: E402
 from ._aliases import *  # noqa: E402, F403
 from ._foreach import *  # noqa: E402, F403
 from ._stft import *  # noqa: E402, F403
@@ -96,6 +96,7 @@ for _part in (_elements, _products, _shapes):
 _attach_writing()
 _attach_accumulated()
 _aliases.attach()
+_ufuncs.attach()
 sparse.attach()
 _attach_switches()
 for _cls in (Tensor, _complex.ComplexTensor):

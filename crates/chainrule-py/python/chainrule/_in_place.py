@@ -51,6 +51,9 @@ def set_(self: Tensor, source: Any = None) -> Tensor:
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Writes the elements of another tensor, which are broadcast and take the dtype of this one."""
+    if isinstance(src, Tensor) and not src.is_contiguous() and src.shape == self.shape:
+        # The elements lie in this tensor's order, so that its flat view stays a view.
+        src = src.contiguous()
     return self._assign_cut(src)
 
 

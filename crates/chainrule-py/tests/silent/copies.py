@@ -72,3 +72,28 @@ def names_of_parameters_in_groups(torch):
     two = torch.optim.SGD([{"params": m.named_parameters(), "lr": 1.0}], 0.1)
     one.load_state_dict(one.state_dict())
     return one.param_groups[0]["param_names"], two.param_groups[0]["param_names"], one.state_dict()["param_groups"][0]["param_names"]
+
+
+def flat_view_after_a_transposed_copy(torch):
+    x = torch.zeros(2, 3)
+    x.copy_(torch.arange(6.0).view(3, 2).t())
+    x.view(6)[0] = 50
+    x[...] = x.t().clone().t() + 1
+    x.reshape(-1)[1] = 70
+    return x, x.stride()
+
+
+def functions_of_numpy(torch):
+    import numpy as np
+
+    x, w = torch.tensor([1.0, 4.0]), torch.ones(2, requires_grad=True)
+    y = np.float64(3) * w
+    y.sum().backward()
+    root = np.sqrt(x)
+    return root, isinstance(root, torch.Tensor), np.log1p(x), np.float32(2) * x, x * np.float64(2), w.grad, np.float64(2) > x[1]
+
+
+def function_of_numpy_of_a_leaf(torch):
+    import numpy as np
+
+    return np.sqrt(torch.ones(2, requires_grad=True))
