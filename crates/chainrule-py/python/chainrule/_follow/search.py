@@ -186,8 +186,16 @@ class Search(Scopes):
         tiers: tuple[tuple[Any, float], ...] = (*cheap, (self._more, 2.2), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
         tiers = cheap if hits or small else tiers
-        hits = list(hits or ())
-        for step in suspects:
+        hits, solve = list(hits or ()), len(tiers) > len(cheap)
+        likely = [s for s in suspects if s.rank < 0.45]
+        for step in likely:
+            for tier, least in cheap:
+                self._tier(tier, least, step, hits)
+        for step in likely:
+            # To look for what is due costs few runs, where it can be solved for.
+            if solve and step.results and isinstance(self.due_of(step), Due):
+                self._tier(self._more, 2.2, step, hits)
+        for step in suspects[len(likely) :]:
             for tier, least in cheap:
                 self._tier(tier, least, step, hits)
         for steps in groups:
