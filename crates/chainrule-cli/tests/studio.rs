@@ -254,3 +254,40 @@ fn runs_are_laid_over_each_other_from_their_folders() {
         assert!(events.iter().any(|event| event["layers"][0]["name"] == "C"), "{run}");
     }
 }
+
+/// The command without its page: the data of the page, and a line for a program that is wrong.
+#[test]
+fn the_page_is_there_as_json() {
+    let place = Place::new();
+    std::fs::write(
+        place.path("forward.py"),
+        "x = leaf([[0.5, -1.0]])\nh = tanh(x)\nloss = (h * h).sum()\n",
+    )
+    .unwrap();
+    std::fs::write(place.path("backward.py"), "dh = 2 * h\ndx = dh * (1 - h)\n").unwrap();
+    let got = place.json("studio forward.py --backward backward.py --json");
+    let nodes = got["graph"]["nodes"].as_array().unwrap();
+    assert!(nodes.iter().any(|node| node["name"] == "h" && node["source"]["line"] == 2), "{got}");
+    let steps = got["steps"].as_array().unwrap();
+    let last = steps.last().unwrap();
+    let due: Vec<f64> =
+        [0.5f64, -1.0].iter().map(|x| 2.0 * x.tanh() * (1.0 - x.tanh().powi(2))).collect();
+    for (i, due) in due.iter().enumerate() {
+        assert!((last["incoming"]["data"][i].as_f64().unwrap() - due).abs() < 1e-12, "{last}");
+    }
+    // The slope of tanh is wrong: its line and the correction.
+    let finding = &got["comparison"]["finding"];
+    assert_eq!((&finding["line"], &finding["name"]), (&json!(2), &json!("x")), "{finding}");
+    assert!(!finding["correction"].as_str().unwrap().is_empty());
+    // Costs are measured: of the whole, and of all lines that run.
+    for which in ["before", "after", "fused"] {
+        let listed = &got["program"][which];
+        assert!(listed["microseconds"].as_f64().unwrap() > 0.0, "{listed}");
+        let parts = listed["parts"].as_array().unwrap();
+        assert!(parts.iter().all(|part| part["microseconds"].as_f64().unwrap() >= 0.0));
+        assert!(!parts.is_empty());
+    }
+    std::fs::write(place.path("wrong.py"), "x = leaf(2.0)\ny = x * unknown\n").unwrap();
+    assert!(place.refused("studio wrong.py --json", 1).contains("line 2"));
+    assert!(place.refused("studio --json", 1).contains("--example"));
+}

@@ -55,8 +55,9 @@
 //!   an op infers from its inputs is what the list says.
 //! - **Validation** (`validated`). The first run of a simplified or fused program is compared with
 //!   the plain one.
-//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as
-//!   data, and as a NumPy script; what a program costs; and how it was simplified.
+//! - **Text** (`listing`, `access`, `python`, `cost`, `measure`, `explain`). A listing for people,
+//!   the same as data, and as a NumPy script; what a program costs, counted and measured; and how
+//!   it was simplified.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs
 //! after each in debug builds.
@@ -78,6 +79,7 @@ mod fuse;
 #[allow(missing_docs, reason = "for the layers above alone")]
 mod ir;
 mod listing;
+mod measure;
 mod names;
 mod passes;
 mod place;
@@ -98,6 +100,7 @@ pub use explain::Explanation;
 pub use ir::Phase;
 #[doc(hidden)]
 pub use ir::{Id, Info, Instruction, Origin};
+pub use measure::{ArenaBlock, TimedLines};
 pub use place::ProgramMemory;
 pub use python::Library;
 pub use trace::{Graded, Remains};

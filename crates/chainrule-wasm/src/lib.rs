@@ -1,5 +1,7 @@
 //! The studio's engine as a WebAssembly module: `alloc`, `request` and `free`, JSON in and out.
 //!
+//! The page gives `env.now`, its clock in milliseconds.
+//!
 //! A request is a text at a place that [`alloc`] gave; the answer is its length as a little-endian
 //! u32 and the text, to be given back by [`free`].
 
@@ -7,8 +9,13 @@ use std::cell::RefCell;
 
 use chainrule_studio::Engine;
 
+unsafe extern "C" {
+    /// The page's clock, in milliseconds.
+    safe fn now() -> f64;
+}
+
 thread_local! {
-    static ENGINE: RefCell<Engine> = RefCell::default();
+    static ENGINE: RefCell<Engine> = RefCell::new(Engine::default().with_clock(|| now()));
     /// Texts that the page holds, by their addresses.
     static HELD: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }

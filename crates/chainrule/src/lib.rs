@@ -38,6 +38,7 @@
 //! - [`train`]: the loop of a training, and its events.
 //! - [`monitor`]: statistics of a training over time, and what goes wrong in it.
 //! - [`check`]: gradients against paths that share no code with the backward pass.
+//! - [`json`]: traces, graphs, contributions, verdicts and programs for other programs to read.
 //! - `diagnose`, a feature: why a training does not learn, proved by short runs.
 //! - `formats`, a feature: weights that other programs wrote.
 //! - `models`, a feature: language models that others published, GPT-2 and Llama.
@@ -47,6 +48,8 @@
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+
+pub mod json;
 
 pub use chainrule_core::{autograd, memory, ops, rng};
 pub use chainrule_nn::{data, io, nn, optim};
@@ -136,6 +139,7 @@ mod book {
         algebra "algebra.md",
         explain "explain.md",
         studio "studio.md",
+        json_page "json.md",
         files "files.md",
         onnx_page "onnx.md",
         gpu_page "gpu.md",

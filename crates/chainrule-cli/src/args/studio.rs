@@ -12,6 +12,7 @@ use clap::Args;
   chainrule studio forward.py
   chainrule studio forward.py --backward backward.py
   chainrule studio runs/names-0001 runs/names-0002
+  chainrule studio forward.py --backward backward.py --json
   chainrule studio --export site")]
 pub struct Studio {
     /// Folders of trainings, also of ones that go on; or a program in the studio's part of Python:
@@ -31,6 +32,10 @@ pub struct Studio {
     /// Write the page to this folder instead, for any server of files
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "example", "port"])]
     pub export: Option<PathBuf>,
+
+    /// Print what the page shows of the program as one JSON object, and start no server
+    #[arg(long, conflicts_with_all = ["export", "port", "no_open"])]
+    pub json: bool,
 
     /// Port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]

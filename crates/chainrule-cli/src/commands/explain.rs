@@ -5,75 +5,14 @@ use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use chainrule::gpu;
-use chainrule::program::{Cost, Explanation, Phase, Program, Simplify};
+use chainrule::program::{Program, Simplify};
+use chainrule::{gpu, json};
 use chainrule_lab::formulas::{formula, formulas};
-use serde::Serialize;
 
 use super::onnx;
 use crate::args::{Explain, is_file};
 use crate::output;
 use crate::run_folder::write_atomic;
-
-/// The output of `--json`.
-#[derive(Serialize)]
-struct Explained {
-    name: String,
-    what: String,
-    traced: Listed,
-    optimized: Listed,
-    simplified: Listed,
-    steps: Vec<RuleUse>,
-    memory: Bytes,
-}
-
-/// Memory of a run of the simplified program, in bytes.
-#[derive(Serialize)]
-struct Bytes {
-    planned: usize,
-    lower_bound: usize,
-}
-
-/// A program, what it costs, and its lines.
-#[derive(Serialize)]
-struct Listed {
-    cost: Counted,
-    forward: Counted,
-    backward: Counted,
-    update: Counted,
-    outputs: Vec<String>,
-    lines: Vec<OneLine>,
-}
-
-#[derive(Serialize)]
-struct Counted {
-    instructions: usize,
-    flops: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct OneLine {
-    name: String,
-    op: &'static str,
-    parameters: String,
-    inputs: Vec<String>,
-    shape: Vec<usize>,
-    dtype: &'static str,
-    phase: &'static str,
-    rule: Option<String>,
-    code: String,
-}
-
-/// One use of a rule.
-#[derive(Serialize)]
-struct RuleUse {
-    rule: &'static str,
-    at: String,
-    before: String,
-    after: String,
-    saved: i64,
-}
 
 /// Runs the command.
 pub fn run(args: &Explain) -> Result<()> {
@@ -100,17 +39,10 @@ pub fn run(args: &Explain) -> Result<()> {
         return give(args, &printed, false);
     }
     if args.json {
-        let memory = explanation.memory();
-        let explained = Explained {
-            name: name.clone(),
-            what,
-            traced: listed(&explanation.traced),
-            optimized: listed(&explanation.optimized),
-            simplified: listed(&explanation.simplified.program),
-            steps: steps(&explanation),
-            memory: Bytes { planned: memory.planned, lower_bound: memory.lower_bound },
-        };
-        return give(args, &serde_json::to_string(&explained)?, false);
+        let mut explained = json::explanation(&explanation);
+        explained["name"] = name.as_str().into();
+        explained["what"] = what.into();
+        return give(args, &explained.to_string(), false);
     }
     let explanation = if args.full { explanation.whole() } else { explanation };
     give(args, &explanation.to_string(), stdout().is_terminal() && args.out.is_none())
@@ -179,42 +111,4 @@ fn colours(text: &str) -> String {
         }
     };
     lines.iter().enumerate().map(paint).collect::<Vec<_>>().join("\n")
-}
-
-fn counted(cost: Cost) -> Counted {
-    Counted { instructions: cost.instructions, flops: cost.flops, bytes: cost.bytes }
-}
-
-fn listed(program: &Program) -> Listed {
-    let lines = program.lines().map(|line| OneLine {
-        name: line.name().to_owned(),
-        op: line.op(),
-        parameters: line.parameters(),
-        inputs: line.inputs(),
-        shape: line.shape().to_vec(),
-        dtype: line.dtype().name(),
-        phase: line.phase().name(),
-        rule: line.rule(),
-        code: line.code(),
-    });
-    Listed {
-        cost: counted(program.cost()),
-        forward: counted(program.phase_cost(Phase::Forward)),
-        backward: counted(program.phase_cost(Phase::Backward)),
-        update: counted(program.phase_cost(Phase::Update)),
-        outputs: program.outputs().map(str::to_owned).collect(),
-        lines: lines.collect(),
-    }
-}
-
-fn steps(explanation: &Explanation) -> Vec<RuleUse> {
-    let steps = explanation.simplified.steps.iter();
-    let step = steps.map(|s| RuleUse {
-        rule: s.rule,
-        at: s.at.clone(),
-        before: s.before.clone(),
-        after: s.after.clone(),
-        saved: s.saved,
-    });
-    step.collect()
 }

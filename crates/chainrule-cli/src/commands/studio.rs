@@ -6,7 +6,8 @@ use std::thread;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use chainrule::io;
-use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, export};
+use chainrule_studio::{Engine, Given, Hub, LiveRun, RunFiles, Studio, export};
+use serde_json::{Value, json};
 
 use crate::args;
 use crate::output;
@@ -38,6 +39,11 @@ pub fn run(args: &args::Studio) -> Result<()> {
         }
         ([], None) => Vec::new(),
     };
+    if args.json {
+        let given = given.into_iter().next();
+        let given = given.context("--json is for a program: give a FILE, or --example NAME")?;
+        return output::line(&as_json(given)?.to_string());
+    }
     let shows_runs = given.is_empty() && !runs.is_empty();
     let studio = Studio::bind(args.port, given)
         .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
@@ -53,6 +59,40 @@ pub fn run(args: &args::Studio) -> Result<()> {
         open(&url);
     }
     studio.serve().context("the server ended")
+}
+
+/// What the page shows of a program: its graph, the steps of its backward pass, its program, and
+/// the pass by hand beside the right one if there is one.
+fn as_json(given: Given) -> Result<Value> {
+    let (hand, title) = (given.hand.clone(), given.title.clone());
+    let mut engine = Engine::with(vec![given]);
+    let mut ask = |call: &str, args: Value| {
+        let request = json!({"id": 1, "call": call, "args": args});
+        let answer: Value = serde_json::from_str(&engine.request(&request.to_string()))?;
+        match answer["error"].as_object() {
+            None => Ok(answer["ok"].clone()),
+            Some(error) => {
+                let why = error["message"].as_str().unwrap_or("it failed");
+                Err(match error["line"].as_u64() {
+                    Some(line) => anyhow!("{title}, line {line}: {why}"),
+                    None => anyhow!("{title}: {why}"),
+                })
+            }
+        }
+    };
+    let graph = ask("open", json!({"given": 0}))?;
+    let backward = ask("backward", json!({"session": graph["session"]}))?;
+    let program = ask("program", json!({"given": 0}))?;
+    let comparison = match hand {
+        Some(code) => ask("compare", json!({"given": 0, "backward": code}))?,
+        None => Value::Null,
+    };
+    Ok(json!({
+        "graph": graph,
+        "steps": backward["steps"],
+        "program": program,
+        "comparison": comparison,
+    }))
 }
 
 /// A page beside a training that is about to begin: its run, and its address. The server ends with

@@ -15,7 +15,7 @@ mod memory;
 pub(crate) mod placement;
 
 pub(crate) use lifetimes::{InPlace, Lifetimes};
-pub(crate) use placement::Placement;
+pub(crate) use placement::{Home, Placement};
 
 use super::Program;
 use crate::tensor::buffer::BLOCK;

@@ -72,6 +72,11 @@ pub(crate) struct Placement {
     pub(crate) homes: Vec<Home>,
     /// For each cell whether anything reads it but its own update, which takes it as it is then.
     pub(crate) read: Vec<bool>,
+    /// The instructions of each action: a stretch of the list, and of an update the product that
+    /// it takes in.
+    pub(crate) parts: Vec<(Range<usize>, Option<usize>)>,
+    /// The values in the arena, with the stretch of instructions over which each is kept.
+    pub(crate) kept: Vec<(Id, Range<usize>)>,
     /// Blocks of the arena, and how many no layout can do without.
     pub size: usize,
     pub lower_bound: usize,
@@ -112,23 +117,31 @@ impl Placement {
                 *first = start;
             }
         }
-        let mut dropped = Vec::new();
+        let kept = needs
+            .iter()
+            .zip(&ids)
+            .map(|(need, &id)| (Id(id as u32), ranges[need.from].start..ranges[need.to].end));
+        let kept = kept.collect();
+        let (mut dropped, mut parts) = (Vec::new(), Vec::new());
         for (at, range) in ranges.into_iter().enumerate() {
             let i = range.start;
             let loose = |id: &Id| homes[id.index()] == Home::Loose;
             let all = (0..program.values.len() as u32).map(Id);
             let last = |id: &Id| uses.last[id.index()] == at && !uses.kept[id.index()];
             let drops = all.filter(loose).filter(last).collect();
+            let part = (range.clone(), descents.get(&i).copied());
             let action = if program.group_at(i).is_some() {
                 let wanted = |id: Id| homes[id.index()] != Home::Inside;
                 actions.push(Action::Group(Block::of(program, &layouts, range.clone(), wanted)));
                 dropped.push(SmallVec::new());
+                parts.push(part);
                 // Windows on results that are handed out.
                 for i in range {
                     let id = program.instructions[i].result();
                     if layouts.is_view(id) && loose(&id) {
                         actions.push(Action::View(i));
                         dropped.push(SmallVec::new());
+                        parts.push((i..i + 1, None));
                     }
                 }
                 *dropped.last_mut().expect("one was pushed") = drops;
@@ -149,11 +162,12 @@ impl Placement {
             };
             actions.push(action);
             dropped.push(drops);
+            parts.push(part);
         }
         let (size, lower_bound) = (memory.size, memory.lower_bound);
         let read =
             program.cells.iter().map(|cell| is_read(program, lifetimes, cell.read)).collect();
-        Placement { actions, dropped, homes, read, size, lower_bound, layouts }
+        Placement { actions, dropped, homes, read, parts, kept, size, lower_bound, layouts }
     }
 }
 

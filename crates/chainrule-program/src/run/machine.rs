@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Made;
+use super::Told;
 use super::tile::Arrays;
 use crate::Program;
 use crate::dtype::{DType, Stored};
@@ -143,7 +143,7 @@ impl Machine {
         program: &Program,
         placement: &Placement,
         arguments: &[&Tensor],
-        mut made: Option<Made<'_>>,
+        mut told: Told<'_>,
     ) -> Result<()> {
         self.begin(program, placement, arguments)?;
         for (at, (action, dropped)) in placement.actions.iter().zip(&placement.dropped).enumerate()
@@ -157,10 +157,13 @@ impl Machine {
                 Action::Update(update) => self.update(program, update, dropped)?,
                 Action::Op(i) => self.op(program, at, *i)?,
             }
-            if let Some(made) = &mut made {
+            if let Some(made) = &mut told.made {
                 program.tell_made(action.outputs(program), &self.values, made)?;
             }
             self.forget(dropped);
+            if let Some(done) = &mut told.done {
+                done(at);
+            }
         }
         Ok(())
     }

@@ -32,6 +32,16 @@ pub(super) type Values = Vec<Option<Arc<Value>>>;
 /// Hears of an output: its place among them, and what it is.
 pub(super) type Made<'f> = &'f mut dyn FnMut(usize, &Tensor) -> Result<()>;
 
+/// Hears that an instruction, or of a placed run an action, is done: its place among them.
+pub(super) type Done<'f> = &'f mut dyn FnMut(usize);
+
+/// What a run tells while it goes on.
+#[derive(Default)]
+pub(super) struct Told<'f> {
+    pub made: Option<Made<'f>>,
+    pub done: Option<Done<'f>>,
+}
+
 /// Stands for an input that is never read.
 static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
@@ -73,7 +83,7 @@ impl Program {
     /// run on a thread such a run takes no memory from the allocator, as far as the kernels do not.
     pub fn run_into(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
         results.drain(..).for_each(Tensor::recycle);
-        self.run_all(arguments, &[], results, None)
+        self.run_all(arguments, &[], results, Told::default())
     }
 
     /// As [`Program::run_into`]; `made` gets each output, with its place among them, as soon as an
@@ -88,7 +98,7 @@ impl Program {
         made: Made<'_>,
     ) -> Result<()> {
         results.drain(..).for_each(Tensor::recycle);
-        self.run_all(arguments, &[], results, Some(made))
+        self.run_all(arguments, &[], results, Told { made: Some(made), done: None })
     }
 
     /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or
@@ -103,27 +113,27 @@ impl Program {
         });
         let asked = found.collect::<Result<Vec<Id>>>()?;
         let mut results = Vec::new();
-        self.run_all(arguments, &asked, &mut results, None)?;
+        self.run_all(arguments, &asked, &mut results, Told::default())?;
         Ok(results)
     }
 
-    fn run_all(
+    pub(super) fn run_all(
         &self,
         arguments: &[&Tensor],
         asked: &[Id],
         results: &mut Vec<Tensor>,
-        made: Option<Made<'_>>,
+        told: Told<'_>,
     ) -> Result<()> {
         not_traced()?;
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
         // A requested value may be internal to a group, so only a run without requests is planned.
         if self.is_planned && asked.is_empty() {
-            return self.run_planned(arguments, results, made);
+            return self.run_planned(arguments, results, told);
         }
         let scratch = lock(&self.scratch).take();
         let mut values = scratch.unwrap_or_default();
-        let outcome = self.compute_all(arguments, asked, &mut values, made);
+        let outcome = self.compute_all(arguments, asked, &mut values, told);
         let outcome = outcome.and_then(|()| self.hand_out(asked, &values, results));
         values.drain(..).flatten().for_each(Value::recycle);
         *lock(&self.scratch) = Some(values);
@@ -134,7 +144,7 @@ impl Program {
         &self,
         arguments: &[&Tensor],
         results: &mut Vec<Tensor>,
-        made: Option<Made<'_>>,
+        told: Told<'_>,
     ) -> Result<()> {
         let placement = self.placement();
         let machine = lock(&self.machine).take();
@@ -142,7 +152,7 @@ impl Program {
             Some(machine) => machine,
             None => Machine::new(self, placement)?,
         };
-        let outcome = machine.run(self, placement, arguments, made);
+        let outcome = machine.run(self, placement, arguments, told);
         let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
         machine.end(placement);
         *lock(&self.machine) = Some(machine);
@@ -175,7 +185,7 @@ impl Program {
         arguments: &[&Tensor],
         asked: &[Id],
         values: &mut Values,
-        mut made: Option<Made<'_>>,
+        mut told: Told<'_>,
     ) -> Result<()> {
         let lifetimes = self.lifetimes();
         for info in &self.values {
@@ -207,10 +217,13 @@ impl Program {
                     values[id.index()] = Some(value);
                 }
             }
-            if let Some(made) = &mut made {
+            if let Some(made) = &mut told.made {
                 self.tell_made(&instruction.outputs, values, made)?;
             }
             drop_all(values, &lifetimes.dropped[i], asked);
+            if let Some(done) = &mut told.done {
+                done(i);
+            }
         }
         Ok(())
     }

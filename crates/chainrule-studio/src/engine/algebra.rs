@@ -1,20 +1,22 @@
 //! A backward pass as a program, and what the algebra makes of it, rewrite by rewrite.
 
-use chainrule::program::{Cost, Explanation, Phase, Program, rules};
+use chainrule::json::{arena, cost, line, number};
+use chainrule::program::{Explanation, Phase, Program, TimedLines, rules};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_core::tensor::value::Meta;
 use chainrule_lab::formulas::formula;
 use serde_json::{Value, json};
 
-use super::json::number;
-use super::tex;
+use super::{Clock, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
 use crate::language::value::Data;
 
-/// Runs of each program whose times are compared.
-#[cfg(not(target_arch = "wasm32"))]
-const RUNS: u32 = 20;
+/// The time of a batch of runs in which a program is measured, in milliseconds, the fewest and most
+/// runs of it, and the batches, of which the quickest counts: other work of the machine disturbs.
+const MEASURED: f64 = 40.0;
+const RUNS: (f64, f64) = (2.0, 40.0);
+const BATCHES: usize = 3;
 
 /// A program and the arguments that it is run with.
 pub struct Traced {
@@ -80,20 +82,62 @@ impl Traced {
         Ok(self.program.explain(self.title.clone())?)
     }
 
-    /// The time of a run; none in a page, whose clock is not the library's.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn microseconds(&self, program: &Program) -> Outcome<Option<f64>> {
+    /// The microseconds of a run, and the runs that were measured; none without a clock.
+    fn measured(&self, program: &Program, clock: Clock) -> Outcome<Option<(f64, u32)>> {
+        let Some(clock) = clock else { return Ok(None) };
+        // The first run of a program plans it.
         self.results(program)?;
-        let start = std::time::Instant::now();
-        for _ in 0..RUNS {
-            self.results(program)?;
+        let start = clock();
+        self.results(program)?;
+        let runs = (MEASURED / (clock() - start).max(1e-3)).clamp(RUNS.0, RUNS.1) as u32;
+        let mut least = f64::INFINITY;
+        for _ in 0..BATCHES {
+            let start = clock();
+            for _ in 0..runs {
+                self.results(program)?;
+            }
+            least = least.min((clock() - start) * 1e3 / f64::from(runs));
         }
-        Ok(Some(start.elapsed().as_secs_f64() * 1e6 / f64::from(RUNS)))
+        Ok(Some((least, runs)))
     }
 
-    #[cfg(target_arch = "wasm32")]
-    fn microseconds(&self, _: &Program) -> Outcome<Option<f64>> {
-        Ok(None)
+    /// The times of the parts of a run.
+    fn parts(&self, program: &Program, runs: u32, clock: fn() -> f64) -> Outcome<Vec<TimedLines>> {
+        let arguments: Vec<&Tensor> = self.arguments.iter().collect();
+        let whole = |parts: &[TimedLines]| parts.iter().map(|part| part.time).sum::<f64>();
+        let mut least: Option<Vec<TimedLines>> = None;
+        for _ in 0..BATCHES {
+            let parts = program.time_lines(&arguments, runs, &mut || clock() * 1e3)?;
+            if least.as_ref().is_none_or(|least| whole(&parts) < whole(least)) {
+                least = Some(parts);
+            }
+        }
+        Ok(least.unwrap_or_default())
+    }
+
+    /// A listing whose lines are measured: `lines`, each with the number of its `part`, the `parts`
+    /// that ran as one with their lines and microseconds, and the `microseconds` of a whole run
+    /// without a clock inside.
+    fn listing(&self, program: &Program, clock: Clock) -> Outcome<Value> {
+        let measured = self.measured(program, clock)?;
+        let parts = match (measured, clock) {
+            (Some((_, runs)), Some(clock)) => self.parts(program, runs, clock)?,
+            _ => Vec::new(),
+        };
+        let mut lines = lines(program);
+        for (at, part) in parts.iter().enumerate() {
+            part.lines.iter().for_each(|&i| lines[i]["part"] = json!(at));
+        }
+        let parts: Vec<Value> = parts
+            .iter()
+            .map(|part| json!({"lines": part.lines, "microseconds": part.time}))
+            .collect();
+        Ok(json!({
+            "lines": lines,
+            "parts": parts,
+            "cost": cost(program.cost()),
+            "microseconds": measured.map(|(time, _)| time),
+        }))
     }
 
     /// The answer to `algebra`: a frame for each rewrite.
@@ -151,22 +195,29 @@ impl Traced {
     }
 
     /// The answer to `program`: the listings, what the program costs, and how long it took.
-    pub fn listings(&self) -> Outcome<Value> {
+    pub fn listings(&self, clock: Clock) -> Outcome<Value> {
         let explained = self.explained()?;
-        let fused = explained.simplified.program.fused();
-        let memory = fused.memory();
-        let time = |program: &Program| self.microseconds(program);
+        let program = &explained.simplified.program;
+        let fused = program.fused();
         let plain = self.results(&self.program)?;
+        let mut listed = self.listing(&fused, clock)?;
+        listed["difference"] = number(apart(&plain, &self.results(&fused)?));
+        listed["text"] = json!(fused.to_string());
+        let mut map = arena(&fused);
+        for block in map["blocks"].as_array_mut().into_iter().flatten() {
+            let made = fused.lines().position(|line| line.name() == block["name"]);
+            block["line"] = made.map_or_else(|| block["from"].clone(), |line| json!(line));
+        }
         Ok(json!({
             "title": self.title,
-            "before": {"lines": lines(&self.program), "cost": cost(self.program.cost()), "microseconds": time(&self.program)?},
-            "after": {
-                "lines": lines(&explained.simplified.program),
-                "cost": cost(explained.simplified.program.cost()),
-                "microseconds": time(&explained.simplified.program)?,
+            "before": self.listing(&self.program, clock)?,
+            "after": self.listing(program, clock)?,
+            "fused": listed,
+            "arena": {
+                "bytes": map["planned"],
+                "lower_bound": map["lower_bound"],
+                "blocks": map["blocks"],
             },
-            "fused": {"text": fused.to_string(), "microseconds": time(&fused)?, "difference": number(apart(&plain, &self.results(&fused)?))},
-            "arena": {"bytes": memory.planned, "lower_bound": memory.lower_bound},
         }))
     }
 }
@@ -187,23 +238,12 @@ fn code(line: &chainrule::program::Line<'_>) -> String {
 }
 
 fn lines(program: &Program) -> Vec<Value> {
-    let row = |line: chainrule::program::Line<'_>| {
-        json!({
-            "name": line.name(),
-            "op": line.op(),
-            "code": code(&line),
-            "inputs": line.inputs(),
-            "shape": line.shape().to_vec(),
-            "dtype": line.dtype().name(),
-            "phase": line.phase().name(),
-            "rule": line.rule(),
-        })
+    let row = |of: chainrule::program::Line<'_>| {
+        let mut row = line(&of);
+        row["code"] = json!(code(&of));
+        row
     };
     program.lines().map(row).collect()
-}
-
-fn cost(of: Cost) -> Value {
-    json!({"instructions": of.instructions, "flops": of.flops, "bytes": of.bytes})
 }
 
 /// The largest difference of two lists of results, relative to the largest element of each.

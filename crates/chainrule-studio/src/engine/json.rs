@@ -1,41 +1,14 @@
 //! Tensors as JSON.
 
+pub use chainrule::json::{number, numbers, tensor, tensor_up_to};
 use chainrule::{DType, Tensor};
 use serde_json::{Value, json};
-
-/// Tensors of up to this many elements are sent with them.
-pub const INLINE: usize = 4096;
 
 /// The most elements of a tensor that was asked for by name.
 pub const ASKED: usize = 65_536;
 
 /// Bars of a histogram.
 const BARS: usize = 30;
-
-/// A number; one that is not finite as a word, since JSON has none.
-pub fn number(x: f64) -> Value {
-    match x {
-        x if x.is_nan() => json!("nan"),
-        x if x == f64::INFINITY => json!("inf"),
-        x if x == f64::NEG_INFINITY => json!("-inf"),
-        x => json!(x),
-    }
-}
-
-pub fn numbers(of: &[f64]) -> Value {
-    of.iter().map(|&x| number(x)).collect()
-}
-
-/// Shape, dtype and, of a small tensor, the elements.
-pub fn tensor(t: &Tensor) -> Value {
-    tensor_up_to(t, INLINE)
-}
-
-/// The same with the elements of a tensor of up to `most`.
-pub fn tensor_up_to(t: &Tensor, most: usize) -> Value {
-    let data = (t.numel() <= most).then(|| numbers(&t.to_f64_vec()));
-    json!({"shape": t.shape().to_vec(), "dtype": t.dtype().name(), "data": data})
-}
 
 /// A tensor that is looked at: statistics, histogram, and the elements as a matrix
 /// of at most `most` rows and columns.

@@ -29,6 +29,9 @@ use plant::Hidden;
 use session::Session;
 use training::Training;
 
+/// Tells the present time in milliseconds, where there is a clock.
+pub(crate) type Clock = Option<fn() -> f64>;
+
 /// The most sessions, planted mistakes and runs of training that are kept; the oldest are dropped.
 const KEPT: u64 = 12;
 
@@ -112,6 +115,7 @@ pub struct Engine {
     sessions: Kept<Session>,
     planted: Kept<Hidden>,
     runs: Kept<Training>,
+    clock: Clock,
 }
 
 /// Things that the page names by numbers.
@@ -189,7 +193,14 @@ impl Engine {
             sessions: Kept::new("session"),
             planted: Kept::new("mistake"),
             runs: Kept::new("run"),
+            clock: system_clock(),
         }
+    }
+
+    /// Measures programs by this clock, which gives milliseconds: where the system has none of its
+    /// own, as in a page.
+    pub fn with_clock(self, clock: fn() -> f64) -> Engine {
+        Engine { clock: Some(clock), ..self }
     }
 
     /// An engine that answers for the user's own programs alone and runs nothing that a page sends:
@@ -295,7 +306,7 @@ impl Engine {
                 args.sizes("try_a").ok().as_deref(),
             ),
             "algebra" => self.traced(args)?.film(),
-            "program" => self.traced(args)?.listings(),
+            "program" => self.traced(args)?.listings(self.clock),
             "plant" => {
                 let draw = args.integer("draw").or_else(|_| args.integer("seed")).unwrap_or(1);
                 let kind = args.maybe_text("mistake").filter(|kind| !kind.is_empty());
@@ -439,6 +450,21 @@ fn session(args: &Args<'_>) -> Outcome<u64> {
     args.integer("session").map_err(|_| {
         Fault::request("a request names its program: source, example, given or session")
     })
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn system_clock() -> Clock {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Some(|| START.elapsed().as_secs_f64() * 1e3)
+}
+
+/// WebAssembly has no clock but that of its page.
+#[cfg(target_family = "wasm")]
+fn system_clock() -> Clock {
+    None
 }
 
 /// An error with its place in the program.
