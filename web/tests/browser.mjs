@@ -4,14 +4,13 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.wasm': 'application/wasm' };
 export const built = process.env.STUDIO_PAGE ?? fileURLToPath(new URL('../../crates/chainrule-studio/page', import.meta.url));
 export const pictures = process.env.STUDIO_PICTURES ?? fileURLToPath(new URL('./pictures', import.meta.url));
 
-/** The built page over HTTP; `sent` counts the gzipped bytes of what was asked for. */
+/** The built page over HTTP; `sent` has the bytes of what was asked for. */
 export async function serve(folder = built) {
   const sent = new Map();
   const server = createServer((request, response) => {
@@ -22,7 +21,7 @@ export async function serve(folder = built) {
       return;
     }
     const bytes = readFileSync(file);
-    sent.set(path, gzipSync(bytes).length);
+    sent.set(path, bytes);
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' }).end(bytes);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));

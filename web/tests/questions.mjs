@@ -11,6 +11,13 @@ const ids = all.map(({ quiz }) => quiz.id);
 assert.equal(new Set(ids).size, ids.length, 'two questions have one name');
 assert.ok(all.length >= 60, `${all.length} questions`);
 
+const MOVES = ['lab', 'trace', 'broadcast', 'steps', 'arena', 'film', 'sides'];
+for (const lesson of lessons) {
+  const blocks = lesson.pages.flatMap((page) => page.blocks);
+  assert.ok(blocks.some((block) => MOVES.some((kind) => kind in block)), `${lesson.id} has nothing to move`);
+  assert.ok(blocks.filter((block) => 'quiz' in block).length >= 3, `${lesson.id} has few questions`);
+}
+
 for (const { quiz } of all) {
   const told = new Map();
   for (let seed = 1; seed <= DRAWS; seed++) {

@@ -37,6 +37,7 @@ interface Waiting {
   reject: (error: Error) => void;
   message: string;
   remote: boolean;
+  since: number;
 }
 
 /** Arguments that are code: the program that serves the page gets none of them. */
@@ -50,12 +51,17 @@ const across = (number: number) => -1 - number;
 /** `starting` before the first answer, `live`, or `lost` while the page tries again. */
 export type Connection = 'starting' | 'live' | 'lost';
 
+/** The time after which a question of the program that serves the page is late. */
+const LATE_MS = 6000;
+const LOOK_MS = 1000;
 const RETRY_FIRST_MS = 400;
 const RETRY_LAST_MS = 5000;
 
 class Client {
   state = $state<Connection>('starting');
   reason = $state('');
+  /** Whether the program has left a question without an answer for long. */
+  late = $state(false);
   /** Rises with each connection, so that pages ask anew. */
   session = $state(0);
   /** Computations that the user's program passed on. */
@@ -73,7 +79,12 @@ class Client {
 
   start() {
     this.#load();
-    if (this.remote) this.#connect();
+    if (!this.remote) return;
+    this.#connect();
+    setInterval(() => {
+      const before = performance.now() - LATE_MS;
+      this.late = this.state === 'live' && [...this.#waiting.values()].some((one) => one.remote && one.since < before);
+    }, LOOK_MS);
   }
 
   /** Asks an engine; over a lost connection the question waits for the next one. */
@@ -94,7 +105,7 @@ class Client {
     }
     const message = JSON.stringify({ id, call, args: asked });
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, message, remote });
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, message, remote, since: performance.now() });
       this.#send(message, remote);
     });
   }
@@ -138,7 +149,11 @@ class Client {
   }
 
   #resend(remote: boolean) {
-    for (const waiting of this.#waiting.values()) if (waiting.remote === remote) this.#send(waiting.message, remote);
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.remote !== remote) continue;
+      waiting.since = performance.now();
+      this.#send(waiting.message, remote);
+    }
   }
 
   #connect() {

@@ -157,17 +157,20 @@ export interface ProgramLine {
   dtype: string;
   phase: string;
   rule: string | null;
-  microseconds?: number | null;
+  /** The part that it runs in, in the list of parts; none for a view, which takes no time. */
+  part?: number;
 }
 
-/** A program as a listing; its time is none where the engine has no clock. */
+/** A program as a listing; its time is none, and there are no parts, where the engine has no clock. */
 export interface Listed {
   lines: ProgramLine[];
+  /** Lines that run as one, and what they took. */
+  parts: { lines: number[]; microseconds: number }[];
   cost: Cost;
   microseconds: number | null;
 }
 
-/** A value in the arena, in lines of the program. */
+/** A value in the arena, in lines of the fused program. */
 export interface Block {
   line: number;
   name: string;
@@ -181,8 +184,8 @@ export interface Program {
   title: string;
   before: Listed;
   after: Listed;
-  fused: { text: string; microseconds: number | null; difference: Numeral };
-  arena: { bytes: number; lower_bound: number; blocks?: Block[] };
+  fused: Listed & { text: string; difference: Numeral };
+  arena: { bytes: number; lower_bound: number; blocks: Block[] };
 }
 
 /** Statistics of a tensor, as the table of `train names` has them. */

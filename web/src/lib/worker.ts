@@ -24,7 +24,10 @@ function ask(exports: Exports, message: string): string {
 async function load(address: string) {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`The engine was not found (${response.status} for engine.wasm).`);
-  const { instance } = await WebAssembly.instantiate(await response.arrayBuffer(), { env: { now: () => performance.now() } });
+  const imports = { env: { now: () => performance.now() } };
+  // Compiled while it arrives; a file server that does not know the type of the file gets it whole.
+  const streams = response.headers.get('content-type')?.startsWith('application/wasm') ?? false;
+  const { instance } = await (streams ? WebAssembly.instantiateStreaming(response, imports) : WebAssembly.instantiate(await response.arrayBuffer(), imports));
   engine = instance.exports as unknown as Exports;
 }
 

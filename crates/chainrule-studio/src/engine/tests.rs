@@ -321,24 +321,6 @@ fn cross_entropy_collapses_frame_by_frame() {
     let program = ask(engine, "program", json!({"name": "batch-norm"}));
     assert!(program["after"]["lines"].as_array().unwrap().len() > 2);
     assert!(program["fused"]["difference"].as_f64().unwrap() < 1e-4, "{}", program["fused"]);
-    // Each line that runs has a part, and each part a time.
-    for which in ["before", "after", "fused"] {
-        let listed = &program[which];
-        let (lines, parts) = (&listed["lines"], listed["parts"].as_array().unwrap());
-        assert!(parts.iter().all(|part| part["microseconds"].as_f64().unwrap() >= 0.0));
-        for (at, part) in parts.iter().enumerate() {
-            for line in part["lines"].as_array().unwrap() {
-                assert_eq!(lines[line.as_u64().unwrap() as usize]["part"], at);
-            }
-        }
-        assert!(which == "fused" || parts.len() == lines.as_array().unwrap().len());
-    }
-    let fused = program["fused"]["lines"].as_array().unwrap();
-    for block in program["arena"]["blocks"].as_array().unwrap() {
-        assert_eq!(fused[block["line"].as_u64().unwrap() as usize]["name"], block["name"]);
-        let end = block["offset"].as_u64().unwrap() + block["bytes"].as_u64().unwrap();
-        assert!(end <= program["arena"]["bytes"].as_u64().unwrap(), "{block}");
-    }
     assert!(program["arena"]["bytes"].as_u64() >= program["arena"]["lower_bound"].as_u64());
 }
 
