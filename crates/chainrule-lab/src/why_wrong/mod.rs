@@ -98,11 +98,15 @@ The proof is that it works. Starting from the likeliest line, one expression at 
 - the line as another one of the function is written, with its own names (`dq` as `dk` is made), and the slope of another activation;
 - where the value that is due can be solved for, for all runs of the line together, whatever product of the values at hand makes it, or sum of two; with what is due put there, so that
   what comes after it in a recurrence is what it should be. If several values would do, as in a gradient that a loop carries, the
-  first run decides: it reads what is right. So a line that is missing at the end of a loop (`ds = ds - de * k[t]`) is found, and put in.
+  first run decides: it reads what is right. So a line that is missing, at the end of a loop (`ds = ds - de * k[t]`) or
+  before the one that reads its variable (`du = du + K @ dk`), is found, and put in.
 
 The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
 the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. No random number of 16 digits fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
 found, and each gets its own block. An edit after which a variable is the gradient that it is named for is kept as well, even where the rest is still wrong. A pass that no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+
+The forward pass is taken at its word: it says what is due. So no line is corrected in a helper that both passes call if the forward pass would then give something else, and a line that stands in both
+(`k = scores.shape[1]`) is suspected after those that only your backward has.
 
 Gates and bounds may lie beyond the given inputs: `relu6`, `clamp`, a margin. Inputs that have both signs are therefore taken at larger values and with other signs, too; a backward that is right at
 the given inputs and wrong there is told so. Inputs of one sign keep it, and where a value leaves the function's domain nothing is concluded.
@@ -166,12 +170,54 @@ println!("{verdict}");
 ```
 
 The engine replays the right backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
-its line, the mistake, a number that you can compute again, the right formula, and what to change. If no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
-in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, two parts multiplied by numbers of their own, which are solved for; then
-rows, columns or elements of a gradient on the way that are multiplied by numbers (a dropped row, one class with another sign, a weight for each sample); then any one instruction of the right pass,
-and two of them (`Verdict::deviations`). A solution is believed only where there are far more numbers at hand than unknowns. The right gradients say where to look; a path that carries nothing, as that through
-a maximum which is subtracted, may be left out. `check::compare` asks for the verdict by itself where a gradient is wrong. A custom op is compared with the same function in
-the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. The same mistake in several ops of one path is one entry.
+its line, the mistake, a number that you can compute again, the right formula, and what to change. If no classic mistake does, the right pass itself is changed. These are the readings, in the order in
+which they are tried; the first that gives all of your numbers is told:
+
+| reading | for example |
+| --- | --- |
+| the gradient of another tensor, where one comes into an op | `dW1 = x.T @ dh` where `dz` is due |
+| another value of the forward pass, or a gradient, where a rule takes one | `x` for the normalised `x`, `dh` for `h` |
+| parts multiplied by numbers, which are solved for | `7/8 = (n - 1) / n`, two gates off by a factor each |
+| a gradient on the way that was rounded | the digits of f16 in f64 |
+| the same numbers in another order | two axes read as if exchanged in memory, moved by a place, reversed |
+| whole columns where one element of each row is picked | `d[:, y] = -1 / n` for `d[range(n), y]` |
+| a value as it is after an update, with the rate | `W2 - 0.1 * dW2` in the place of `W2` |
+| the slope of another function | that of `silu` for `mish` |
+| numbers of rows, columns or a few elements | a dropped row, one class with another sign, a weight for each sample |
+| one instruction of the right pass edited, then two of them | an operand that is another one, a term more |
+
+Here two lines are wrong at once, and only the gradients are at hand:
+
+```rust
+use chainrule::{Tensor, check};
+
+let x = Tensor::from([[0.3, 0.7], [-0.2, 0.1], [0.9, -0.4]]);
+let w = Tensor::from([[1.0, -2.0, 0.4], [0.5, 3.0, -1.1]]).parameter().named("w");
+let v = Tensor::from([[0.2, -0.7], [1.3, 0.4], [-0.8, 0.6]]).parameter().named("v");
+let loss = x.matmul(&w).tanh().matmul(&v).square().sum_all();
+let z = x.matmul(&w);
+let (h, v0) = (z.tanh(), v.detach());
+let dy = 2.0 * h.matmul(&v0);
+// The input of tanh in the place of its result, and then once more for the weights behind it.
+let (dv, dw) = (z.t().matmul(&dy), x.t().matmul(&(dy.matmul(&v0.t()) * (1.0 - &z * &z))));
+
+let verdict = check::verdict(&loss, &[(&w, &dw), (&v, &dv)])?;
+assert_eq!(verdict.deviations().len(), 2);
+println!("{verdict}");
+# Ok::<(), chainrule::Error>(())
+```
+
+```text
+2 of 2 gradients are wrong, first that of `v`: 16.7372 for 7.65129 at [1, 0]
+no classic mistake; these numbers come out so:
+  in the right backward pass, at `permute`: `the result of matmul (two.rs:6)` stands where `the result of tanh (two.rs:6)` is due, in `(the result of tanh (two.rs:6)).t()`
+  in the right backward pass, at `tanh_grad`: `the result of matmul (two.rs:6)` stands where `the result of tanh (two.rs:6)` is due, in `(the result of tanh ...
+```
+
+A solution is believed only where there are far more numbers at hand than unknowns: that each element is off by a number of its own is true of any gradient, and is not said. The right gradients say where to look; a path that carries
+nothing, as that through a maximum which is subtracted, may be left out. The same mistake in several ops of one path is one entry. If no reading gives all of your numbers, the verdict is *unidentified*: nothing is
+named by a likeness. `Verdict::deviations` has the readings. `check::compare` asks for the verdict by itself where a gradient is wrong. A custom op is compared with the same function in
+the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone.
 
 ## The mistakes
 
