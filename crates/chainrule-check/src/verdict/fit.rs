@@ -135,7 +135,7 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
     let free = each.iter().filter(|x| !plain(x)).count().min(distinct(&each));
     let enough = moved >= 3 * free.max(1) && missing.len() >= rank + rank / 2 + 4
         || free <= 1 && moved >= 4 && missing.len() > rank;
-    // Of elements, each with a number of its own, any gradient is made.
+    // Any gradient is right but for a number of its own for each element.
     let simple = axis.is_some() || free <= 2 && distinct(&each) * 4 <= each.len().max(8);
     Ok((left <= allowed && enough && simple && distinct(&each) > 1).then_some(each))
 }
