@@ -2,7 +2,6 @@
 
 mod beside;
 mod differences;
-mod far;
 mod kinks;
 mod laws;
 mod level;
@@ -95,13 +94,6 @@ pub struct GradChecker<'a> {
 /// equal to another: a gradient that is right at a special point alone is wrong. It is left out
 /// where the function cannot be evaluated beside the point.
 ///
-/// # Far from the point
-///
-/// Bounds, gates and thresholds may lie where none of the inputs is. So inputs with elements of
-/// both signs are also taken 4 and 20 times as large, with other signs: one derivative along a
-/// direction of all inputs at once, beside its differences. Only if they disagree, the check is done
-/// there for each input.
-///
 /// # Narrow arithmetic
 ///
 /// Values or gradients whose bits show that they come from f32, float16 or bfloat16 are checked
@@ -120,7 +112,7 @@ pub struct GradChecker<'a> {
 /// backward pass for each output and one forward pass for each input, and 17 backward passes for
 /// each output for the laws; three plain calls to measure rounding, and 10 to 22 for the
 /// differences along each input (10 more where those are not sure). Nearly the same again beside
-/// the point, and as for one input at each of two points far from it. This does not depend on how many elements there are. Only to find the wrong element
+/// the point. This does not depend on how many elements there are. Only to find the wrong element
 /// of a wrong gradient, parts of the probe are tried: three if it is the only one, else about
 /// `log2(n)`. The report says how many calls and passes there were.
 ///
@@ -218,7 +210,6 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
-            lawless: false,
             drawn: Default::default(),
         };
         let mut found = first.thorough()?;
@@ -269,7 +260,6 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
-            lawless: false,
             drawn: Default::default(),
         };
         second.thorough()
