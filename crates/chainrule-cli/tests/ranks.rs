@@ -16,6 +16,12 @@ fn port() -> u16 {
 
 fn rank(place: &Place, words: &str, rank: usize, size: usize, port: u16) -> Command {
     let mut command = place.command(words);
+    placed(&mut command, rank, size, port);
+    command
+}
+
+/// With the variables of a launcher.
+fn placed(command: &mut Command, rank: usize, size: usize, port: u16) {
     command
         .env("WORLD_SIZE", size.to_string())
         .env("RANK", rank.to_string())
@@ -24,7 +30,6 @@ fn rank(place: &Place, words: &str, rank: usize, size: usize, port: u16) -> Comm
         .env("CHAINRULE_TOKEN", "of the tests")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command
 }
 
 fn start(place: &Place, words: &str, size: usize) -> Vec<Child> {
@@ -49,21 +54,32 @@ fn model(place: &Place, run: &str) -> Vec<u8> {
     fs::read(place.path(run).join("model.safetensors")).unwrap()
 }
 
-const TRAININGS: [&str; 4] = [
-    "train names --data names.txt --steps 6 --hidden 20 --batch 8 --accumulate 6",
-    "train names --model transformer --data names.txt --steps 4 --batch 4 --accumulate 6 --clip 0.5",
-    "train digits --steps 3 --batch 4 --accumulate 7 --examples 200 --ema 0.9",
-    "train moons --steps 5 --accumulate 12 --optimizer adamw",
+/// A training, and numbers of ranks beside one.
+type Training = (&'static str, &'static [usize]);
+
+const TRAININGS: [Training; 5] = [
+    ("train names --data names.txt --steps 6 --hidden 20 --batch 8 --accumulate 6", &[2, 3, 4, 6]),
+    (
+        "train names --model transformer --data names.txt --steps 4 --batch 4 --accumulate 6 --clip 0.5",
+        &[2, 3, 4, 6],
+    ),
+    ("train digits --steps 3 --batch 4 --accumulate 7 --examples 200 --ema 0.9", &[2, 3, 4, 6]),
+    ("train moons --steps 5 --accumulate 12 --optimizer adamw", &[2, 3, 4, 6]),
+    // The size of gpt-small.
+    (
+        "train text --steps 2 --batch 2 --accumulate 6 --clip 1 --optimizer adamw --ema 0.9 --dropout 0.1",
+        &[3],
+    ),
 ];
 
 #[test]
 fn the_number_of_ranks_changes_no_bit() {
     let place = Place::new();
-    for (i, words) in TRAININGS.into_iter().enumerate() {
+    for (i, (words, sizes)) in TRAININGS.into_iter().enumerate() {
         let alone = format!("alone{i}");
         let output = place.run(&format!("{words} --quiet --out {alone}"));
         assert!(output.status.success(), "{words}: {}", text(&output.stderr));
-        for size in [2, 3, 6] {
+        for &size in sizes {
             let out = format!("of{size}_{i}");
             run(&place, &format!("{words} --quiet --out {out}"), size);
             assert!(model(&place, &out) == model(&place, &alone), "{words}: {size} ranks");
@@ -202,6 +218,66 @@ fn launchers_start_ranks() {
     }
 }
 
+/// A launcher that restarts ranks by itself, real or as its variables say, loses nothing: rank 1 is
+/// killed while the first try goes on.
+#[test]
+fn restarts_need_nobody() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 2500 --hidden 20 --batch 4 --accumulate 6 \
+                 --save-every 20 --quiet";
+    let output = place.run(&format!("{words} --out alone"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let program = env!("CARGO_BIN_EXE_chainrule");
+    // Ends when the run has a checkpoint, on the first try.
+    let script = |words: &str, out: &str| {
+        format!(
+            "if [ \"$RANK\" = 1 ] && [ ! -e {out}/last.ckpt ]; then victim=$$; \
+             (while [ ! -e {out}/last.ckpt ]; do sleep 0.01; done; kill -9 $victim) & fi; \
+             exec {program} {words} --out {out}"
+        )
+    };
+    let is_killed = |place: &Place, out: &str| {
+        let metrics = fs::read_to_string(place.path(out).join("metrics.jsonl")).unwrap();
+        assert!(metrics.lines().count() > 1);
+        model(place, out) == model(place, "alone")
+    };
+    // By variables alone: Slurm's requeue, and the flag for launchers without any.
+    for (i, (variable, flag)) in
+        [("SLURM_RESTART_COUNT", ""), ("UNUSED", " --go-on")].into_iter().enumerate()
+    {
+        let out = format!("try{i}");
+        let mut tries = 0;
+        loop {
+            let port = port();
+            let ranks = (0..3).map(|r| {
+                let mut shell = Command::new("sh");
+                placed(&mut shell, r, 3, port);
+                shell.arg("-c").arg(script(&format!("{words}{flag}"), &out));
+                shell.current_dir(place.path(".")).env(variable, tries.to_string());
+                shell.spawn().unwrap()
+            });
+            let outputs = finish(ranks.collect());
+            if outputs.iter().all(|output| output.status.success()) {
+                break;
+            }
+            tries += 1;
+            assert!(tries < 3, "{}", text(&outputs[0].stderr));
+        }
+        assert_eq!(tries, 1, "{variable}: the first try was not killed");
+        assert!(is_killed(&place, &out), "{variable}");
+    }
+    let torchrun = std::env::var("CHAINRULE_TORCHRUN").unwrap_or("torchrun".into());
+    let mut command = Command::new(torchrun);
+    command.args(["--no-python", "--nproc-per-node", "3", "--max-restarts", "2", "sh", "-c"]);
+    command.arg(script(words, "torch")).current_dir(place.path("."));
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: there is no torchrun here");
+        return;
+    };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(is_killed(&place, "torch"));
+}
+
 /// Numbers of a fixed generator.
 struct Draw(u64);
 
@@ -276,41 +352,143 @@ fn fifty_kills_change_no_bit() {
     eprintln!("50 kills, {lines} lines of error, {steps} steps");
 }
 
-/// Models, optimizers, and numbers of ranks, each with average, clipping and a resume by another
-/// number of ranks.
+/// Starts two ranks, the second with other words.
+fn unlike(place: &Place, words: &str, second: &str) -> Vec<Output> {
+    let port = port();
+    let of = |r: usize| if r == 1 { second } else { words };
+    finish((0..2).map(|r| rank(place, of(r), r, 2, port).spawn().unwrap()).collect())
+}
+
+/// Every setting that decides about bits or about who waits for whom.
 #[test]
-#[ignore = "takes minutes"]
-fn every_training_on_every_number_of_ranks() {
+fn settings_that_differ_are_named_on_every_rank() {
     let place = Place::new();
-    let models = [
-        "train names --data names.txt --hidden 20 --batch 4",
-        "train digits --batch 4 --examples 200",
-        "train digits --model cnn --batch 2 --examples 100",
-        "train text --layers 2 --width 32 --context 16 --batch 4 --dropout 0.1",
-    ];
-    let optimizers = ["--optimizer sgd --momentum 0.9 --lr 0.01", "--optimizer adamw --lr 0.003"];
-    let mut count = 0;
-    for words in models {
-        for optimizer in optimizers {
-            let words = format!(
-                "{words} {optimizer} --accumulate 12 --clip 0.5 --ema 0.9 --schedule constant \
-                 --eval-every 3 --quiet"
-            );
-            let alone = format!("alone{count}");
-            let output = place.run(&format!("{words} --steps 6 --out {alone}"));
-            assert!(output.status.success(), "{words}: {}", text(&output.stderr));
-            let kind = words.split(' ').nth(1).unwrap();
-            for (i, size) in [2, 3, 4, 6].into_iter().enumerate() {
-                let out = format!("of{size}_{count}");
-                run(&place, &format!("{words} --steps 6 --out {out}"), size);
-                assert!(model(&place, &out) == model(&place, &alone), "{words}: {size} ranks");
-                let half = format!("half{size}_{count}");
-                run(&place, &format!("{words} --steps 3 --out {half}"), size);
-                let next = [6, 1, 2, 3][i];
-                run(&place, &format!("train {kind} --resume {half} --steps 6 --quiet"), next);
-                assert!(model(&place, &half) == model(&place, &alone), "{words}: {size} to {next}");
-            }
-            count += 1;
+    let words =
+        "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet";
+    for (i, (other, says)) in [
+        ("--lr 0.5", "another lr than rank 0: `0.5` in place of `0.1`"),
+        ("--seed 7", "another seed than rank 0: `7`"),
+        ("--hidden 9", "another model than rank 0"),
+        ("--optimizer adamw", "another optimizer than rank 0"),
+        ("--eager", "another eager than rank 0"),
+        ("--ema 0.5", "has `ema` = `0.5`, which rank 0 lacks"),
+        ("--clip 1", "has `clip` = `1.0`, which rank 0 lacks"),
+        ("--steps 9", "another number of steps than rank 0: `9` in place of `5`"),
+        ("--batch 5", "another batch than rank 0"),
+        ("--accumulate 5", "another number of micro-batches than rank 0: `5` in place of `4`"),
+        ("--eval-every 2", "another number of steps between measurements than rank 0: `2`"),
+        ("--save-every 2", "another number of steps between checkpoints than rank 0: `2`"),
+        ("--weight-decay 0.1", "another weight_decay than rank 0"),
+        ("--overfit-batch", "another overfit_batch than rank 0"),
+        ("--dry-run", "has `run` = `a trial (--dry-run)`, which rank 0 lacks"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let flag = other.split(' ').next().unwrap();
+        let mut kept: Vec<&str> = words.split_whitespace().collect();
+        if let Some(at) = kept.iter().position(|word| *word == flag) {
+            kept.drain(at..at + 2);
         }
+        let out = format!("--out run{i}");
+        let second = format!("{} {other} {out}", kept.join(" "));
+        for output in unlike(&place, &format!("{words} {out}"), &second) {
+            let error = common::one_error(&output, 1);
+            assert!(error.contains("rank 1 has") && error.contains(says), "{error}");
+        }
+    }
+    let other = "train moons --steps 5 --batch 4 --accumulate 4 --quiet";
+    for output in unlike(&place, &format!("{words} --out last"), other) {
+        let error = common::one_error(&output, 1);
+        assert!(error.contains("rank 1 has another model than rank 0"), "{error}");
+    }
+}
+
+/// A rank that ends for a reason of its own, before or beside the training, tells the others.
+#[test]
+fn a_rank_that_cannot_begin_tells_the_others_why() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --out run";
+    let outputs = unlike(&place, words, &words.replace("names.txt", "nothing.txt"));
+    for (rank, output) in outputs.iter().enumerate() {
+        let error = common::one_error(output, 1);
+        assert!(error.contains("nothing.txt: no such file"), "{error}");
+        assert!(rank == 1 || error.contains("rank 1 has ended: "), "{error}");
+    }
+    // Rank 0 alone writes; what keeps it from that is no secret.
+    fs::write(place.path("file"), "no folder").unwrap();
+    let outputs =
+        unlike(&place, &words.replace("run", "file/run"), &words.replace("run", "file/run"));
+    for (rank, output) in outputs.iter().enumerate() {
+        let error = common::one_error(output, 1);
+        assert!(error.contains("file/run"), "{error}");
+        assert!(rank == 0 || error.contains("rank 0 has ended: "), "{error}");
+    }
+}
+
+/// Ranks that cannot come together: each that is there says which one is missing or wrong.
+#[test]
+fn ranks_that_do_not_meet_say_who_is_missing() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --out run --rank-start 2";
+    let port_of = port();
+    let ranks = [0, 1].map(|r| rank(&place, words, r, 3, port_of).spawn().unwrap());
+    for output in finish(ranks.into()) {
+        let error = common::one_error(&output, 1);
+        assert!(error.contains("rank 2 did not come in time"), "{error}");
+    }
+    // Twice the same rank: the three processes that are there.
+    let port_of = port();
+    let ranks = [0, 1, 1].map(|r| rank(&place, words, r, 4, port_of).spawn().unwrap());
+    for (i, output) in finish(ranks.into()).iter().enumerate() {
+        let error = common::one_error(output, 1);
+        let says = ["rank 1", "another process has this rank"];
+        assert!(says.iter().any(|says| error.contains(says)), "{i}: {error}");
+    }
+    // Another token: turned away, and rank 0 says that somebody was.
+    let port_of = port();
+    let other = rank(&place, words, 1, 2, port_of).env("CHAINRULE_TOKEN", "a guess").spawn();
+    let ranks = vec![rank(&place, words, 0, 2, port_of).spawn().unwrap(), other.unwrap()];
+    let outputs = finish(ranks);
+    let errors = outputs.iter().map(|output| common::one_error(output, 1)).collect::<Vec<_>>();
+    assert!(errors[0].contains("without the token were turned away"), "{}", errors[0]);
+    assert!(errors[1].contains("has another CHAINRULE_TOKEN"), "{}", errors[1]);
+    for (address, says) in [
+        ("", "MASTER_ADDR is not set"),
+        ("0.0.0.0", "no address of one machine"),
+        ("255.255.255.255", "no address of one machine"),
+        ("no host", "is not known"),
+        ("192.0.2.7", "is to be an address of the machine of rank 0"),
+    ] {
+        let mut command = rank(&place, words, 0, 2, port());
+        let output = command.env("MASTER_ADDR", address).output().unwrap();
+        let error = common::one_error(&output, 1);
+        assert!(error.contains(says), "{address}: {error}");
+    }
+}
+
+/// Two runs on one machine with one port and no secret: the one that was first goes on.
+#[test]
+fn a_second_run_on_a_port_leaves_the_first_alone() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --rank-start 20 --out";
+    let port_of = port();
+    let open = |r: usize, out: &str| {
+        let mut command = rank(&place, &format!("{words} {out}"), r, 2, port_of);
+        command.env_remove("CHAINRULE_TOKEN").spawn().unwrap()
+    };
+    let first = open(0, "first");
+    let address = ("127.0.0.1", port_of);
+    while std::net::TcpStream::connect(address).is_err() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let second = open(0, "second").wait_with_output().unwrap();
+    let error = common::one_error(&second, 1);
+    assert!(error.contains("is in use; set MASTER_PORT"), "{error}");
+    for output in finish(vec![first, open(1, "first")]) {
+        assert!(output.status.success(), "{}", text(&output.stderr));
     }
 }

@@ -157,7 +157,17 @@ pub fn is_again(args: &Common) -> bool {
 /// Variables in which launchers count their restarts: torchrun, and Slurm after a requeue.
 const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
 
-/// The settings that all ranks must have alike, a line of `config.toml` each.
-pub fn facts(config: &str) -> Vec<(&str, &str)> {
-    config.lines().filter_map(|line| line.split_once(" = ")).collect()
+/// The settings that all ranks must have alike, a line of `config.toml` each; those of a part of the
+/// data with its name, since each name must be there once.
+pub fn facts(config: &str) -> Vec<(String, &str)> {
+    let (mut of, mut facts) = (String::new(), Vec::new());
+    for line in config.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            let part = section.trim_end_matches(']').strip_prefix("data.");
+            of = part.map(|part| format!(" of {}", part.trim_matches('"'))).unwrap_or_default();
+        } else if let Some((name, value)) = line.split_once(" = ") {
+            facts.push((format!("{name}{of}"), value));
+        }
+    }
+    facts
 }

@@ -224,7 +224,9 @@ impl<'a> Session<'a> {
         }
         let about = self.config()?.to_text()?;
         if let Some(exchange) = self.exchange.take() {
-            trainer = trainer.with_exchange(exchange, &ranks::facts(&about));
+            let facts = ranks::facts(&about);
+            let facts: Vec<(&str, &str)> = facts.iter().map(|(n, v)| (&n[..], *v)).collect();
+            trainer = trainer.with_exchange(exchange, &facts);
         }
         if rank > 0 {
             return self.follow(trainer);
