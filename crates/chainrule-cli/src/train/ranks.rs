@@ -157,8 +157,8 @@ pub fn is_again(args: &Common) -> bool {
 /// Variables in which launchers count their restarts: torchrun, and Slurm after a requeue.
 const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
 
-/// The settings that all ranks must have alike, a line of `config.toml` each; those of a part of the
-/// data with its name, since each name must be there once.
+/// The settings that all ranks must have alike, a line of `config.toml` each; those of a part of
+/// the data with its name, since each name must be there once.
 pub fn facts(config: &str) -> Vec<(String, &str)> {
     let (mut of, mut facts) = (String::new(), Vec::new());
     for line in config.lines() {

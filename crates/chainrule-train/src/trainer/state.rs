@@ -59,8 +59,8 @@ impl Rest {
 
 impl Trainer<'_> {
     /// All that decides how the training goes on: the model, its generators, the optimizer, the
-    /// programs that were given up, the place in the data, the average of the weights, the number of steps and the best measure. The
-    /// schedule is a function of the step.
+    /// programs that were given up, the place in the data, the average of the weights, the number
+    /// of steps and the best measure. The schedule is a function of the step.
     ///
     /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it has the rank's
     /// own part of the optimizer. On rank 0 it is whole after [`Trainer::run`], unless the run has
