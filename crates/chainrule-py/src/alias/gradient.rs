@@ -1,11 +1,24 @@
 //! The handle of a leaf's gradient.
 
+use chainrule::Tensor;
 use pyo3::prelude::*;
 
 use super::{Link, Seen};
 use crate::error::{GradientError, run};
 use crate::session;
 use crate::tensor::PyTensor;
+
+/// The gradient of a leaf, with its elements in memory as PyTorch has them: one after the other, so
+/// that a flat view of it is a view. A rule may have given it expanded or transposed.
+fn in_order(leaf: &Tensor) -> PyResult<Option<Tensor>> {
+    let Some(grad) = leaf.grad() else { return Ok(None) };
+    if grad.is_contiguous() || session::is_any() || !leaf.is_contiguous() {
+        return Ok(Some(grad));
+    }
+    let made = run(|| grad.try_reshape([grad.numel()])?.try_reshape(grad.shape()))?;
+    run(|| leaf.set_grad(Some(made.clone())))?;
+    Ok(leaf.grad().or(Some(made)))
+}
 
 impl PyTensor {
     /// The handle of a leaf's gradient, which is one object as long as the gradient is not set
@@ -21,7 +34,7 @@ impl PyTensor {
                  return it from the function, or step the optimizer outside",
             ));
         }
-        let Some(grad) = t.grad() else { return Ok(None) };
+        let Some(grad) = in_order(&t)? else { return Ok(None) };
         let kept =
             own.lock().rest.as_ref().and_then(|r| Some(r.grad.as_ref()?.clone_ref(slf.py())));
         if let Some(kept) = kept {

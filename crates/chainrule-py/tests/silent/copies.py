@@ -97,3 +97,28 @@ def function_of_numpy_of_a_leaf(torch):
     import numpy as np
 
     return np.sqrt(torch.ones(2, requires_grad=True))
+
+
+def retained_gradient_of_a_written_result(torch):
+    w = torch.ones(2, requires_grad=True)
+    y = w * 2
+    y.retain_grad()
+    y.mul_(3)
+    y[0] = y[1] * 2
+    y.sum().backward()
+    return y.grad, w.grad
+
+
+def flat_views_of_gradients(torch):
+    a, b = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
+    x = torch.arange(6.0).view(3, 2)
+    (x * a.t()).sum().backward()
+    (b.sum(1) * torch.tensor([1.0, 2.0])).sum().backward()
+    kept = a.grad
+    a.grad.view(-1)[1] = 100
+    b.grad.reshape(6)[3] = 9
+    first = kept.clone(), b.grad.clone()
+    (x * a.t()).sum().backward()
+    optimizer = torch.optim.SGD([a, b], 0.5)
+    optimizer.step()
+    return first, kept, a, b, a.grad.stride()
