@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chainrule::Tensor;
 use chainrule::autograd::{self, CustomContext, CustomOp};
+use chainrule::{Tensor, json};
 use chainrule_core::tensor::node::Mode;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -160,6 +160,16 @@ impl PyTensor {
     /// The backward pass, step by step, as text.
     fn trace_backward(&self) -> PyResult<String> {
         Ok(run(|| self.tensor().try_trace())?.to_string())
+    }
+
+    /// The backward pass, step by step, as JSON text.
+    fn trace_json(&self) -> PyResult<String> {
+        Ok(json::trace(&run(|| self.tensor().try_trace())?).to_string())
+    }
+
+    /// The graph of the ops that made this tensor, as JSON text.
+    fn graph_json(&self) -> PyResult<String> {
+        Ok(json::graph(&run(|| self.tensor().try_graph())?).to_string())
     }
 
     /// Contribution of each use of `tensor` to its gradient: op, position of the argument,

@@ -194,3 +194,12 @@ def test_a_loop_is_held_stepped_and_steered() -> None:
     thread.join(30)
     assert not problems
     assert client.event("end")["why"] == "all steps are done"
+
+
+def test_a_trace_and_a_graph_are_json() -> None:
+    w = cr.tensor([2.0, -1.0], requires_grad=True)
+    loss = (w * w).sum()
+    steps = json.loads(loss.trace_json())["steps"]
+    assert steps[0]["op"] == "sum" and steps[-1]["gradient"]["data"] == [4.0, -2.0]
+    tensors = json.loads(loss.graph_json())["tensors"]
+    assert tensors[0]["op"] == "sum" and sum(t["requires_grad"] for t in tensors) == len(tensors)
