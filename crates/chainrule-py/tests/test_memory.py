@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 
@@ -10,9 +11,11 @@ import chainrule as cr
 
 
 def test_memory_is_given_back():
+    without = cr.memory.statistics()["in_use"]
     x = cr.ones(1 << 18)
     before = cr.memory.statistics()
-    assert before["in_use"] >= 1 << 20 and before["most_in_use"] >= before["in_use"]
+    assert before["in_use"] >= without + (1 << 20)
+    assert before["most_in_use"] >= before["in_use"]
     del x
     now = cr.memory.statistics()
     assert now["kept"] >= 1 << 20 and now["kept"] <= now["limit"] <= now["limit_of_all"]
@@ -22,6 +25,20 @@ def test_memory_is_given_back():
     cr.memory.trim()
     after = cr.memory.statistics()
     assert after["kept"] == 0 and after["given_back"] > now["given_back"]
+
+
+def test_tensors_of_other_threads_are_counted():
+    def make():
+        made.extend(cr.ones(1 << 20) for _ in range(8))
+
+    without = cr.memory.statistics()["in_use"]
+    made = []
+    worker = threading.Thread(target=make)
+    worker.start()
+    worker.join()
+    assert cr.memory.statistics()["in_use"] >= without + (32 << 20) - (1 << 20)
+    made.clear()
+    assert abs(cr.memory.statistics()["in_use"] - without) < 1 << 20
 
 
 def test_changing_shapes_do_not_grow():

@@ -73,7 +73,7 @@ impl Buffer {
 
     /// The memory that this thread keeps.
     pub fn statistics() -> MemoryStatistics {
-        POOL.try_with(|pool| pool.borrow().statistics()).unwrap_or_default()
+        POOL.try_with(|pool| pool.borrow_mut().statistics()).unwrap_or_default()
     }
 
     /// Whether it is a part of an arena.
@@ -120,9 +120,12 @@ impl Drop for Buffer {
         let BufferMemory::Own(blocks) = &mut self.memory else { return };
         let blocks = std::mem::take(blocks);
         if !blocks.is_empty() {
+            let n = blocks.len();
             // At the end of a thread its pool may be gone already: then the memory just goes back
             // to the allocator.
-            let _ = POOL.try_with(|pool| pool.borrow_mut().put(blocks));
+            if POOL.try_with(|pool| pool.borrow_mut().put(blocks)).is_err() {
+                pool::is_dropped(n);
+            }
         }
     }
 }
@@ -167,6 +170,23 @@ mod tests {
             assert!(class.blocks() <= n + n / 4 + 1, "{n} takes {}", class.blocks());
             assert_eq!(Class::of(class.blocks()).0, class.0, "{n}");
         }
+    }
+
+    #[test]
+    fn buffers_are_counted_wherever_they_are_dropped() {
+        const BYTES: usize = 1 << 28;
+        let told = |now: usize, before: usize| now.abs_diff(before) < BYTES / 2;
+        let before = Buffer::statistics().in_use;
+        let made = std::thread::spawn(|| Buffer::new(BYTES).unwrap()).join().unwrap();
+        let all = Buffer::statistics();
+        assert!(told(all.in_use, before + BYTES) && all.most_in_use >= BYTES);
+        drop(made);
+        assert!(told(Buffer::statistics().in_use, before));
+        // Dropped by the end of a thread, after its pool or before it.
+        std::thread_local!(static LAST: std::cell::RefCell<Option<Buffer>> = const { std::cell::RefCell::new(None) });
+        let hold = || LAST.with(|last| *last.borrow_mut() = Some(Buffer::new(BYTES).unwrap()));
+        std::thread::spawn(hold).join().unwrap();
+        assert!(told(Buffer::statistics().in_use, before));
     }
 
     #[test]

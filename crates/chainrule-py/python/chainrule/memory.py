@@ -23,9 +23,9 @@ def trim() -> None:
 def statistics() -> dict[str, int]:
     """The bytes that this thread keeps, and how often they were of use.
 
-    `kept`: memory of dropped tensors; `in_use` and `most_in_use`: memory of tensors, now and at one
-    time; `limit` and `limit_of_all`: the most that this thread and all threads keep; `reused` and
-    `fresh`: how many tensors were made in memory that was kept and in memory from the system;
-    `given_back`: bytes that went back to the system.
+    `kept`: memory of dropped tensors; `in_use` and `most_in_use`: memory of the tensors of all
+    threads, now and at one time; `limit` and `limit_of_all`: the most that this thread and all
+    threads keep; `reused` and `fresh`: how many tensors were made in memory that was kept and in
+    memory from the system; `given_back`: bytes that went back to the system.
     """
     return dict(_c._memory_statistics())

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
 use super::{BLOCK, Block, BufferMemory, Class};
 use crate::tensor::arena::ArenaPlace;
@@ -23,6 +23,12 @@ const LEASE: usize = (16 << 20) / BLOCK;
 const GROWTH: usize = (32 << 20) / BLOCK;
 const USES: u64 = 1 << 16;
 
+/// Blocks that a thread takes and gives back before all threads' count hears of it: 64 KiB.
+const UNTOLD: isize = (64 << 10) / BLOCK as isize;
+
+/// Blocks in use on all threads, and the most at one time, but for what each has not told.
+static IN_USE: AtomicIsize = AtomicIsize::new(0);
+static MOST_IN_USE: AtomicIsize = AtomicIsize::new(0);
 /// The blocks that all threads may keep by their leases.
 static LEASED: AtomicUsize = AtomicUsize::new(0);
 /// Rises when all threads are asked to clear their pools.
@@ -33,8 +39,8 @@ static CLEARED: AtomicU64 = AtomicU64::new(0);
 pub struct MemoryStatistics {
     /// Bytes of dropped tensors that are kept for the next ones.
     pub kept: usize,
-    /// Bytes of the tensors of this thread, and the most at one time. A tensor that is dropped on
-    /// another thread is counted there.
+    /// Bytes of the tensors of all threads, and the most at one time: exact for this thread, to
+    /// within 64 KiB for each other one.
     pub in_use: usize,
     /// See [`MemoryStatistics::in_use`].
     pub most_in_use: usize,
@@ -65,9 +71,12 @@ pub struct BufferPool {
     held: usize,
     /// Number of blocks it may hold by its leases.
     leased: usize,
-    /// Blocks in use: negative where other threads allocate the buffers that this one drops.
+    /// Blocks that this thread took and did not give back: negative where others allocate the
+    /// buffers that it drops.
     in_use: isize,
     most_in_use: isize,
+    /// The part of `in_use` that is not in [`IN_USE`] yet.
+    untold: isize,
     /// Blocks from the system since the last look.
     grown: usize,
     cleared: u64,
@@ -92,6 +101,7 @@ impl BufferPool {
         leased: 0,
         in_use: 0,
         most_in_use: 0,
+        untold: 0,
         grown: 0,
         cleared: 0,
         reused: 0,
@@ -123,6 +133,17 @@ impl BufferPool {
     fn is_used(&mut self, blocks: usize) {
         self.in_use += blocks as isize;
         self.most_in_use = self.most_in_use.max(self.in_use);
+        self.untold += blocks as isize;
+        if self.untold >= UNTOLD {
+            self.tell();
+        }
+    }
+
+    /// Adds this thread's blocks to those of all threads.
+    fn tell(&mut self) {
+        let untold = std::mem::take(&mut self.untold);
+        let in_use = IN_USE.fetch_add(untold, Ordering::Relaxed) + untold;
+        MOST_IN_USE.fetch_max(in_use, Ordering::Relaxed);
     }
 
     /// Notes that this many blocks came from the system, and frees the blocks not needed since the
@@ -140,6 +161,10 @@ impl BufferPool {
     pub fn put(&mut self, blocks: Vec<Block>) {
         let n = blocks.len();
         self.in_use -= n as isize;
+        self.untold -= n as isize;
+        if self.untold <= -UNTOLD {
+            self.tell();
+        }
         if self.cleared != CLEARED.load(Ordering::Relaxed) {
             self.clear();
         }
@@ -211,13 +236,14 @@ impl BufferPool {
         self.leased = self.held;
     }
 
-    pub fn statistics(&self) -> MemoryStatistics {
+    pub fn statistics(&mut self) -> MemoryStatistics {
+        self.tell();
         let bytes = |blocks: usize| blocks.saturating_mul(BLOCK);
         let of_all = limit_of_all();
         MemoryStatistics {
             kept: bytes(self.held),
-            in_use: bytes(self.in_use.max(0) as usize),
-            most_in_use: bytes(self.most_in_use.max(0) as usize),
+            in_use: bytes(IN_USE.load(Ordering::Relaxed).max(0) as usize),
+            most_in_use: bytes(MOST_IN_USE.load(Ordering::Relaxed).max(0) as usize),
             limit: bytes(self.limit().min(of_all)),
             kept_by_all: bytes(LEASED.load(Ordering::Relaxed)),
             limit_of_all: bytes(of_all),
@@ -228,10 +254,16 @@ impl BufferPool {
     }
 }
 
+/// Counts blocks that were dropped on a thread whose pool is gone.
+pub fn is_dropped(blocks: usize) {
+    IN_USE.fetch_sub(blocks as isize, Ordering::Relaxed);
+}
+
 impl Drop for BufferPool {
     fn drop(&mut self) {
         self.held = 0;
         self.end_leases();
+        self.tell();
     }
 }
 
