@@ -3,9 +3,9 @@
 use super::math::Real;
 use super::simd::vectorized;
 
-/// Sums that are kept side by side: one register of the widest vectors for each kind, and few
-/// enough for the others.
-const LANES: usize = 8;
+/// Sums that are kept side by side: two registers of the widest vectors for each kind, so that an
+/// addition does not wait for the one before.
+const LANES: usize = 16;
 
 /// Sums over numbers; `sum` or `squares` is not finite where one of them is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_a_plain_loop() {
-        for n in [0, 1, 7, 8, 9, 100, 515] {
+        for n in [0, 1, 15, 16, 17, 100, 515] {
             let x = numbers(n);
             let wide: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
             let plain = Moments {

@@ -540,14 +540,17 @@ impl Monitor {
     }
 
     fn note_spike(&mut self, step: u64, loss: f64) {
-        // Small losses pass without sorting the last ones.
         let all = self.losses.spans().first().map_or(f64::INFINITY, |span| span.mean.abs());
         if self.recent.len() < RECENT || loss < 0.5 * all {
             return;
         }
-        let middle = detect::median(self.recent.iter().copied().collect()).unwrap_or(loss);
+        // Nearly all losses pass without sorting the last ones.
         let most = self.recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if middle > 0.0 && loss > 10.0 * middle && loss > 3.0 * most {
+        if loss <= 3.0 * most {
+            return;
+        }
+        let middle = detect::median(self.recent.iter().copied().collect()).unwrap_or(loss);
+        if middle > 0.0 && loss > 10.0 * middle {
             self.spike = Some((step, loss, middle));
         }
     }

@@ -277,17 +277,19 @@ impl OutputTrack {
         if value.not_finite() > 0 {
             self.not_finite.get_or_insert(step);
         }
-        let at_bound = |x: f64| match self.kind {
+        let (low, high) = match self.kind {
             OutputKind::Bounded { low, high } => {
                 let (low, high) = (f64::from(low), f64::from(high));
                 let near = 0.02 * (high - low);
-                x - low < near || high - x < near
+                (low + near, high - near)
             }
-            OutputKind::Any => false,
+            OutputKind::Any => (f64::NEG_INFINITY, f64::INFINITY),
         };
+        // Without a branch, so that many are compared at once.
+        let at_bound = |x: f64| (x < low) | (x > high);
         let ends = match self.kind {
             OutputKind::Any => 0,
-            _ => values.iter().filter(|x| at_bound(x.wide())).count(),
+            _ => values.iter().map(|x| usize::from(at_bound(x.wide()))).sum(),
         };
         let saturated = ends as f64 / values.len().max(1) as f64;
         let (units, inner) = units(shape);

@@ -1,16 +1,20 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
+mod sights;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use chainrule::Tensor;
-use chainrule::monitor::{self, Dependence, OutputKind};
+use chainrule::monitor::{self, Dependence};
 use chainrule_studio::LiveRun;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PySequence, PyTuple};
 
+use self::sights::{MonitorState, kind_of, locked};
+pub use self::sights::{Sight, WholeSight};
 use crate::tensor::PyTensor;
 
 /// Number of hooks of tensors that are there, but for those of monitors.
@@ -39,27 +43,6 @@ pub struct PyMonitor {
     held: Mutex<Held>,
 }
 
-/// The part that hooks have, too.
-struct MonitorState {
-    monitor: Mutex<monitor::Monitor>,
-    /// Nanoseconds that looks took here.
-    spent: AtomicU64,
-    /// The model is asked something: what it answers is no part of the training.
-    is_asleep: AtomicBool,
-    /// A trace that is to give what a look sees: hooks put it here.
-    collected: Mutex<Option<Py<PyList>>>,
-    /// The newest result of a module, and the names of those that gave it.
-    newest: Mutex<Option<Newest>>,
-}
-
-struct Newest {
-    output: Tensor,
-    names: Arc<Mutex<Vec<String>>>,
-    /// Whether the first of them has no modules inside, and the bounds of its results.
-    is_leaf: bool,
-    bounds: Option<(f64, f64)>,
-}
-
 /// Handles that are asked at each step.
 #[derive(Default)]
 struct Held {
@@ -75,20 +58,6 @@ struct Held {
 /// Whether two gradients are of one memory.
 fn is_one(a: &Tensor, b: &Tensor) -> bool {
     a.detach().is_same(&b.detach())
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl MonitorState {
-    fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
-        locked(&self.monitor)
-    }
-
-    fn spend(&self, since: Instant) {
-        self.spent.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
-    }
 }
 
 impl PyMonitor {
@@ -126,158 +95,27 @@ impl PyMonitor {
     }
 }
 
+/// The first tensor of one number with a fraction: the result, or one of several.
+fn first_number(out: &Bound<'_, PyAny>) -> Option<f64> {
+    let number = |x: &Bound<'_, PyAny>| {
+        let t = x.cast::<PyTensor>().ok()?.get().tensor();
+        (t.numel() == 1 && t.dtype().is_float()).then(|| t.try_item().ok()).flatten()
+    };
+    if let Some(x) = number(out) {
+        return Some(x);
+    }
+    if !(out.is_instance_of::<PyList>() || out.is_instance_of::<PyTuple>()) {
+        return None;
+    }
+    let all = out.cast::<PySequence>().ok()?.try_iter().ok()?;
+    all.filter_map(Result::ok).find_map(|x| number(&x))
+}
+
 /// Name, value and gradient of a parameter.
 type NamedPair<'py> = (String, Bound<'py, PyTensor>, Option<Bound<'py, PyTensor>>);
 
 /// Name and bounds of an output, and the numbers of it and of its gradient among results.
 type SeenOutput = (String, Option<(i8, i8)>, usize, Option<usize>);
-
-fn kind_of(bounds: Option<(i8, i8)>) -> OutputKind {
-    bounds.map_or(OutputKind::Any, |(low, high)| OutputKind::Bounded { low, high })
-}
-
-/// The hook of a module, which tells of its results and of the gradients that come back to them.
-#[pyclass(module = "chainrule._chainrule", frozen)]
-pub struct Sight {
-    shared: Arc<MonitorState>,
-    name: String,
-    bounds: Option<(i8, i8)>,
-    is_leaf: bool,
-    /// Bounds that say what the loss is to be.
-    range: Option<(f64, f64)>,
-}
-
-#[pymethods]
-impl Sight {
-    fn __call__(
-        &self,
-        module: &Bound<'_, PyAny>,
-        _args: &Bound<'_, PyAny>,
-        out: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let shared = &self.shared;
-        if shared.is_asleep.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let is_traced = crate::session::current().is_some();
-        if !is_traced && !shared.lock().is_due() {
-            return Ok(());
-        }
-        let Ok(handle) = out.cast::<PyTensor>() else { return Ok(()) };
-        if is_traced {
-            return self.collect(module, handle);
-        }
-        let output = handle.get().tensor();
-        if !output.dtype().is_float() || !module.getattr("training")?.is_truthy()? {
-            return Ok(());
-        }
-        let began = Instant::now();
-        self.see(output)?;
-        shared.spend(began);
-        Ok(())
-    }
-}
-
-impl Sight {
-    /// Puts a result where a trace gives it from.
-    fn collect(&self, module: &Bound<'_, PyAny>, out: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let collected = locked(&self.shared.collected);
-        let Some(list) = collected.as_ref().map(|list| list.bind(out.py())) else {
-            return Ok(());
-        };
-        if !module.getattr("training")?.is_truthy()? || !out.get().tensor().dtype().is_float() {
-            return Ok(());
-        }
-        if out.get().tensor().requires_grad() {
-            out.get().tensor().retain_grad();
-        }
-        list.append((&self.name, self.bounds, out, self.is_leaf, self.range))
-    }
-
-    fn see(&self, output: Tensor) -> PyResult<()> {
-        let kind = kind_of(self.bounds);
-        let mut newest = locked(&self.shared.newest);
-        if let Some(same) = newest.as_ref().filter(|newest| newest.output.is_same(&output)) {
-            let first = locked(&same.names)[0].clone();
-            self.shared.lock().same_output(&self.name, kind, &first);
-            locked(&same.names).push(self.name.clone());
-            return Ok(());
-        }
-        self.shared.lock().output(&self.name, kind, &output);
-        let names = Arc::new(Mutex::new(vec![self.name.clone()]));
-        if output.requires_grad() {
-            let (shared, names) = (self.shared.clone(), names.clone());
-            let hook = move |g: &Tensor| {
-                if shared.is_asleep.load(Ordering::Relaxed) {
-                    return None;
-                }
-                let began = Instant::now();
-                let names = locked(&names).clone();
-                let mut monitor = shared.lock();
-                monitor.output_gradient(&names[0], g);
-                names[1..].iter().for_each(|name| monitor.same_output_gradient(name, &names[0]));
-                drop(monitor);
-                shared.spend(began);
-                None
-            };
-            crate::error::run(|| output.register_hook(hook))?;
-        }
-        let (is_leaf, bounds) = (self.is_leaf, self.range);
-        *newest = Some(Newest { output, names, is_leaf, bounds });
-        Ok(())
-    }
-}
-
-/// The hook of the model as a whole: it calls a function of Python at looks, and at all passes of a
-/// model whose modes differ or that is not trained.
-#[pyclass(module = "chainrule._chainrule", frozen)]
-pub struct WholeSight {
-    shared: Arc<MonitorState>,
-    has_modes: bool,
-    look: Py<PyAny>,
-    /// The inputs of a pass that was not looked at.
-    inputs: Mutex<Option<Py<PyTensor>>>,
-}
-
-#[pymethods]
-impl WholeSight {
-    fn __call__(
-        &self,
-        module: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        out: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let (py, shared) = (out.py(), &self.shared);
-        if shared.is_asleep.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if crate::session::current().is_some() {
-            let collected = locked(&shared.collected);
-            return match collected.as_ref() {
-                Some(list) => list.bind(py).append((args, out)),
-                None => Ok(()),
-            };
-        }
-        let is_due = shared.lock().is_due();
-        let recorded = out.cast::<PyTensor>().is_ok_and(|out| out.get().tensor().requires_grad());
-        if recorded && !is_due && !self.has_modes {
-            let first = args.iter().find_map(|x| x.cast_into::<PyTensor>().ok());
-            *locked(&self.inputs) = first.map(Bound::unbind);
-            return Ok(());
-        }
-        *locked(&self.inputs) = None;
-        self.look.call1(py, (module, args, out)).map(drop)
-    }
-
-    /// The inputs of the newest pass that was not looked at, once.
-    fn inputs(&self) -> Option<Py<PyTensor>> {
-        locked(&self.inputs).take()
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.look)
-    }
-}
 
 /// Kind, place, step, evidence, consequence, fix, confidence.
 type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &'static str, f64);
@@ -307,12 +145,12 @@ impl PyMonitor {
         is_leaf: bool,
         range: Option<(f64, f64)>,
     ) -> Sight {
-        Sight { shared: self.shared.clone(), name, bounds, is_leaf, range }
+        Sight::new(self.shared.clone(), name, bounds, is_leaf, range)
     }
 
     /// The hook of the model, which calls `look`.
     fn whole_sight(&self, has_modes: bool, look: Py<PyAny>) -> WholeSight {
-        WholeSight { shared: self.shared.clone(), has_modes, look, inputs: Mutex::default() }
+        WholeSight::new(self.shared.clone(), has_modes, look)
     }
 
     /// Whether hooks rest.
@@ -500,6 +338,50 @@ impl PyMonitor {
     /// Whether the tensors of the next step are wanted.
     fn is_due(&self) -> bool {
         self.lock().is_due()
+    }
+
+    /// Whether this step is not looked at, and nothing is traced.
+    fn is_calm(&self) -> bool {
+        !self.lock().is_due() && crate::session::current().is_none()
+    }
+
+    /// Ends a step that was not looked at: `out` is what a compiled function gave that made it.
+    /// Whether its loss was a spike, and whether the next step is looked at.
+    #[pyo3(signature = (optimizer, out=None))]
+    fn pass_over(
+        &self,
+        optimizer: &Bound<'_, PyAny>,
+        out: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(bool, bool)> {
+        let loss = out.and_then(first_number);
+        let (_, is_spike) = self.step(loss, self.rate(optimizer)?);
+        Ok((is_spike, self.lock().is_due()))
+    }
+
+    /// The largest rate of an optimizer's groups, if one has a rate.
+    fn rate(&self, optimizer: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        let py = optimizer.py();
+        let Some(groups) = optimizer.getattr_opt(intern!(py, "param_groups"))? else {
+            return Ok(None);
+        };
+        let mut largest = None;
+        for group in groups.try_iter()? {
+            let group = group?;
+            let rate = match group.cast::<PyDict>() {
+                Ok(group) => group.get_item(intern!(py, "lr"))?,
+                Err(_) => None,
+            };
+            if let Some(rate) = rate {
+                let rate: f64 = rate.extract()?;
+                largest = Some(largest.map_or(rate, |most: f64| most.max(rate)));
+            }
+        }
+        Ok(largest)
+    }
+
+    /// The first number among results.
+    fn first_number(&self, out: &Bound<'_, PyAny>) -> Option<f64> {
+        first_number(out)
     }
 
     /// Number of steps so far.

@@ -60,7 +60,7 @@ RESULTS = {
     "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
     "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None", "Monitor.step": "tuple[float | None, builtins.bool]", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
-    "Monitor.values": "list[Tensor]", "Monitor.hold": "None", "Monitor.gradient_values": "list[Tensor | None]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio",
+    "Monitor.values": "list[Tensor]", "Monitor.hold": "None", "Monitor.gradient_values": "list[Tensor | None]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "Monitor.is_calm": "bool", "Monitor.pass_over": "tuple[builtins.bool, builtins.bool]", "Monitor.rate": "float | None", "Monitor.first_number": "float | None", "WholeSight.evaluates": "None", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio",
     "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "wait": "None", "end": "None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]

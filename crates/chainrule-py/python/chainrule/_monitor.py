@@ -90,6 +90,8 @@ class Monitor:
     """
 
     _tensor: Any = Tensor
+    # Whether a step of the optimizer that is not looked at is only counted.
+    _counts_steps = True
     _bounds: Mapping[Any, tuple[int, int]] = {activations.Tanh: (-1, 1), activations.Sigmoid: (0, 1)}
     # Least and largest result of other modules, as far as the last one decides what can be said.
     _ranges: Mapping[str, tuple[float, float]] = {"ReLU": (0.0, math.inf), "Softplus": (0.0, math.inf), "Softmax": (0.0, 1.0)}
@@ -101,6 +103,7 @@ class Monitor:
         self._optimizers = 1
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
+        self._has_calm_steps = self._counts_steps and optimizer is not None
         self._parameters = _named(model, optimizer, sys._getframe(_depth + 1), self._tensor)
         self._hold()
         self._passes = 0
@@ -180,7 +183,16 @@ class Monitor:
         owner, original = self._tensor, self._tensor.backward
         monitor = self
 
+        native, is_calm = self._native, self._native.is_calm
+
         def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if monitor._has_calm_steps and is_calm():
+                monitor._passes += 1
+                native.before_backward(self, monitor._has_stepped)
+                monitor._has_stepped = False
+                out = original(self, *args, **kwargs)
+                monitor._answer_questions()
+                return out
             if monitor._is_tracing():
                 if monitor._tracer is None:
                     return original(self, *args, **kwargs)
@@ -206,7 +218,14 @@ class Monitor:
         original = owner.step
         monitor = self
 
+        is_calm = self._native.is_calm
+
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if optimizer is monitor._optimizer and monitor._has_calm_steps and is_calm():
+                out = original(optimizer, *args, **kwargs)
+                monitor._has_stepped = True
+                monitor._pass_over()
+                return out
             if monitor._is_tracing() or not monitor._steps_here(optimizer):
                 if monitor._tracer is not None and monitor._steps_here(optimizer):
                     monitor._tracer.before_step()
@@ -278,10 +297,13 @@ class Monitor:
             if largest is not None:
                 self._native.curvature(largest)
 
-    def _after_backward(self) -> None:
+    def _answer_questions(self) -> None:
         sights = self._sights
         if sights is not None and (sights.is_evaluating or sights.questions) and not self._is_probing:
             sights.after_backward()
+
+    def _after_backward(self) -> None:
+        self._answer_questions()
         if not self._native.is_due():
             return
         with self._timed:
@@ -338,7 +360,17 @@ class Monitor:
         if self._was_due:
             self._put_off()
         self._was_due = False
+        if self._has_calm_steps and self._sights is not None:
+            self._sights.attend(self._native.is_due())
         return loss
+
+    def _pass_over(self, out: Any = None) -> None:
+        """Ends a step that was not looked at."""
+        is_spike, is_due = self._native.pass_over(self._optimizer, out)
+        if self._sights is not None and (is_spike or is_due):
+            if is_spike:
+                self._sights.see_spike()
+            self._sights.attend(is_due)
 
     # Parameters: here by handles that the native side holds
 
@@ -378,10 +410,7 @@ class Monitor:
         return self._native.whole_sight(has_modes, sights.whole)
 
     def _rate(self) -> float | None:
-        groups = getattr(self._optimizer, "param_groups", None)
-        if groups is not None and len(groups) == 1 and type(rate := groups[0].get("lr")) is float:
-            return rate
-        return max((float(g["lr"]) for g in groups if "lr" in g), default=None) if groups else None
+        return self._native.rate(self._optimizer)
 
     # Our tensors and compiled functions
 
@@ -419,15 +448,21 @@ class Monitor:
         """A call of a compiled function: as a program, which gives at looks what is to be seen, or
         with a step op by op beside it.
         """
+        if self._sights is not None:
+            self._sights.stay()
         is_due = self._native.is_due()
         key = id(compiled)
+        if not is_due and self._has_calm_steps and self._whole.get(key, False):
+            out = compiled._call(*args, **kwargs)
+            self._pass_over(out)
+            return out
         if is_due and self._whole.get(key, True):
             beside = self._beside.get(key)
             if beside is not None and beside.is_usable and not self._is_rare():
                 out = beside.run(args, kwargs)
                 if beside.is_usable:
                     self._was_due = True
-                    self._finish_step(_scalar(out))
+                    self._finish_step(self._native.first_number(out))
                     return out
             with self._timed:
                 self._whole[key] = self._probe(compiled, args, kwargs)
@@ -437,7 +472,7 @@ class Monitor:
             return compiled._call(*args, **kwargs)
         self._was_due = is_due
         out = compiled._call(*args, **kwargs)
-        self._finish_step(_scalar(out))
+        self._finish_step(self._native.first_number(out))
         return out
 
     def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -559,16 +594,6 @@ def _curvature(loss: Any, parameters: list[Any]) -> float | None:
             largest = quotient if largest is None else max(largest, quotient)
         along = products
     return largest
-
-
-def _scalar(out: Any) -> float | None:
-    """The first number among results."""
-    if type(out) is Tensor and out.numel() == 1 and out.is_floating_point():
-        return float(out.item())
-    for x in out if isinstance(out, (list, tuple)) else (out,):
-        if isinstance(x, Tensor) and x.numel() == 1 and x.is_floating_point():
-            return float(x.item())
-    return None
 
 
 def _line() -> str:

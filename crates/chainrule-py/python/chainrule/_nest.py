@@ -55,7 +55,7 @@ def put_back(x: Any, tensors: list[Any]) -> Any:
     if type(x) is dict:
         return {k: put_back(v, tensors) for k, v in x.items()}
     if type(x) in (list, tuple):
-        return type(x)(put_back(y, tensors) for y in x)
+        return type(x)([tensors[y.number] if type(y) is Place else put_back(y, tensors) for y in x])
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return type(x)(*(put_back(y, tensors) for y in x))
     return x

@@ -38,6 +38,10 @@ class Sights:
         self._is_text: bool | None = None
         self.questions: list[Callable[[], None]] = []
         self.is_evaluating = False
+        # Modules with their hooks, and what takes out those that are in.
+        self._hooks: list[tuple[Any, Any]] = []
+        self._handles: list[Any] = []
+        self._stays = False
         self._leaf: Any = None
         self._of_whole: Any = None
         self._loaders: dict[int, tuple[Any, int]] = {}
@@ -52,10 +56,35 @@ class Sights:
         monitor = self._monitor
         for name, module in self._modules:
             bounds = next((b for kind, b in monitor._bounds.items() if isinstance(module, kind)), None)
-            yield module.register_forward_hook(monitor._sight(name or "output", module, bounds, not list(module.children()))).remove
+            self._hooks.append((module, monitor._sight(name or "output", module, bounds, not list(module.children()))))
         self._of_whole = monitor._whole_sight(self, bool(self._has_modes))
-        yield self._model.register_forward_hook(self._of_whole).remove
+        self._hooks.append((self._model, self._of_whole))
+        self._put_in(self._hooks)
+        yield lambda: self._take_out(0)
         yield from self._watch_loaders()
+
+    def _put_in(self, hooks: list[tuple[Any, Any]]) -> None:
+        self._handles += [module.register_forward_hook(hook) for module, hook in hooks]
+
+    def _take_out(self, first: int) -> None:
+        """The hooks from that one on."""
+        while len(self._handles) > first:
+            self._handles.pop().remove()
+
+    def attend(self, is_due: bool) -> None:
+        """The hooks of single modules are there for a step that is looked at; that of the whole
+        comes after them.
+        """
+        if self._stays or is_due == (len(self._handles) > 1):
+            return
+        self._take_out(0)
+        self._put_in(self._hooks if is_due else self._hooks[-1:])
+
+    def stay(self) -> None:
+        """The hooks stay, for a compiled function is traced anew when those of its modules change."""
+        if not self._stays:
+            self.attend(True)
+            self._stays = True
 
     # Each module
 
@@ -93,7 +122,7 @@ class Sights:
         if self._has_modes:
             # Part of a model may rest in evaluation mode by intent.
             rests = not module.training and not any(m.training for m in self._has_modes)
-            self.is_evaluating = recorded and rests
+            self._evaluates(recorded and rests)
             if not recorded and module.training and all(m.training for m in self._has_modes) and not self._monitor._is_recording():
                 self._native.wrong_mode(False)
         x = next((a for a in args if isinstance(a, self._monitor._tensor)), None)
@@ -113,6 +142,11 @@ class Sights:
                 self.questions.append(lambda: self._ask_for_examples(x, len(out)))
             if not self._native.passes_over_answer():
                 self._monitor._hook(out, lambda g: self._answered(x, out, g, bounds))
+
+    def _evaluates(self, is_evaluating: bool) -> None:
+        self.is_evaluating = is_evaluating
+        if isinstance(self._of_whole, WholeSight):
+            self._of_whole.evaluates(is_evaluating)
 
     def see_inputs(self, x: Any) -> None:
         """The inputs of a pass that is looked at."""
@@ -144,7 +178,7 @@ class Sights:
         """The pass is done: a model that trained in evaluation mode did so, and the model may be
         asked again."""
         if self.is_evaluating:
-            self.is_evaluating = False
+            self._evaluates(False)
             self._native.wrong_mode(True)
         # The graph is done with: what the model keeps may be put back.
         questions, self.questions = self.questions, []

@@ -15,6 +15,7 @@ class TorchMonitor(Monitor):
     """As `Monitor`, for models and optimizers of PyTorch, by its hooks."""
 
     _tensor = _torch.Tensor
+    _counts_steps = False
     _norm: float | None = None
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
 
