@@ -334,7 +334,7 @@ fn a_trainer_has_room_for_layers_that_exchange() {
             trainer = trainer.with_shared_exchange(exchange, &[]);
         }
         trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).map_err(|e| e.to_string())?;
-        Ok::<_, String>(task.0.state_dict().iter().map(|(_, t)| t.to_f64_vec()).collect::<Vec<_>>())
+        Ok::<_, String>(task.0.state_dict().values().map(|t| t.to_f64_vec()).collect::<Vec<_>>())
     };
     let options = |accumulate| TrainerOptions { steps: 6, accumulate, ..Default::default() };
     let whole = run(&|| Box::new(BatchNorm1d::new(8)), 12, options(1), None).unwrap();
