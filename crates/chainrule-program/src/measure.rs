@@ -1,4 +1,4 @@
-//! What a run takes, measured: the time of each line, and the memory of each value.
+//! The measured cost of a run: the time of each line, and the memory of each value.
 
 use std::ops::Range;
 

@@ -233,9 +233,8 @@ unsafe fn read_only<'py>(
 #[pymethods]
 impl PyTensor {
     /// The elements as an array of NumPy, which sees each later write to the tensor and cannot be
-    /// written to. A large one of a tensor that was not written yet lies over its memory, as does one of
-    /// `from_numpy`, and a write is an error then. `force`
-    /// detaches first.
+    /// written to. A large one of a tensor that was not written yet lies over its memory, as does
+    /// one of `from_numpy`, and a write is an error then. `force` detaches first.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(slf: &Bound<'py, Self>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         let (py, t) = (slf.py(), slf.get().tensor());

@@ -40,12 +40,12 @@ impl Drop for ForeignHook {
 #[pyclass(name = "Monitor", module = "chainrule._chainrule", frozen)]
 pub struct PyMonitor {
     shared: Arc<MonitorState>,
-    held: Mutex<Held>,
+    held: Mutex<MonitoredTensors>,
 }
 
 /// Handles that are asked at each step.
 #[derive(Default)]
-struct Held {
+struct MonitoredTensors {
     /// Parameters by name.
     parameters: Vec<(String, Py<PyTensor>)>,
     /// Those that the optimizer steps, if they are others.
@@ -65,7 +65,7 @@ impl PyMonitor {
         self.shared.lock()
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, MonitoredTensors> {
         locked(&self.held)
     }
 

@@ -209,7 +209,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// What comes from others waits for the disk, and goes on when nobody writes any more.
+    /// A piece from others waits for the disk, and goes on when nobody writes any more.
     #[test]
     fn a_slow_disk_holds_up_no_more_than_fits() {
         let pieces = Arc::new(Pieces::default());

@@ -199,7 +199,7 @@ fn place(of: Option<&Place>) -> Value {
     of.map_or(Value::Null, |at| json!({"file": at.file(), "line": at.line()}))
 }
 
-/// What a program costs, counted: `instructions`, `flops` and `bytes`.
+/// The counted cost of a program: `instructions`, `flops` and `bytes`.
 #[cfg(feature = "program")]
 pub fn cost(of: Cost) -> Value {
     json!({"instructions": of.instructions, "flops": of.flops, "bytes": of.bytes})

@@ -75,7 +75,7 @@ fn a_graph_names_its_inputs_by_their_places() {
         (&tensors[w]["requires_grad"], &tensors[x]["requires_grad"]),
         (&true.into(), &false.into())
     );
-    // Of a constant, the tape has what the product saved.
+    // The tape has what the product saved of a constant.
     assert_eq!(floats(&tensors[x]["value"]), [1.0, 2.0, -0.7, 0.4]);
 }
 

@@ -161,7 +161,7 @@ export interface ProgramLine {
   part?: number;
 }
 
-/** A program as a listing; its time is none, and there are no parts, where the engine has no clock. */
+/** A program as a listing; without a clock of the engine it has no time and no parts. */
 export interface Listed {
   lines: ProgramLine[];
   /** Lines that run as one, and what they took. */

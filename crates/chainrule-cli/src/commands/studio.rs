@@ -61,7 +61,7 @@ pub fn run(args: &args::Studio) -> Result<()> {
     studio.serve().context("the server ended")
 }
 
-/// What the page shows of a program: its graph, the steps of its backward pass, its program, and
+/// The view of a program on the page: its graph, the steps of its backward pass, its program, and
 /// the pass by hand beside the right one if there is one.
 fn as_json(given: Given) -> Result<Value> {
     let (hand, title) = (given.hand.clone(), given.title.clone());

@@ -86,7 +86,7 @@ impl Token {
 }
 
 impl Drop for Token {
-    /// Once the ranks have met, nobody needs the file. That of another run stays.
+    /// Once the ranks have met, nobody needs the file. Another run's stays.
     fn drop(&mut self) {
         if let Token::File { path, own } = self
             && let Some(own) = own.get()

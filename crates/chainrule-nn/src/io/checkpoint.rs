@@ -79,7 +79,7 @@ impl Checkpoint {
     }
 }
 
-/// What is wrong with a file whose content is another than was written.
+/// The fault of a file whose content is another than was written.
 const DAMAGED: &str = "damaged: the checksum does not fit the content";
 
 /// The text and the state in the bytes of a file, or what is wrong with it.

@@ -35,7 +35,7 @@ pub(super) type Made<'f> = &'f mut dyn FnMut(usize, &Tensor) -> Result<()>;
 /// Hears that an instruction, or of a placed run an action, is done: its place among them.
 pub(super) type Done<'f> = &'f mut dyn FnMut(usize);
 
-/// What a run tells while it goes on.
+/// Observers that a run tells while it goes on.
 #[derive(Default)]
 pub(super) struct Told<'f> {
     pub made: Option<Made<'f>>,

@@ -1,5 +1,5 @@
-"""The same op on each tensor of a list, under the names of PyTorch's own optimizers: `_foreach_add`,
-`_foreach_mul_` and their kin.
+"""The same op on each tensor of a list, under the names of PyTorch's own optimizers:
+`_foreach_add`, `_foreach_mul_` and their kin.
 
 A function with `_` at its end writes to the tensors. Further arguments are one for all, or a list
 with one for each.

@@ -81,7 +81,7 @@ class Sights:
         self._put_in(self._hooks if is_due else self._hooks[-1:])
 
     def stay(self) -> None:
-        """The hooks stay, for a compiled function is traced anew when those of its modules change."""
+        """The hooks stay: a compiled function is traced anew when those of its modules change."""
         if not self._stays:
             self.attend(True)
             self._stays = True

@@ -39,7 +39,7 @@ class Ranks:
     optimizer.step()
     ```
 
-    In a `with` an error of one rank ends the others with its text: `with cr.distributed.init() as ranks`.
+    In `with cr.distributed.init() as ranks` an error of one rank ends the others with its text.
     """
 
     def __init__(self, exchange: _c.Exchange) -> None:

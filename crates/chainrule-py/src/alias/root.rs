@@ -111,7 +111,7 @@ impl PyTensor {
         self.views.count.load(Ordering::Relaxed) > 0
     }
 
-    /// How many views show its memory.
+    /// Number of views that show its memory.
     pub fn views_count(&self) -> usize {
         self.views.count.load(Ordering::Relaxed) as usize
     }

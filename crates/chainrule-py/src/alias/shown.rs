@@ -2,7 +2,7 @@
 //!
 //! A write makes a new value of a tensor, so an array over the memory of the old one would not see
 //! it. Arrays therefore have memory of their own, into which each write copies the new elements. A
-//! large array of a tensor that nobody has written yet lies over the tensor's own memory instead, as
+//! large array of a tensor that nobody has written yet lies over the tensor's memory instead, as
 //! does one of a tensor over another array, and a write is an error as long as it is there.
 //!
 //! Constants are written through handles alone. Leaves and their gradients change behind them, in
@@ -24,7 +24,7 @@ use crate::tensor::PyTensor;
 /// Bytes of an array that is copied whether or not the tensor was ever written.
 const SMALL: usize = 1 << 16;
 
-/// What an array shows of a tensor that owns its memory.
+/// The view of an array on a tensor that owns its memory.
 pub struct Shown {
     path: Option<Path>,
     /// Memory of its own, as an array that can be written; nothing if it is that of the tensor.
@@ -51,7 +51,7 @@ impl Shown {
 
 /// Tensors that change behind their handles and have such arrays.
 static BEHIND: Mutex<Vec<Py<PyWeakrefReference>>> = Mutex::new(Vec::new());
-/// How many there are, to be asked first.
+/// Their number, to be asked first.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The arrays of one tensor.

@@ -1,4 +1,4 @@
-"""Copies of nests whose tensors are views of each other, modes of generators, and names of groups."""
+"""Copies of nests whose tensors are views of each other, modes of generators, names of groups."""
 
 import copy
 

@@ -51,7 +51,7 @@ pub(crate) struct Ranks {
     /// The state of the optimizer's parts on all ranks after the last step, on rank 0 if it was
     /// gathered.
     pub whole: Option<StateDict>,
-    /// What became of the programs of micro-batches.
+    /// The verdicts on programs of micro-batches.
     pub verdicts: Verdicts,
 }
 
@@ -72,7 +72,7 @@ impl Ranks {
             asked_to_stop: false,
             stopped: false,
             wanted: false,
-            // What is under way would stand before the sums of the layers.
+            // A bucket under way would stand before the sums of the layers.
             early: in_layers.then_some(false),
             whole: None,
             verdicts: Verdicts::default(),

@@ -85,7 +85,7 @@ impl Rest {
         }
     }
 
-    /// What this rank has of the state that the ranks have shared out, if they have.
+    /// This rank's part of the state that the ranks have shared out, if they have.
     fn shared_out(&self, task: &dyn Task, optimizer: &dyn Optimizer) -> Result<Option<Shared<'_>>> {
         let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.have_shards(self)) else {
             return Ok(None);

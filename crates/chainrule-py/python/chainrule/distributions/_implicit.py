@@ -22,7 +22,7 @@ from .._custom import Function
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 FAR = 45.0
-"""Where a factor of exp(-45) ends an integral."""
+"""Exponent at which a factor, exp(-45), ends an integral."""
 
 
 def _digamma(x: Any) -> Any:
@@ -30,7 +30,7 @@ def _digamma(x: Any) -> Any:
 
 
 def _end(exponent: Callable[[Any], Any], first: Any) -> Any:
-    """Where a concave exponent that begins at 0 has fallen to `-FAR`."""
+    """The place where a concave exponent that begins at 0 has fallen to `-FAR`."""
     low, high = np.zeros_like(first), first.copy()
     for _ in range(64):
         short = exponent(high) > -FAR

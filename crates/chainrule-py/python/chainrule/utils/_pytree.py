@@ -17,7 +17,7 @@ class TreeSpec(NamedTuple):
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return 1 if self.type is None else sum(child.num_leaves for child in self.children)
 
 
@@ -40,7 +40,8 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     ```
     from chainrule.utils import _pytree
     leaves, form = _pytree.tree_flatten({"a": 1, "b": [2, (3,)]})
-    assert leaves == [1, 2, 3] and _pytree.tree_unflatten([4, 5, 6], form) == {"a": 4, "b": [5, (6,)]}
+    assert leaves == [1, 2, 3]
+    assert _pytree.tree_unflatten([4, 5, 6], form) == {"a": 4, "b": [5, (6,)]}
     ```
     """
     parts = _parts(tree, is_leaf)

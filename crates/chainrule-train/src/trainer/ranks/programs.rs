@@ -117,7 +117,7 @@ impl<'e> Programs<'e> {
         }
         parts.parameters.iter().for_each(|p| sum.take(&[u8::from(p.requires_grad())]));
         self.switches.iter().for_each(|switch| sum.take(&[u8::from(switch.is_on())]));
-        // Of a run that goes on, these may be others than before.
+        // These may be others than before where a run goes on.
         sum.take(&[u8::from(self.passes.simplification)]);
         sum.take(format!("{:?}", autocast_dtype()).as_bytes());
         sum.0

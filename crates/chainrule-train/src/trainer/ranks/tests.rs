@@ -268,7 +268,7 @@ fn a_program_that_parts_is_given_up_on_all_ranks() {
     }
 }
 
-/// What became of a program is part of the state: whoever goes on does not ask again, and comes to
+/// The verdict on a program is part of the state: whoever goes on does not ask again, and comes to
 /// the bits of a run that was never interrupted.
 #[test]
 fn a_program_that_was_given_up_stays_so() {
