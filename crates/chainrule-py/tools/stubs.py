@@ -30,7 +30,7 @@ RESULTS = {
     "shape": "Size", "dtype": "dtype", "ndim": "int", "dim": "int", "numel": "int", "nelement": "int", "element_size": "int", "itemsize": "int",
     "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
     "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
-    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "graph_svg": "str",
+    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "trace_json": "str", "graph_json": "str", "graph_svg": "str",
     "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
     "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None", "_base": "Any", "_is_view": "bool", "retains_grad": "bool", "to_sparse": "Any", "to_sparse_coo": "Any", "register_post_accumulate_grad_hook": "Any",
     "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",

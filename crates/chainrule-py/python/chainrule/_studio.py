@@ -48,6 +48,9 @@ class LivePage(Monitor):
     From the page the loop can be held between two steps, stepped, and given another rate.
     """
 
+    # The page hears of every step.
+    _counts_steps = False
+
     def __init__(self, model: Any, optimizer: Any, every: int, title: str, port: int, depth: int) -> None:
         super().__init__(model, optimizer, every=every, _depth=depth + 1)
         self._page = _c._studio_run(title, port)
