@@ -170,7 +170,7 @@ SKIP = {
 def of_class(name: str, cls: type) -> list[str]:
     lines = ["@final", f"class {name}:"]
     if name == "Tensor":
-        lines += ["    __array_ufunc__: None", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, *data: Any) -> Tensor: ..."]
+        lines += ["    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any: ...", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, *data: Any) -> Tensor: ..."]
     elif name == "Optimizer":
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":

@@ -227,7 +227,7 @@ class Conditions:
 
 @final
 class Tensor:
-    __array_ufunc__: None
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any: ...
     __array_priority__: float
     _is_parameter: bool
     def __new__(cls, *data: Any) -> Tensor: ...

@@ -41,7 +41,7 @@ class _Switch:
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
-            return _generator(self, function)  # type: ignore[return-value]
+            return _generator(self, function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:

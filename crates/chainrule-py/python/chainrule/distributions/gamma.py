@@ -34,7 +34,7 @@ def standard_gamma(concentration: Tensor, shape: Any) -> Tensor:
     """Draws of the gamma law with rate 1, with gradients by its shape."""
     a = concentration.expand(shape)
     draws = drawn(a, lambda g: g.standard_gamma(a.detach().numpy())).clamp(min=tiny(a.dtype))
-    return GammaDraws.apply(a, draws) if a.requires_grad else draws  # type: ignore[no-any-return]
+    return GammaDraws.apply(a, draws) if a.requires_grad else draws
 
 
 def tiny(dtype: Any) -> float:
@@ -141,7 +141,7 @@ class Dirichlet(Distribution):
         with no_grad():
             parts = drawn(c.double(), lambda g: g.standard_gamma(c.detach().numpy())).clamp(min=tiny(c.dtype))
             shares = (parts / parts.sum(-1, keepdim=True))._to_dtype(c.dtype)
-        return DirichletDraws.apply(c, shares) if c.requires_grad else shares  # type: ignore[no-any-return]
+        return DirichletDraws.apply(c, shares) if c.requires_grad else shares
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require((value >= 0).all(-1).logical_and((value.sum(-1) - 1).abs() < 1e-6), "a value is shares that add up to 1")
