@@ -221,7 +221,9 @@ def test_mpi4py_under_mpirun():
     words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable, "-c", text]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == alone.split() * 3
+    # Lines of different ranks may come as one.
+    bits = alone.strip()
+    assert done.stdout.replace("\n", "") == 3 * bits
 
 
 def test_sync_batch_norm_is_that_of_the_whole_batch():

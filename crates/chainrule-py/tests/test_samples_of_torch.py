@@ -51,7 +51,7 @@ DIFFERENT = {
     "nn.functional.max_unpool1d": (FLOATS, "the gradient of places that occur twice"),
     "nn.functional.max_unpool2d": (FLOATS, "the gradient of places that occur twice"),
     "nn.functional.max_unpool3d": (FLOATS, "the gradient of places that occur twice"),
-    "nn.functional.fractional_max_pool3d": (FLOATS, "a batch without examples is refused"),
+    "nn.functional.fractional_max_pool3d": (("float32",), "some windows begin elsewhere, for a reason that is not known yet"),
     "nn.functional.triplet_margin_with_distance_loss": ((*FLOATS, "int64"), "a distance of PyTorch's takes PyTorch's tensors"),
     "histc": (("float64",), "the edges of a thousand bins between 0 and 0.00001 are rounded elsewhere"),
     "logcumsumexp": (("float32",), "PyTorch's gradient beside an element of 10,000 is off by 0.002, ours by 0.0001"),
@@ -167,6 +167,8 @@ def check(op, sample):
         assert (g.dtype.name, tuple(g.shape)) == (str(w.dtype).removeprefix("torch."), tuple(w.shape))
         if op.name in UNSET or options.get("dropout_p"):  # the mask of a dropout is random
             continue
+        if w.layout != torch.strided:
+            g, w = g.to_dense(), w.to_dense()
         rtol, atol = TOLERANCE[w.dtype]
         np.testing.assert_allclose(g.detach().numpy(), w.detach().numpy(), rtol=rtol, atol=atol)
         if w.requires_grad and g.requires_grad:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _chainrule as _c
 from . import linalg
 from ._chainrule import Tensor
@@ -76,14 +78,16 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The tensor with elements of `source`, in their order, where the mask is true.
+    """The tensor with elements of `source`, in their order, where the mask is true; both are
+    broadcast.
 
     ```
     x = cr.masked_scatter(cr.zeros(3), cr.tensor([True, False, True]), cr.tensor([1.0, 2.0]))
     assert x.tolist() == [1, 0, 2]
     ```
     """
-    at = mask.expand(input.shape)
+    shape = np.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    input, at = input.expand(shape), mask.expand(shape)
     count = int(at.sum())
     if source.numel() < count:
         raise ValueError(f"masked_scatter: {count} places in the mask, and {source.numel()} elements of source")

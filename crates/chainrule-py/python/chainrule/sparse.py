@@ -114,7 +114,13 @@ class SparseTensor:
         n = 1
         for size in self._size:
             n *= size
-        return _c._full((n,), 0.0, self.dtype).index_add(0, self._flat(), self._given).reshape(tuple(self._size))
+        zeros = _c._full((n,), 0.0, self.dtype)
+        if self.dtype.name == "bool":
+            at = self._flat()[self._given]
+            dense = zeros.index_put((at,), _c._full((at.shape[0],), 1.0, self.dtype))
+        else:
+            dense = zeros.index_add(0, self._flat(), self._given)
+        return dense.reshape(tuple(self._size))
 
     def t(self) -> SparseTensor:
         """The transpose of a matrix."""
