@@ -23,8 +23,8 @@ from .nn.module import Module
 
 # The share of the time that looks may take where no distance of them is given, and the seconds
 # that they may take whatever comes.
-_SHARE = 0.02
-_FREE = 0.1
+_SHARE = 0.015
+_FREE = 0.03
 # The first look with what costs several passes; others are the double, and so on.
 _RARE = 16
 # Products with the Hessian in a search for its largest curvature.
@@ -515,7 +515,7 @@ def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> M
 
     `model` is a module, or a list or dictionary of parameters, which have the names of the caller's
     variables; `optimizer` is what steps it, and without one each backward pass counts as a step.
-    Tensors are looked at often at the beginning, and then so that looks take 2 % of the time;
+    Tensors are looked at often at the beginning, and then so that looks take 1.5 % of the time;
     `every=n` looks at every `n`th step whatever it costs. The loop is the same to the bit.
     `m.findings()` are a list of `Finding`, and `m.report("report.html")` writes the whole as a
     page.
