@@ -92,13 +92,17 @@ def beta_slope(a: Any, b: Any, x: Any) -> Any:
     return out
 
 
-class GammaDraws(Function):
-    """Given draws of the standard gamma law, as a function of its shape."""
+class _GivenDraws(Function):
+    """Given draws of a law, as a function of its parameter."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor, draws: Tensor) -> Tensor:
         ctx.save_for_backward(concentration, draws)
         return draws.clone()
+
+
+class GammaDraws(_GivenDraws):
+    """Given draws of the standard gamma law, as a function of its shape."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -107,15 +111,10 @@ class GammaDraws(Function):
         return g * slope, None
 
 
-class DirichletDraws(Function):
+class DirichletDraws(_GivenDraws):
     """Given shares of the Dirichlet law, as a function of its concentrations: one share moves as a
     draw of a beta law does, at the cost of the others in proportion.
     """
-
-    @staticmethod
-    def forward(ctx: Any, concentration: Tensor, draws: Tensor) -> Tensor:
-        ctx.save_for_backward(concentration, draws)
-        return draws.clone()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
