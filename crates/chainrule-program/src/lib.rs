@@ -104,7 +104,7 @@ pub use measure::{ArenaBlock, TimedLines};
 pub use place::ProgramMemory;
 pub use python::Library;
 pub use trace::{Graded, Remains};
-pub use validated::{Passes, Validated, Warning};
+pub use validated::{Passes, ResultDifference, Validated, Warning};
 
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};

@@ -27,13 +27,29 @@ const ROUNDINGS: f64 = 16.0;
 const SLACK_OF_ALL: f64 = 12.0;
 const ROUNDINGS_OF_ALL: f64 = 56.0;
 
-/// A root that parts.
+/// A root beside that of the plain program, by the bound that it is closer to, or farther beyond.
 pub(super) struct Apart {
     /// Number of the root.
     pub root: usize,
     pub by: f64,
     pub size: f64,
     pub allowed: f64,
+}
+
+impl Apart {
+    fn parts(&self) -> bool {
+        self.by > self.allowed
+    }
+
+    /// The share of what is allowed; a difference where none is allowed is beyond all others.
+    fn share(&self) -> f64 {
+        match self.parts() {
+            true => self.by / self.allowed,
+            // Nothing of nothing, or one infinity of another.
+            false if self.by == 0.0 => 0.0,
+            false => (self.by / self.allowed).min(1.0),
+        }
+    }
 }
 
 /// An array of the plain program: its size, and how far rounding moves it.
@@ -92,12 +108,18 @@ pub(super) fn surely_agree(new: &[Arc<Value>], plain: &[Arc<Value>]) -> bool {
 }
 
 /// The root that parts the most, if any does.
+pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
+    let parting = judged(new, twin).into_iter().filter(Apart::parts);
+    parting.max_by(|a, b| a.share().total_cmp(&b.share()))
+}
+
+/// All roots, each beside what it may differ by.
 ///
 /// In f32 the error of both programs is known, by the run in f64; in f64 the difference counts.
-pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
+pub(super) fn judged(new: &[Arc<Value>], twin: &Twin) -> Vec<Apart> {
     let known: Vec<Reference> = (0..new.len()).map(|i| Reference::of(i, twin)).collect();
     let largest = known.iter().map(|k| k.size).fold(0.0, f64::max);
-    let all = known.iter().enumerate().filter_map(|(root, k)| {
+    let all = known.iter().enumerate().map(|(root, k)| {
         let plain = &twin.plain[root];
         let by = distance(&new[root], plain);
         // An array of zeros has no size of its own; one that is zero in every run is zero for a
@@ -113,12 +135,11 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
             Some(wide) => (distance(&new[root], &wide[root]), SLACK_F32 * k.rounding(true) + own),
             None => (by, SLACK_F64 * k.rounding(false) + own),
         };
-        let parts =
-            [(own_by, own_allowed), (by, of_all)].into_iter().filter(|(by, most)| by > most);
-        let worst = parts.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-        worst.map(|(by, allowed)| Apart { root, by, size: k.size, allowed })
+        let of = |by, allowed| Apart { root, by, size: k.size, allowed };
+        let (own, all) = (of(own_by, own_allowed), of(by, of_all));
+        if all.share() > own.share() { all } else { own }
     });
-    all.max_by(|a, b| (a.by / a.allowed).total_cmp(&(b.by / b.allowed)))
+    all.collect()
 }
 
 /// The bound for all arrays of the phase and dtype of a root.

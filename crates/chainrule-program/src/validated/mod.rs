@@ -21,6 +21,7 @@ use super::ir::{Id, Out, Phase};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use validate::Pending;
+pub use validate::ResultDifference;
 
 /// Why a program runs without an optimisation. Its `Display` names the pass, and the rule and the
 /// value where the results part.

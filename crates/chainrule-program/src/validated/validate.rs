@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::compare::{Apart, apart, surely_agree};
+use super::compare::{Apart, apart, judged, surely_agree};
 use super::guarded;
 use super::twin::{self, Runs, Twin};
 use crate::Program;
 use crate::algebra::Simplify;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::ir::{Origin, Out};
 use crate::rng::{Generator, Stream};
 use crate::tensor::Tensor;
@@ -275,7 +275,79 @@ impl Pending {
 
 const PLAIN: &str = "the plain program runs";
 
+/// A result of a program from another form of it, beside what rounding explains; see
+/// [`Program::differences`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultDifference {
+    /// The name of the result.
+    pub name: String,
+    /// How far it is off: from this program's result, or in f32 from its result in f64.
+    pub by: f64,
+    /// The largest element of this program's result.
+    pub size: f64,
+    /// The most that `by` may be.
+    pub allowed: f64,
+}
+
+impl ResultDifference {
+    /// Whether the difference is more than rounding explains.
+    pub fn parts(&self) -> bool {
+        self.by > self.allowed
+    }
+}
+
 impl Program {
+    /// The results that another form of this program gave for these arguments, each beside this
+    /// program's own: how far they are apart, and how far roundings may take them.
+    ///
+    /// What rounding explains is measured as in the first run of a [`Validated`](super::Validated):
+    /// by runs of this program in f64, on inputs moved in their last bits, and with its steps moved
+    /// too. A result that is rounding alone, such as the gradient of a bias before a batch norm,
+    /// is thus judged by the sizes that cancelled in it, not by its own. Errors for arguments that
+    /// the program does not take, and for results of other shapes or dtypes than its own.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, program::Program};
+    /// let x = Tensor::from([0.1f64, 0.2, 0.3]);
+    /// // Exactly zero, but for rounding.
+    /// let step = |a: &[Tensor]| Ok(vec![(&a[0] - a[0].mean_all()).sum_all().named("zero")]);
+    /// let program = Program::trace([("x", &x)], step)?;
+    /// let apart = program.differences(&[&x], &[Tensor::scalar(1e-17)])?;
+    /// assert!(!apart[0].parts(), "{apart:?}");
+    /// let apart = program.differences(&[&x], &[Tensor::scalar(1e-3)])?;
+    /// assert!(apart[0].parts(), "{apart:?}");
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn differences(
+        &self,
+        arguments: &[&Tensor],
+        results: &[Tensor],
+    ) -> Result<Vec<ResultDifference>> {
+        if let Some(e) = self.refusal(arguments) {
+            return Err(e);
+        }
+        let metas = self.outputs.iter().map(|out| self.info(out.id).meta);
+        if !metas.eq(results.iter().map(Tensor::meta)) {
+            let why = "these are no results of this program: their number, a shape or a dtype is another one";
+            return Err(Error::argument("differences", why));
+        }
+        let before = Snapshot::of(self);
+        self.fresh.iter().for_each(Drawn::rewind);
+        let twin = twin::run_beside(self, arguments, Runs::All);
+        before.rewind();
+        let twin = twin?;
+        let cells = results.len()..twin.plain.len();
+        let new: Vec<Arc<Value>> = results.iter().map(Tensor::value).collect();
+        let all = judged(&new, &twin.without(&cells)).into_iter();
+        let named = all.map(|apart| ResultDifference {
+            name: self.outputs[apart.root].name.clone(),
+            by: apart.by,
+            size: apart.size,
+            allowed: apart.allowed,
+        });
+        Ok(named.collect())
+    }
+
     /// The error for arguments that the program does not take, or for a run inside a trace.
     fn refusal(&self, arguments: &[&Tensor]) -> Option<Error> {
         crate::run::not_traced().and_then(|()| self.check_arguments(arguments)).err()
