@@ -40,6 +40,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Has the run stop, as the first Ctrl-C does.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
     /// Whether the run is to stop. One load of a flag: cheap enough to ask at every step.
     #[inline]
     pub fn asked(&self) -> bool {

@@ -226,6 +226,34 @@ fn a_training_is_controlled_from_the_page() {
     served.child.kill().unwrap();
 }
 
+/// A fork takes its orders through a pipe; when the process at its other end is gone, however it
+/// went, the fork saves its state and ends.
+#[test]
+fn a_fork_ends_with_the_process_that_started_it() {
+    let place = Place::new();
+    let words =
+        "train names --data names.txt --steps 2000000 --hidden 20 --quiet --steered --out run";
+    let mut command = place.command(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut fork = command.spawn().unwrap();
+    let until = |holds: &mut dyn FnMut() -> bool| {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !holds() {
+            assert!(Instant::now() < end, "it took too long");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(&mut || place.path("run/metrics.jsonl").exists());
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(fork.try_wait().unwrap().is_none(), "it trains");
+    drop(fork.stdin.take());
+    until(&mut || fork.try_wait().unwrap().is_some());
+    assert!(place.path("run/last.ckpt").exists());
+    let metrics = std::fs::read_to_string(place.path("run/metrics.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(metrics.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["final"], &last["interrupted"]), (&json!(true), &json!(true)), "{last}");
+}
+
 /// A folder is replayed, and followed while another process trains in it.
 #[test]
 fn runs_are_laid_over_each_other_from_their_folders() {

@@ -16,6 +16,7 @@ use chainrule_studio::{Branch, Hub, LiveRun, RunFiles};
 use super::listen::{CSV_FILE, JSON_FILE, MONITOR_FILE};
 use super::settings::{CONFIG_FILE, Config, FAMILY};
 use crate::args::train::ScheduleKind;
+use crate::interrupt::Interrupt;
 use crate::output;
 
 /// The most states and forks of one step, and the most states of a run.
@@ -154,8 +155,9 @@ fn set_rate(folder: &Path, kind: &str, rate: f64) -> Result<()> {
 }
 
 /// Takes orders from standard input, a line each, until the process that sends them has ended.
-pub fn obey(run: &LiveRun) -> Result<()> {
-    let run = run.clone();
+/// Nobody could end a fork then: it stops as by Ctrl-C, and its folder can be gone on with.
+pub fn obey(run: &LiveRun, interrupt: &Interrupt) -> Result<()> {
+    let (run, interrupt) = (run.clone(), interrupt.clone());
     run.set_keeper(true);
     let listen = move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -163,6 +165,7 @@ pub fn obey(run: &LiveRun) -> Result<()> {
                 output::complain(&format!("warning: an order was not understood: {why}"));
             }
         }
+        interrupt.ask();
         let _ = run.obey(r#"{"action": "go"}"#);
         run.set_keeper(false);
     };

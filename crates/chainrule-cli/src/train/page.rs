@@ -8,6 +8,7 @@ use chainrule_studio::{Hub, LiveRun, SteeredSchedule};
 
 use super::branch::{self, Branches, Source};
 use crate::args::train::Common;
+use crate::interrupt::Interrupt;
 use crate::{commands, output};
 
 /// A page that is open to a browser of this machine as long as the process lives.
@@ -19,13 +20,18 @@ pub struct Page {
 
 impl Page {
     /// The page that the options ask for.
-    pub fn of(args: &Common, title: &str, is_alone: bool) -> Result<Option<Page>> {
+    pub fn of(
+        args: &Common,
+        title: &str,
+        is_alone: bool,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Page>> {
         if args.dry_run || args.find_lr {
             return Ok(None);
         }
         let page = match (args.studio, args.steered) {
             (true, _) => Page::open(title)?,
-            (false, true) => Page::of_another(title)?,
+            (false, true) => Page::of_another(title, interrupt)?,
             (false, false) => return Ok(None),
         };
         if is_alone && args.studio {
@@ -35,10 +41,10 @@ impl Page {
     }
 
     /// The page of the process that started this one, which sends its orders.
-    fn of_another(title: &str) -> Result<Page> {
+    fn of_another(title: &str, interrupt: &Interrupt) -> Result<Page> {
         let hub = Hub::new();
         let run = hub.begin(title);
-        branch::obey(&run)?;
+        branch::obey(&run, interrupt)?;
         Ok(Page { hub, run, branches: RefCell::default() })
     }
 

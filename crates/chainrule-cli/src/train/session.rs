@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
         self.settings.count_steps(per_epoch);
         let options = self.options(per_epoch);
         let optimizer = self.settings.optimizer(task.module().parameters())?;
-        let page = Page::of(self.args, self.ways.label, self.exchange.is_none())?;
+        let page = Page::of(self.args, self.ways.label, self.exchange.is_none(), &self.interrupt)?;
         let schedule = Page::steered(page.as_ref(), self.settings.schedule());
         let shared = SharedBatches::new(batches);
         let signs = match self.resumed.is_some() {
