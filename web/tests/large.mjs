@@ -97,6 +97,7 @@ export async function lateAnswer({ page, url }) {
 export async function measuredProgram({ page, url }) {
   await page.goto(`${url}#/program?example=names`);
   await page.locator('svg .block').first().waitFor();
+  await page.getByText('Measured on this machine just now').waitFor();
   const listings = page.locator('.two section');
   assert.equal(await listings.count(), 2);
   for (const i of [0, 1]) {
@@ -105,6 +106,7 @@ export async function measuredProgram({ page, url }) {
   }
   const fused = await listings.nth(1).locator('.cost .soft').allInnerTexts();
   assert.ok(fused.some((text) => /for \d+ lines/.test(text)), 'groups have one time');
+  await page.getByText(/The results are those of the traced program/).waitFor();
   await page.getByText(/memory [\d.]+ kB, and no layout can do with less/).waitFor();
   const size = /memory ([\d.]+ kB)/.exec(await page.locator('.page .row').first().innerText())[1];
   assert.equal(await page.locator('svg .axis').last().textContent(), size, 'the map is as high as the arena');

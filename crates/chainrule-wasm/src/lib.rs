@@ -3,16 +3,20 @@
 //! The page gives `env.now`, its clock in milliseconds.
 //!
 //! A request is a text at a place that [`alloc`] gave; the answer is its length as a little-endian
-//! u32 and the text, to be given back by [`free`].
+//! u32 and the text, to be given back by [`free`]. The highest bit of the length says that it is no
+//! text, but the elements of a tensor; see [`Reply::Bytes`].
 
 use std::cell::RefCell;
 
-use chainrule_studio::Engine;
+use chainrule_studio::{Engine, Reply};
 
 unsafe extern "C" {
     /// The page's clock, in milliseconds.
     safe fn now() -> f64;
 }
+
+/// The bit of a length that says what follows it.
+const BYTES: u32 = 1 << 31;
 
 thread_local! {
     static ENGINE: RefCell<Engine> = RefCell::new(Engine::default().with_clock(|| now()));
@@ -48,10 +52,13 @@ pub extern "C" fn alloc(length: usize) -> *const u8 {
 pub extern "C" fn request(at: *const u8, length: usize) -> *const u8 {
     let bytes = take(at).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes[..length.min(bytes.len())]);
-    let answer = ENGINE.with_borrow_mut(|engine| engine.request(&text));
+    let (answer, mark) = match ENGINE.with_borrow_mut(|engine| engine.reply(&text)) {
+        Reply::Text(text) => (text.into_bytes(), 0),
+        Reply::Bytes(bytes) => (bytes, BYTES),
+    };
     let mut out = Vec::with_capacity(4 + answer.len());
-    out.extend((answer.len() as u32).to_le_bytes());
-    out.extend(answer.as_bytes());
+    out.extend((answer.len() as u32 | mark).to_le_bytes());
+    out.extend(answer);
     hold(out.into())
 }
 

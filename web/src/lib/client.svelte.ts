@@ -1,6 +1,7 @@
 // The engines behind the page. WebAssembly in a worker runs all that is typed here; a local
 // program, where there is one, answers over a WebSocket for its own computations and runs.
 
+import { unpacked, type Slice } from './slice';
 import EngineWorker from './worker?worker';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -120,8 +121,19 @@ class Client {
     else if (this.#socket?.readyState === WebSocket.OPEN && this.state === 'live') this.#socket.send(message);
   }
 
-  #receive(text: string) {
-    const answer = JSON.parse(text) as Answer;
+  /** The elements of a tensor that is looked at. */
+  slice(args: object): Promise<Slice> {
+    return this.call<Slice>('slice', args);
+  }
+
+  #receive(message: string | ArrayBuffer) {
+    if (typeof message !== 'string') {
+      const { id, slice } = unpacked(message);
+      this.#waiting.get(id)?.resolve(slice);
+      this.#waiting.delete(id);
+      return;
+    }
+    const answer = JSON.parse(message) as Answer;
     if (answer.event === 'hello') {
       this.given = (answer as unknown as { given: Given[] }).given;
       this.#retry = RETRY_FIRST_MS;
@@ -163,7 +175,8 @@ class Client {
     socket.onopen = () => {
       socket.send(JSON.stringify({ token: this.token }));
     };
-    socket.onmessage = (event) => this.#receive(String(event.data));
+    socket.binaryType = 'arraybuffer';
+    socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => this.#receive(event.data);
     socket.onclose = () => {
       this.state = 'lost';
       this.reason = 'The connection to the program is lost. The page goes on by itself once the program is there again; if it was ended, start it anew and open the address that it prints.';
@@ -174,7 +187,7 @@ class Client {
 
   #load() {
     const worker = new EngineWorker();
-    worker.onmessage = (event: MessageEvent<{ ready?: true; failed?: string; answer?: string }>) => {
+    worker.onmessage = (event: MessageEvent<{ ready?: true; failed?: string; answer?: string | ArrayBuffer }>) => {
       const { ready, failed, answer } = event.data;
       if (ready) {
         this.#worker = worker;
@@ -185,27 +198,43 @@ class Client {
       } else if (answer !== undefined) {
         this.#receive(answer);
       } else if (failed !== undefined) {
-        // A trap leaves the module unusable: the questions under way fail, and a new one is loaded.
-        worker.terminate();
-        const running = this.#worker !== null;
-        this.#worker = null;
-        if (!this.remote) {
-          this.state = 'lost';
-          this.reason = failed;
-        }
-        if (running || this.remote) {
-          for (const [id, waiting] of this.#waiting) {
-            if (waiting.remote) continue;
-            waiting.reject(new EngineError(failed));
-            this.#waiting.delete(id);
-          }
-        }
-        setTimeout(() => this.#load(), this.#loading);
-        this.#loading = Math.min(this.#loading * 1.6, RETRY_LAST_MS);
+        this.#failed(worker, failed);
       }
     };
-    worker.postMessage({ load: new URL('engine.wasm', document.baseURI).href });
+    compiled().then(
+      (module) => worker.postMessage({ module }),
+      (error: unknown) => this.#failed(worker, `The engine could not be loaded: ${error instanceof Error ? error.message : error}`),
+    );
   }
+
+  /** A trap leaves the module unusable: the questions under way fail, and a new one is loaded. */
+  #failed(worker: Worker, why: string) {
+    worker.terminate();
+    const running = this.#worker !== null;
+    this.#worker = null;
+    if (!this.remote) {
+      this.state = 'lost';
+      this.reason = why;
+    }
+    if (running || this.remote) {
+      for (const [id, waiting] of this.#waiting) {
+        if (waiting.remote) continue;
+        waiting.reject(new EngineError(why));
+        this.#waiting.delete(id);
+      }
+    }
+    setTimeout(() => this.#load(), this.#loading);
+    this.#loading = Math.min(this.#loading * 1.6, RETRY_LAST_MS);
+  }
+}
+
+/** The library in WebAssembly, compiled while it arrives and while the worker starts; a file server
+ * that does not know the type of the file gets it whole. */
+async function compiled(): Promise<WebAssembly.Module> {
+  const response = await fetch(new URL('engine.wasm', document.baseURI));
+  if (!response.ok) throw new Error(`the server answers ${response.status} for engine.wasm.`);
+  const streams = response.headers.get('content-type')?.startsWith('application/wasm') ?? false;
+  return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
 /** The token of the URL's fragment: kept for a reload of this tab, removed from the address bar. */

@@ -3,25 +3,37 @@
 
 import type { Marks } from './draw';
 import type { Folded } from './fold';
-import { values, type Step, type Value, type Values } from './protocol';
+import { engine } from './client.svelte';
+import { value, values, type Step, type Value, type Values } from './protocol';
 
-const THUMBNAIL_MOST = 4096;
+/** Rows and columns of a small picture of a gradient. */
+const THUMBNAIL = 32;
 const known = new WeakMap<Value, Values>();
 
-/** The numbers of a gradient, the same object for the same gradient. */
+/** The numbers of a gradient, the same object for the same gradient; none if they are not here. */
 function numbers(of: Value): Values | null {
   const found = known.get(of) ?? values(of);
   if (found) known.set(of, found);
   return found;
 }
 
-function norm(step: Step): number | null {
-  const data = numbers(step.incoming)?.data;
-  return data ? Math.sqrt(data.reduce((sum, x) => sum + x * x, 0) / Math.max(1, data.length)) : null;
+/** Asks for the gradients that the graph shows after some steps and that did not come with them;
+ * `arrived` is told of each, and says whether the rest is wanted still. */
+export async function fetchShown(session: number, steps: readonly Step[], at: number, folded: Folded, arrived: () => boolean) {
+  for (let i = 0; i < at; i++) {
+    const box = folded.boxOf.get(steps[i].node);
+    const of = steps[i].incoming;
+    if (!box || folded.shown.get(box)?.kind === 'module' || of.shape.length === 0 || numbers(of)) continue;
+    // The next step can ask for what was lost with a connection.
+    const found = await engine.slice({ session, node: steps[i].node, of: 'gradient', max: THUMBNAIL }).catch(() => null);
+    if (found) known.set(of, found);
+    if (!arrived()) return;
+  }
 }
 
 export function strengths(steps: readonly Step[]): number[] {
-  const logs = steps.map(norm).map((x) => (x !== null && x > 0 && Number.isFinite(x) ? Math.log10(x) : null));
+  const sizes = steps.map((step) => (step.incoming.rms === undefined ? null : value(step.incoming.rms)));
+  const logs = sizes.map((x) => (x !== null && x > 0 && Number.isFinite(x) ? Math.log10(x) : null));
   const finite = logs.filter((x) => x !== null);
   const low = Math.min(...finite);
   const high = Math.max(...finite);
@@ -37,7 +49,7 @@ export function marks(steps: readonly Step[], strength: readonly number[], at: n
     reached.set(box, Math.max(reached.get(box) ?? 0, strength[i]));
     const gradient = numbers(steps[i].incoming);
     const alone = folded.shown.get(box)?.kind !== 'module';
-    if (alone && gradient && gradient.data.length > 1 && gradient.data.length <= THUMBNAIL_MOST) gradients.set(box, gradient);
+    if (alone && gradient && gradient.data.length > 1) gradients.set(box, gradient);
   }
   const step = at > 0 ? steps[at - 1] : null;
   const current = step ? (folded.boxOf.get(step.node) ?? null) : null;

@@ -1,5 +1,7 @@
 // Colours of numbers: two hues from zero, which is the colour of the ground.
 
+import type { Values } from './protocol';
+
 type Rgb = readonly [number, number, number];
 
 const LIGHT = { zero: [247, 247, 248] as Rgb, plus: [190, 70, 20] as Rgb, minus: [35, 85, 190] as Rgb };
@@ -31,14 +33,14 @@ export function grid(shape: readonly number[]): { rows: number; columns: number 
   return { rows, columns };
 }
 
-export function limitOf(data: readonly number[]): number {
+export function limitOf(data: Iterable<number>): number {
   let most = 0;
   for (const x of data) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
   return most;
 }
 
 /** One pixel for each element. */
-export function picture(data: readonly number[], rows: number, columns: number, dark: boolean, limit = limitOf(data)): ImageData {
+export function picture(data: Values['data'], rows: number, columns: number, dark: boolean, limit = limitOf(data)): ImageData {
   const image = new ImageData(Math.max(1, columns), Math.max(1, rows));
   for (let i = 0; i < data.length && i < rows * columns; i++) {
     const [r, g, b] = colour(data[i], limit, dark);

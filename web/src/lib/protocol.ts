@@ -13,7 +13,13 @@ export interface Value {
   shape: number[];
   dtype: string;
   data: Numeral[] | null;
+  /** Of the finite elements: the root mean square, and the largest magnitude. */
+  rms?: Numeral;
+  largest?: Numeral;
 }
+
+/** The elements that a tensor brings along in a graph and in its steps. */
+export const INLINE = 64;
 
 /** The subject of a call. */
 export type Origin =
@@ -78,7 +84,8 @@ export interface Inspected {
   dtype: string;
   stats: { min: Numeral; max: Numeral; mean: Numeral; std: Numeral; norm: Numeral; zeros: number; nonfinite: number; count: number };
   histogram: { edges: number[]; counts: number[] };
-  slice: { shape: [number, number]; data: Numeral[]; reduced: boolean };
+  /** The matrix of the elements that `slice` gives. */
+  slice: { shape: [number, number]; reduced: boolean };
   uses: number[];
 }
 
@@ -134,6 +141,16 @@ export interface Cost {
   bytes: number;
 }
 
+/** The result that is farthest from that of the traced program, beside what rounding explains. */
+export interface Apart {
+  name: string;
+  by: Numeral;
+  size: Numeral;
+  allowed: Numeral;
+  /** Whether it is farther than that. */
+  parts: boolean;
+}
+
 export interface Algebra {
   title: string;
   frames: Frame[];
@@ -143,8 +160,7 @@ export interface Algebra {
   result_tex: string[];
   /** Each gradient as one formula. */
   formulas_tex: string[];
-  /** Between the results of both, relative. */
-  difference: Numeral;
+  difference: Apart | null;
   cost: { traced: Cost; simplified: Cost };
 }
 
@@ -184,7 +200,7 @@ export interface Program {
   title: string;
   before: Listed;
   after: Listed;
-  fused: Listed & { text: string; difference: Numeral };
+  fused: Listed & { text: string; difference: Apart | null };
   arena: { bytes: number; lower_bound: number; blocks: Block[] };
 }
 
@@ -234,9 +250,9 @@ export interface TrainEvent {
 /** The map of a small tensor as numbers. */
 export interface Values {
   shape: number[];
-  data: number[];
+  data: number[] | Float32Array | Float64Array;
 }
 
-export function values(of: Value | null | undefined): Values | null {
+export function values(of: Value | null | undefined): { shape: number[]; data: number[] } | null {
   return of?.data ? { shape: of.shape, data: of.data.map(value) } : null;
 }

@@ -9,36 +9,34 @@ interface Exports {
 
 let engine: Exports | null = null;
 
-/** One call: JSON in, which the engine frees, and out a length of four bytes before the JSON. */
-function ask(exports: Exports, message: string): string {
-  const bytes = new TextEncoder().encode(message);
-  const at = exports.alloc(bytes.length);
-  new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-  const out = exports.request(at, bytes.length);
-  const length = new DataView(exports.memory.buffer).getUint32(out, true);
-  const answer = new TextDecoder().decode(new Uint8Array(exports.memory.buffer, out + 4, length));
+/** The bit of a length that says that bytes follow, and no text. */
+const BYTES = 0x8000_0000;
+
+/** One call: JSON in, which the engine frees, and out a length of four bytes before the answer. */
+function ask(exports: Exports, message: string): string | ArrayBuffer {
+  const asked = new TextEncoder().encode(message);
+  const at = exports.alloc(asked.length);
+  new Uint8Array(exports.memory.buffer, at, asked.length).set(asked);
+  const out = exports.request(at, asked.length);
+  const head = new DataView(exports.memory.buffer).getUint32(out, true);
+  const isBytes = head >= BYTES;
+  const length = isBytes ? head - BYTES : head;
+  const bytes = new Uint8Array(exports.memory.buffer, out + 4, length);
+  const answer = isBytes ? bytes.slice().buffer : new TextDecoder().decode(bytes);
   exports.free(out, length + 4);
   return answer;
 }
 
-async function load(address: string) {
-  const response = await fetch(address);
-  if (!response.ok) throw new Error(`The engine was not found (${response.status} for engine.wasm).`);
-  const imports = { env: { now: () => performance.now() } };
-  // Compiled while it arrives; a file server that does not know the type of the file gets it whole.
-  const streams = response.headers.get('content-type')?.startsWith('application/wasm') ?? false;
-  const { instance } = await (streams ? WebAssembly.instantiateStreaming(response, imports) : WebAssembly.instantiate(await response.arrayBuffer(), imports));
-  engine = instance.exports as unknown as Exports;
-}
-
-self.onmessage = async (event: MessageEvent<{ load?: string; id?: number; message?: string }>) => {
-  const { load: address, message } = event.data;
+self.onmessage = async (event: MessageEvent<{ module?: WebAssembly.Module; message?: string }>) => {
+  const { module, message } = event.data;
   try {
-    if (address !== undefined) {
-      await load(address);
+    if (module) {
+      const instance = await WebAssembly.instantiate(module, { env: { now: () => performance.now() } });
+      engine = instance.exports as unknown as Exports;
       self.postMessage({ ready: true });
     } else if (engine && message !== undefined) {
-      self.postMessage({ answer: ask(engine, message) });
+      const answer = ask(engine, message);
+      self.postMessage({ answer }, typeof answer === 'string' ? [] : [answer]);
     }
   } catch (error) {
     self.postMessage({ failed: `The engine stopped: ${error instanceof Error ? error.message : error}` });

@@ -1,22 +1,17 @@
 //! A backward pass as a program, and what the algebra makes of it, rewrite by rewrite.
 
 use chainrule::json::{arena, cost, line, number};
-use chainrule::program::{Explanation, Phase, Program, TimedLines, rules};
+use chainrule::program::{Explanation, Phase, Program, ResultDifference, rules};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_core::tensor::value::Meta;
 use chainrule_lab::formulas::formula;
 use serde_json::{Value, json};
 
+use super::timing::{self, Took};
 use super::{Clock, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
 use crate::language::value::Data;
-
-/// The time of a batch of runs in which a program is measured, in milliseconds, the fewest and most
-/// runs of it, and the batches, of which the quickest counts: other work of the machine disturbs.
-const MEASURED: f64 = 40.0;
-const RUNS: (f64, f64) = (2.0, 40.0);
-const BATCHES: usize = 3;
 
 /// A program and the arguments that it is run with.
 pub struct Traced {
@@ -82,48 +77,11 @@ impl Traced {
         Ok(self.program.explain(self.title.clone())?)
     }
 
-    /// The microseconds of a run, and the runs that were measured; none without a clock.
-    fn measured(&self, program: &Program, clock: Clock) -> Outcome<Option<(f64, u32)>> {
-        let Some(clock) = clock else { return Ok(None) };
-        // The first run of a program plans it.
-        self.results(program)?;
-        let start = clock();
-        self.results(program)?;
-        let runs = (MEASURED / (clock() - start).max(1e-3)).clamp(RUNS.0, RUNS.1) as u32;
-        let mut least = f64::INFINITY;
-        for _ in 0..BATCHES {
-            let start = clock();
-            for _ in 0..runs {
-                self.results(program)?;
-            }
-            least = least.min((clock() - start) * 1e3 / f64::from(runs));
-        }
-        Ok(Some((least, runs)))
-    }
-
-    /// The times of the parts of a run.
-    fn parts(&self, program: &Program, runs: u32, clock: fn() -> f64) -> Outcome<Vec<TimedLines>> {
-        let arguments: Vec<&Tensor> = self.arguments.iter().collect();
-        let whole = |parts: &[TimedLines]| parts.iter().map(|part| part.time).sum::<f64>();
-        let mut least: Option<Vec<TimedLines>> = None;
-        for _ in 0..BATCHES {
-            let parts = program.time_lines(&arguments, runs, &mut || clock() * 1e3)?;
-            if least.as_ref().is_none_or(|least| whole(&parts) < whole(least)) {
-                least = Some(parts);
-            }
-        }
-        Ok(least.unwrap_or_default())
-    }
-
     /// A listing whose lines are measured: `lines`, each with the number of its `part`, the `parts`
     /// that ran as one with their lines and microseconds, and the `microseconds` of a whole run
     /// without a clock inside.
-    fn listing(&self, program: &Program, clock: Clock) -> Outcome<Value> {
-        let measured = self.measured(program, clock)?;
-        let parts = match (measured, clock) {
-            (Some((_, runs)), Some(clock)) => self.parts(program, runs, clock)?,
-            _ => Vec::new(),
-        };
+    fn listing(program: &Program, took: Option<&Took>) -> Value {
+        let parts = took.map_or(&[][..], |took| &took.parts);
         let mut lines = lines(program);
         for (at, part) in parts.iter().enumerate() {
             part.lines.iter().for_each(|&i| lines[i]["part"] = json!(at));
@@ -132,11 +90,29 @@ impl Traced {
             .iter()
             .map(|part| json!({"lines": part.lines, "microseconds": part.time}))
             .collect();
-        Ok(json!({
+        json!({
             "lines": lines,
             "parts": parts,
             "cost": cost(program.cost()),
-            "microseconds": measured.map(|(time, _)| time),
+            "microseconds": took.map(|took| took.run),
+        })
+    }
+
+    /// The result of another form of the program that is farthest from that of the traced one, as a
+    /// share of what rounding explains: `name`, `by`, `size`, `allowed`, and whether it `parts`.
+    fn difference(&self, of: &Program) -> Outcome<Value> {
+        let arguments: Vec<&Tensor> = self.arguments.iter().collect();
+        let all = self.program.differences(&arguments, &self.results(of)?)?;
+        let share = |d: &ResultDifference| if d.by == 0.0 { 0.0 } else { d.by / d.allowed };
+        let worst = all.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+        Ok(worst.map_or(Value::Null, |d| {
+            json!({
+                "name": d.name,
+                "by": number(d.by),
+                "size": number(d.size),
+                "allowed": number(d.allowed),
+                "parts": d.parts(),
+            })
         }))
     }
 
@@ -176,8 +152,6 @@ impl Traced {
         let formulas = in_one_line(&explained);
         let formulas: Vec<String> =
             formulas.iter().map(|line| tex::equation(line, &none)).collect();
-        let (plain, simple) =
-            (self.results(&self.program)?, self.results(&explained.simplified.program)?);
         Ok(json!({
             "title": self.title,
             "frames": frames,
@@ -186,7 +160,7 @@ impl Traced {
             "result": result,
             "result_tex": result_tex,
             "formulas_tex": formulas,
-            "difference": number(apart(&plain, &simple)),
+            "difference": self.difference(&explained.simplified.program)?,
             "cost": {
                 "traced": cost(explained.traced.cost()),
                 "simplified": cost(explained.simplified.program.cost()),
@@ -199,9 +173,13 @@ impl Traced {
         let explained = self.explained()?;
         let program = &explained.simplified.program;
         let fused = program.fused();
-        let plain = self.results(&self.program)?;
-        let mut listed = self.listing(&fused, clock)?;
-        listed["difference"] = number(apart(&plain, &self.results(&fused)?));
+        let arguments: Vec<&Tensor> = self.arguments.iter().collect();
+        let took = match clock {
+            Some(clock) => timing::measured([&self.program, program, &fused], &arguments, clock)?,
+            None => Vec::new(),
+        };
+        let mut listed = Traced::listing(&fused, took.get(2));
+        listed["difference"] = self.difference(&fused)?;
         listed["text"] = json!(fused.to_string());
         let mut map = arena(&fused);
         for block in map["blocks"].as_array_mut().into_iter().flatten() {
@@ -210,8 +188,8 @@ impl Traced {
         }
         Ok(json!({
             "title": self.title,
-            "before": self.listing(&self.program, clock)?,
-            "after": self.listing(program, clock)?,
+            "before": Traced::listing(&self.program, took.first()),
+            "after": Traced::listing(program, took.get(1)),
             "fused": listed,
             "arena": {
                 "bytes": map["planned"],
@@ -244,15 +222,4 @@ fn lines(program: &Program) -> Vec<Value> {
         row
     };
     program.lines().map(row).collect()
-}
-
-/// The largest difference of two lists of results, relative to the largest element of each.
-fn apart(a: &[Tensor], b: &[Tensor]) -> f64 {
-    let pair = |(a, b): (&Tensor, &Tensor)| {
-        let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
-        let size = a.iter().fold(1e-300, |m: f64, x| m.max(x.abs()));
-        let apart = a.iter().zip(&b).map(|(a, b)| if a == b { 0.0 } else { (a - b).abs() });
-        apart.fold(0.0, |m: f64, x| if x > m || x.is_nan() { x } else { m }) / size
-    };
-    a.iter().zip(b).map(pair).fold(0.0, |m: f64, x| if x > m || x.is_nan() { x } else { m })
 }

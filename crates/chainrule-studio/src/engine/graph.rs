@@ -9,8 +9,8 @@ use super::{Args, json as values, numbers, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::value::Data;
 
-/// The answer to `open`.
-pub fn open(session: &Session, title: &str) -> Value {
+/// The answer to `open`; tensors of up to `most` elements come with them.
+pub fn open(session: &Session, title: &str, most: usize) -> Value {
     let root = session.find(&session.root);
     let steps: Vec<(usize, usize)> =
         session.steps.iter().enumerate().map(|(i, step)| (step.place, i)).collect();
@@ -39,7 +39,7 @@ pub fn open(session: &Session, title: &str) -> Value {
                 "source": place.line.map(|line| json!({"file": 0, "line": line})),
                 "inputs": place.inputs,
                 "requires_grad": place.source.requires_grad(),
-                "value": place.value.as_ref().map(values::tensor),
+                "value": place.value.as_ref().map(|value| values::tensor_up_to(value, most)),
                 "backward": step_of(id),
             })
         })
@@ -49,7 +49,7 @@ pub fn open(session: &Session, title: &str) -> Value {
         "root": root,
         "nodes": nodes,
         "sources": [{"file": title, "lines": lines}],
-        "variables": variables(session),
+        "variables": variables(session, most),
     })
 }
 
@@ -60,13 +60,13 @@ fn op(source: &Source) -> Option<&'static str> {
     }
 }
 
-fn variables(session: &Session) -> Vec<Value> {
+fn variables(session: &Session, most: usize) -> Vec<Value> {
     let shown = |(name, value): (&str, &Data)| match value {
         Data::Tensor(t) => Some(json!({
             "name": name,
             "node": session.find(t),
             "shape": t.shape().to_vec(),
-            "value": values::tensor(t),
+            "value": values::tensor_up_to(t, most),
         })),
         other => other.number().map(|x| {
             json!({
@@ -80,14 +80,13 @@ fn variables(session: &Session) -> Vec<Value> {
     session.run.variables().filter_map(shown).collect()
 }
 
-/// The answer to `backward`.
-pub fn backward(session: &mut Session) -> Outcome<Value> {
-    let session = &*session;
-    let steps: Vec<Value> = session.steps.iter().map(|step| one_step(session, step)).collect();
-    Ok(json!({ "steps": steps }))
+/// The answer to `backward`; tensors of up to `most` elements come with them.
+pub fn backward(session: &Session, most: usize) -> Value {
+    let steps = session.steps.iter().map(|step| one_step(session, step, most));
+    json!({ "steps": steps.collect::<Vec<_>>() })
 }
 
-fn one_step(session: &Session, step: &Step) -> Value {
+fn one_step(session: &Session, step: &Step, most: usize) -> Value {
     let place = &session.places[step.place];
     let rule = match &place.source {
         Source::Node(node) => Some(match node.op.entry() {
@@ -96,13 +95,15 @@ fn one_step(session: &Session, step: &Step) -> Value {
         }),
         _ => None,
     };
-    let outgoing = |part: &Passed| json!({"to": part.other, "position": part.position, "gradient": values::tensor(&part.gradient)});
+    let outgoing = |part: &Passed| json!({"to": part.other, "position": part.position, "gradient": values::tensor_up_to(&part.gradient, most)});
+    // Several are laid on one scale.
+    let gradient = if step.received.len() > 1 { values::brief } else { values::tensor_up_to };
     let received = |part: &Passed| {
         json!({
             "from": part.other,
             "position": part.position,
             "line": session.places[part.other].line,
-            "gradient": values::tensor(&part.gradient),
+            "gradient": gradient(&part.gradient, most),
         })
     };
     json!({
@@ -111,7 +112,7 @@ fn one_step(session: &Session, step: &Step) -> Value {
         "rule_tex": rule.as_ref().map(|rule| tex::rule(rule, &|_| None)),
         "named_tex": rule.as_ref().map(|rule| tex::rule(rule, &|name| named(session, step, rule, name))),
         "numbers_tex": rule.as_ref().and_then(|rule| numbers::with_numbers(session, step, rule)),
-        "incoming": values::tensor(&step.incoming),
+        "incoming": values::brief(&step.incoming, most),
         "received": step.received.iter().map(received).collect::<Vec<_>>(),
         "outgoing": step.sent.iter().map(outgoing).collect::<Vec<_>>(),
     })
@@ -171,8 +172,8 @@ impl Look {
     }
 }
 
-/// The answer to `tensor`.
-pub fn look(session: &mut Session, what: &Look) -> Outcome<Value> {
+/// The tensor that is asked for.
+fn found<'a>(session: &'a Session, what: &Look) -> Outcome<&'a Tensor> {
     let none = || Fault::request(format!("node {} has no {}", what.node, what.of));
     let place = session.places.get(what.node).ok_or_else(none)?;
     let part = || {
@@ -185,7 +186,17 @@ pub fn look(session: &mut Session, what: &Look) -> Outcome<Value> {
         "part" => part(),
         _ => return Err(Fault::request("`of` is value, gradient or part")),
     };
-    let mut out = values::look(tensor.ok_or_else(none)?, what.most);
+    tensor.ok_or_else(none)
+}
+
+/// The answer to `slice`, whose number is `id`: elements as bytes.
+pub fn slice(session: &Session, what: &Look, id: u32) -> Outcome<Vec<u8>> {
+    Ok(values::slice(id, found(session, what)?, what.most))
+}
+
+/// The answer to `tensor`.
+pub fn look(session: &Session, what: &Look) -> Outcome<Value> {
+    let mut out = values::look(found(session, what)?, what.most);
     let uses = session.places.iter().enumerate();
     let uses: Vec<usize> =
         uses.filter(|(_, p)| p.inputs.contains(&what.node)).map(|(i, _)| i).collect();

@@ -10,17 +10,52 @@ pub const ASKED: usize = 65_536;
 /// Bars of a histogram.
 const BARS: usize = 30;
 
-/// A tensor that is looked at: statistics, histogram, and the elements as a matrix
-/// of at most `most` rows and columns.
+/// A tensor as it travels first: `shape`, `dtype`, the elements as `data` where they are no more
+/// than `most`, and of its finite elements the root mean square, `rms`, and the largest magnitude,
+/// `largest`.
+pub fn brief(t: &Tensor, most: usize) -> Value {
+    let elements = t.to_f64_vec();
+    let finite = || elements.iter().filter(|x| x.is_finite());
+    let squares: f64 = finite().map(|x| x * x).sum();
+    let mut out = tensor_up_to(t, most);
+    out["rms"] = number((squares / finite().count().max(1) as f64).sqrt());
+    out["largest"] = number(finite().fold(0.0, |m: f64, x| m.max(x.abs())));
+    out
+}
+
+/// A tensor that is looked at: statistics, histogram, and the size of the matrix as which its
+/// elements may be asked for.
 pub fn look(t: &Tensor, most: usize) -> Value {
     let elements = t.to_f64_vec();
+    let blocks = Blocks::of(t, most);
     json!({
         "shape": t.shape().to_vec(),
         "dtype": t.dtype().name(),
         "stats": statistics(&elements),
         "histogram": histogram(&elements),
-        "slice": slice(t, &elements, most),
+        "slice": {"shape": blocks.shape(), "reduced": blocks.is_reduced()},
     })
+}
+
+/// The elements as a matrix of at most `most` rows and columns, or as a row of at most the square
+/// of that, as bytes in the order of little
+/// ends: the number of the request, the rows, the columns, and a word of flags, 1 for means of
+/// blocks and 2 for elements of f64 in the place of f32; then the elements.
+pub fn slice(id: u32, t: &Tensor, most: usize) -> Vec<u8> {
+    let blocks = Blocks::of(t, most);
+    let [rows, columns] = blocks.shape();
+    let is_wide = t.dtype() == DType::F64;
+    let flags = u32::from(blocks.is_reduced()) + 2 * u32::from(is_wide);
+    let mut out = Vec::with_capacity(16 + 8 * rows * columns);
+    let head = [id, rows as u32, columns as u32, flags];
+    head.iter().for_each(|word| out.extend(word.to_le_bytes()));
+    for x in blocks.means(&t.to_f64_vec()) {
+        match is_wide {
+            true => out.extend(x.to_le_bytes()),
+            false => out.extend((x as f32).to_le_bytes()),
+        }
+    }
+    out
 }
 
 fn statistics(of: &[f64]) -> Value {
@@ -74,20 +109,43 @@ pub fn histogram(of: &[f64]) -> Value {
     json!({"edges": edges, "counts": counts})
 }
 
-/// The tensor as a matrix whose columns are the last axis; blocks of a large one are averaged.
-fn slice(t: &Tensor, elements: &[f64], most: usize) -> Value {
-    let columns = t.shape().last().copied().unwrap_or(1).max(1);
-    let rows = elements.len() / columns;
-    let most = most.clamp(1, 512);
-    let (height, width) = (rows.div_ceil(most).max(1), columns.div_ceil(most).max(1));
-    let (down, across) = (rows.div_ceil(height), columns.div_ceil(width));
-    let mut sums = vec![(0.0, 0.0); down * across];
-    for (i, &x) in elements.iter().enumerate() {
-        let cell = &mut sums[(i / columns / height) * across + i % columns / width];
-        *cell = (cell.0 + x, cell.1 + 1.0);
+/// A tensor as a matrix whose columns are the last axis, in blocks that become one cell each.
+struct Blocks {
+    rows: usize,
+    columns: usize,
+    height: usize,
+    width: usize,
+}
+
+impl Blocks {
+    fn of(t: &Tensor, most: usize) -> Blocks {
+        let columns = t.shape().last().copied().unwrap_or(1).max(1);
+        let rows = t.numel() / columns;
+        let most = most.clamp(1, 512);
+        // A single row is shown as a rectangle.
+        let across = if rows == 1 { most * most } else { most };
+        let (height, width) = (rows.div_ceil(most).max(1), columns.div_ceil(across).max(1));
+        Blocks { rows, columns, height, width }
     }
-    let data: Vec<f64> = sums.into_iter().map(|(sum, count)| sum / count).collect();
-    json!({"shape": [down, across], "data": numbers(&data), "reduced": height * width > 1})
+
+    fn shape(&self) -> [usize; 2] {
+        [self.rows.div_ceil(self.height), self.columns.div_ceil(self.width)]
+    }
+
+    fn is_reduced(&self) -> bool {
+        self.height * self.width > 1
+    }
+
+    fn means(&self, elements: &[f64]) -> impl Iterator<Item = f64> + use<> {
+        let [down, across] = self.shape();
+        let mut sums = vec![(0.0, 0.0); down * across];
+        for (i, &x) in elements.iter().enumerate() {
+            let row = i / self.columns / self.height;
+            let cell = &mut sums[row * across + i % self.columns / self.width];
+            *cell = (cell.0 + x, cell.1 + 1.0);
+        }
+        sums.into_iter().map(|(sum, count)| sum / count)
+    }
 }
 
 /// A tensor of integers.

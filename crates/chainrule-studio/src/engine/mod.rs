@@ -12,6 +12,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod tex;
+mod timing;
 mod training;
 
 use std::collections::HashMap;
@@ -78,16 +79,28 @@ impl Given {
     }
 }
 
+/// An answer of the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// JSON.
+    Text(String),
+    /// The elements of a tensor, least bytes first: four words of 32 bits (the number of the
+    /// request, the rows, the columns, and flags: 1 for means of blocks, 2 for f64 in the place of
+    /// f32), and then the elements, row by row.
+    Bytes(Vec<u8>),
+}
+
 /// Calls that a closed engine answers, and the arguments that they may have: numbers, and words of
 /// a fixed list.
-const CLOSED: [(&str, &[&str]); 11] = [
-    ("open", &["given", "seed"]),
-    ("backward", &["session"]),
+const CLOSED: [(&str, &[&str]); 12] = [
+    ("open", &["given", "seed", "most"]),
+    ("backward", &["session", "most"]),
     ("tensor", &["session", "node", "of", "step", "part", "max"]),
+    ("slice", &["session", "node", "of", "step", "part", "max"]),
     ("hints", &["given", "session", "seed"]),
     ("solution", &["given"]),
     ("algebra", &["given", "session", "seed"]),
-    ("program", &["given", "session", "seed"]),
+    ("program", &["given", "session", "seed", "timed"]),
     ("plant", &["given", "session", "seed", "draw", "mistake"]),
     ("mistakes", &["given", "session", "seed"]),
     ("reveal", &["plant"]),
@@ -229,17 +242,42 @@ impl Engine {
         answer.to_string()
     }
 
+    /// As [`Engine::request`], and the answer to `slice` as [`Reply::Bytes`]: the elements of a
+    /// tensor that is looked at.
+    ///
+    /// ```
+    /// use chainrule_studio::{Engine, Reply};
+    /// let mut engine = Engine::default();
+    /// engine.request(r#"{"id": 1, "call": "open", "args": {"source": "x = leaf(3.0)"}}"#);
+    /// let request = r#"{"id": 2, "call": "slice", "args": {"session": 0, "node": 0}}"#;
+    /// let Reply::Bytes(bytes) = engine.reply(request) else { panic!("bytes") };
+    /// assert_eq!((bytes[0], &bytes[16..]), (2, &3.0f64.to_le_bytes()[..]));
+    /// ```
+    pub fn reply(&mut self, request: &str) -> Reply {
+        match serde_json::from_str::<Value>(request) {
+            Ok(of) if of["call"] == "slice" => match guarded(&of, |args| self.slice(&of, args)) {
+                Ok(bytes) => Reply::Bytes(bytes),
+                Err(fault) => {
+                    Reply::Text(json!({"id": of["id"], "error": error(&fault)}).to_string())
+                }
+            },
+            _ => Reply::Text(self.request(request)),
+        }
+    }
+
+    fn slice(&mut self, request: &Value, args: &Args<'_>) -> Outcome<Vec<u8>> {
+        if self.is_closed {
+            Engine::admit("slice", args)?;
+        }
+        let id = request["id"].as_u64().and_then(|id| u32::try_from(id).ok());
+        let id = id.ok_or_else(|| Fault::request("`slice` needs a number as its `id`"))?;
+        let what = graph::Look::of(args)?;
+        self.with_session(args, |session| graph::slice(session, &what, id))
+    }
+
     fn answer(&mut self, request: &Value) -> Outcome<Value> {
-        let none = Map::new();
-        let args = Args(request["args"].as_object().unwrap_or(&none));
         let call = request["call"].as_str().unwrap_or_default();
-        // A panic is a bug of the library; the page is told, and the next request is answered.
-        let answer = catch_unwind(AssertUnwindSafe(|| self.call(call, &args)));
-        answer.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(Fault::request(format!("{call} failed: {}", text.unwrap_or("a panic"))))
-        })
+        guarded(request, |args| self.call(call, args))
     }
 
     /// Refuses what a closed engine does not answer.
@@ -266,7 +304,10 @@ impl Engine {
         match call {
             "examples" => Ok(examples::list()),
             "open" => self.open(args),
-            "backward" => self.with_session(args, graph::backward),
+            "backward" => {
+                let most = most(args);
+                self.with_session(args, |session| Ok(graph::backward(session, most)))
+            }
             "tensor" => {
                 let request = graph::Look::of(args)?;
                 self.with_session(args, |session| graph::look(session, &request))
@@ -306,7 +347,10 @@ impl Engine {
                 args.sizes("try_a").ok().as_deref(),
             ),
             "algebra" => self.traced(args)?.film(),
-            "program" => self.traced(args)?.listings(self.clock),
+            "program" => {
+                let clock = self.clock.filter(|_| args.integer("timed").unwrap_or(1) != 0);
+                self.traced(args)?.listings(clock)
+            }
             "plant" => {
                 let draw = args.integer("draw").or_else(|_| args.integer("seed")).unwrap_or(1);
                 let kind = args.maybe_text("mistake").filter(|kind| !kind.is_empty());
@@ -406,7 +450,7 @@ impl Engine {
             (None, Ok(given)) => self.given(given)?.title.clone(),
             _ => "program".to_string(),
         };
-        let mut opened = graph::open(&session, &title);
+        let mut opened = graph::open(&session, &title, most(args));
         opened["session"] = json!(self.sessions.keep(session));
         Ok(opened)
     }
@@ -445,10 +489,28 @@ impl Engine {
     }
 }
 
+/// The elements of a tensor that come with it.
+fn most(args: &Args<'_>) -> usize {
+    args.integer("most").map_or(chainrule::json::INLINE, |most| most as usize)
+}
+
 /// The number of the session that the arguments name.
 fn session(args: &Args<'_>) -> Outcome<u64> {
     args.integer("session").map_err(|_| {
         Fault::request("a request names its program: source, example, given or session")
+    })
+}
+
+/// The answer of `f` to the arguments of a request. A panic is a bug of the library; the page is
+/// told, and the next request is answered.
+fn guarded<T>(request: &Value, f: impl FnOnce(&Args<'_>) -> Outcome<T>) -> Outcome<T> {
+    let none = Map::new();
+    let args = Args(request["args"].as_object().unwrap_or(&none));
+    catch_unwind(AssertUnwindSafe(|| f(&args))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        let call = request["call"].as_str().unwrap_or_default();
+        Err(Fault::request(format!("{call} failed: {text}")))
     })
 }
 

@@ -5,7 +5,7 @@ use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 use chainrule_lab::names::{Batch, Parameters, forward};
 use serde_json::{Value, json};
 
-use super::{Captured, Engine, Given, examples};
+use super::{Captured, Engine, Given, Reply, examples};
 
 fn ask(engine: &mut Engine, call: &str, args: Value) -> Value {
     let request = json!({"id": 5, "call": call, "args": args}).to_string();
@@ -314,14 +314,72 @@ fn cross_entropy_collapses_frame_by_frame() {
     for args in [json!({"name": "softmax-ce"}), json!({"example": "cross_entropy"})] {
         let film = ask(engine, "algebra", args);
         assert!(film["frames"].as_array().unwrap().len() > 3, "{film}");
-        assert!(film["difference"].as_f64().unwrap() < 1e-5, "{}", film["difference"]);
+        assert_eq!(film["difference"]["parts"], false, "{}", film["difference"]);
         let (traced, result) = (&film["traced"], &film["result"]);
         assert!(result.as_array().unwrap().len() < traced.as_array().unwrap().len());
     }
     let program = ask(engine, "program", json!({"name": "batch-norm"}));
     assert!(program["after"]["lines"].as_array().unwrap().len() > 2);
-    assert!(program["fused"]["difference"].as_f64().unwrap() < 1e-4, "{}", program["fused"]);
+    assert_eq!(program["fused"]["difference"]["parts"], false, "{}", program["fused"]);
     assert!(program["arena"]["bytes"].as_u64() >= program["arena"]["lower_bound"].as_u64());
+}
+
+/// The gradient of a bias before a batch norm is zero but for rounding: whatever the program makes
+/// of that, its results are those of the traced one.
+#[test]
+fn a_result_of_rounding_alone_is_no_difference() {
+    let engine = &mut Engine::default();
+    let program = ask(engine, "program", json!({"example": "names"}));
+    let difference = &program["fused"]["difference"];
+    assert_eq!(difference["parts"], false, "{difference}");
+    assert!(difference["by"].as_f64() <= difference["allowed"].as_f64(), "{difference}");
+    let film = ask(engine, "algebra", json!({"example": "names"}));
+    assert_eq!(film["difference"]["parts"], false, "{}", film["difference"]);
+}
+
+/// Statistics travel first, the elements as bytes when they are looked at: the means of blocks.
+#[test]
+fn elements_travel_as_bytes() {
+    let engine = &mut Engine::default();
+    let source = "x = leaf([[0.0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])\nloss = (x * x).sum()";
+    let opened = ask(engine, "open", json!({"source": source, "most": 4}));
+    let node = opened["nodes"].as_array().unwrap().iter().find(|n| n["name"] == "x").unwrap();
+    assert_eq!(node["value"]["data"], Value::Null);
+    let film = ask(engine, "backward", json!({"session": opened["session"], "most": 4}));
+    let gradient = &film["steps"].as_array().unwrap().last().unwrap()["incoming"];
+    assert_eq!((&gradient["data"], &gradient["largest"]), (&Value::Null, &json!(22.0)));
+    assert!((gradient["rms"].as_f64().unwrap() - 2.0 * (506.0f64 / 12.0).sqrt()).abs() < 1e-12);
+    let args =
+        json!({"session": opened["session"], "node": node["id"], "of": "gradient", "max": 2});
+    let looked = ask(engine, "tensor", args.clone());
+    assert_eq!(looked["slice"], json!({"shape": [2, 2], "reduced": true}));
+    assert_eq!(looked["stats"]["max"], 22.0);
+    let bytes = |engine: &mut Engine, args: &Value| {
+        let request = json!({"id": 70_000, "call": "slice", "args": args}).to_string();
+        match engine.reply(&request) {
+            Reply::Bytes(bytes) => bytes,
+            Reply::Text(text) => panic!("{text}"),
+        }
+    };
+    let got = bytes(engine, &args);
+    let words: Vec<u32> =
+        got[..16].chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(words, [70_000, 2, 2, 3]);
+    let elements: Vec<f64> =
+        got[16..].chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+    // Twice the means of [[0, 1], [4, 5]], [[2, 3], [6, 7]], [8, 9] and [10, 11].
+    assert_eq!(elements, [5.0, 9.0, 17.0, 21.0]);
+    for args in [json!({"session": 77, "node": 0}), json!({"session": 0, "node": 99})] {
+        let request = json!({"id": 1, "call": "slice", "args": args}).to_string();
+        let Reply::Text(text) = engine.reply(&request) else { panic!("{args}") };
+        assert!(text.contains("error"), "{text}");
+    }
+    // In a quarter of the bytes of JSON, or less.
+    let source = "x = leaf(randn(1000, 1000))\nloss = x.sum()";
+    let opened = ask(engine, "open", json!({"source": source, "most": 64}));
+    assert!(opened.to_string().len() < 3000);
+    let args = json!({"session": opened["session"], "node": 0, "max": 512});
+    assert_eq!(bytes(engine, &args).len(), 16 + 8 * 500 * 500);
 }
 
 #[test]
@@ -412,7 +470,7 @@ fn films_end_at_the_known_formulas() {
             let lines = film[of].as_array().unwrap().iter();
             lines.map(|line| line.as_str().unwrap().to_string()).collect()
         };
-        assert!(film["difference"].as_f64().unwrap() < 1e-5, "{name}");
+        assert_eq!(film["difference"]["parts"], false, "{name}");
         (lines("traced"), lines("result"))
     };
     // (p - y) / n, where the traced one walks back through all eleven steps.

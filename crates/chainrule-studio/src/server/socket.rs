@@ -10,7 +10,7 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Error, Message, WebSocket};
 
 use super::Shared;
-use crate::engine::Engine;
+use crate::engine::{Engine, Reply};
 use crate::live::Watcher;
 
 /// The longest message of a client, in bytes.
@@ -60,10 +60,13 @@ pub fn talk(mut stream: TcpStream, key: &str, shared: &Shared) -> Result<(), Err
         match socket.read() {
             Ok(Message::Text(request)) => {
                 let answer = match live(&watcher, &request) {
-                    Some(answer) => answer,
-                    None => engine.request(&request),
+                    Some(answer) => Reply::Text(answer),
+                    None => engine.reply(&request),
                 };
-                socket.send(Message::text(answer))?;
+                socket.send(match answer {
+                    Reply::Text(text) => Message::text(text),
+                    Reply::Bytes(bytes) => Message::binary(bytes),
+                })?;
             }
             Ok(Message::Close(_)) => return socket.flush(),
             Ok(_) => {}

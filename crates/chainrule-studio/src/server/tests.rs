@@ -81,6 +81,24 @@ fn a_page_talks_with_its_engine() {
     assert_eq!(steps.last().unwrap()["incoming"]["data"], json!([6.0]));
 }
 
+/// Elements come as a binary message that names its request.
+#[test]
+fn elements_come_as_a_binary_message() {
+    let (address, token) = start();
+    let mut socket = admitted(address, &token);
+    let opened = ask_engine(&mut socket, "open", json!({"given": 0, "most": 4}));
+    let args = json!({"session": opened["ok"]["session"], "node": 0, "of": "gradient"});
+    let request = json!({"id": 9, "call": "slice", "args": args});
+    socket.send(Message::text(request.to_string())).unwrap();
+    let Message::Binary(bytes) = socket.read().unwrap() else { panic!("a binary message") };
+    assert_eq!((bytes[0], bytes.len()), (9, 24));
+    assert_eq!(bytes[16..], 6.0f64.to_le_bytes());
+    // An error is text, and text that is run is refused here as elsewhere.
+    for args in [json!({"session": 5, "node": 0}), json!({"session": 0, "node": 0, "want": "x"})] {
+        assert!(ask_engine(&mut socket, "slice", args).get("error").is_some());
+    }
+}
+
 fn ask_engine(socket: &mut WebSocket<TcpStream>, call: &str, args: Value) -> Value {
     let request = json!({"id": 3, "call": call, "args": args});
     socket.send(Message::text(request.to_string())).unwrap();
