@@ -20,8 +20,8 @@ def function(forward, backward):
             return forward(*inputs)
 
         @staticmethod
-        def backward(ctx, g):
-            return backward(g, *ctx.saved_tensors)
+        def backward(ctx, *g):
+            return backward(*g, *ctx.saved_tensors)
 
     return Mine.apply
 
@@ -85,6 +85,31 @@ NOT_LINEAR = {
 def test_a_backward_that_is_not_linear(name, shape):
     report = cr.check.gradcheck(function(lambda x: x.clone(), lambda g, x: NOT_LINEAR[name](g)), randn(*shape, seed=3))
     assert report.outcome == "wrong" and "not linear in the cotangent" in str(report)
+
+
+FAR = {
+    "clamp": (lambda x, hi: x.clamp(-2.5, 6.0), lambda g, x, hi: g * ((x > -2.5) & (x < hi)).to(f64), 6.0),
+    "softplus with a threshold": (lambda x, hi: F.softplus(x), lambda g, x, hi: g * cr.where(x > hi, cr.ones_like(x), x.sigmoid()), 20.0),
+    "huber": (lambda x, hi: cr.where(x.abs() < 4, x * x / 2, 4 * x.abs() - 8), lambda g, x, hi: g * x.clamp(-hi, hi), 4.0),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_bounds_that_none_of_the_inputs_reaches(name):
+    forward, backward, bound = FAR[name]
+    x = cr.tensor([0.1, -1.2, 0.9, 2.0, -0.4], dtype=f64)
+    for hi, said in ((bound, "right"), (bound * 0.7 if name != "clamp" else 1e9, "wrong")):
+        report = cr.check.gradcheck(function(lambda x: forward(x, 0), lambda g, x, hi=hi: backward(g, x, hi)), x)  # noqa: B023
+        assert report.outcome == said, report
+    assert "several times their size" in str(report)
+
+
+def test_a_term_of_the_gradients_of_two_outputs_together():
+    for extra, said in ((0.0, "right"), (1e-3, "wrong")):
+        two = function(lambda x: (x * 2, x.sin()), lambda g, h, x, extra=extra: g * 2 + h * x.cos() + extra * g * h)
+        report = cr.check.gradcheck(two, randn(3, seed=4))
+        assert report.outcome == said, report
+    assert "each by itself" in str(report)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e-12, 1e12, 1e100, 1e140])

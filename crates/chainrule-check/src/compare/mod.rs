@@ -6,7 +6,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use numbers::index_of;
+pub(crate) use numbers::{index_of, unit};
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use numbers::same_but_for_rounding;
 
 /// Report of [`compare`]: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
@@ -126,12 +125,15 @@ pub fn compare<C: Into<ByHand>>(
 
 /// [`compare`] with another tolerance for what counts as approximately equal.
 ///
-/// Without an `atol`, the default, each row is judged relative to its own size, however small its
-/// gradient is. An element that cancels to nearly nothing can miss the tolerance by rounding alone.
-/// If one does, the backward pass is run again four times with every number in it (the gradients on
-/// the way and the values that the rules saved) changed by up to eight units in its last place: 4
-/// times the spread is the rounding of that element. A row within that is a [`Standing::Rounding`]
-/// and passes. To see mistakes as small as the rounding of f32, compare in f64.
+/// Without an `atol`, the default, each element is judged relative to its own size, however small
+/// it is and whatever stands beside it: a row of 3e-12 has nothing of the rounding of a row of 3e12.
+/// An element that cancels to nearly nothing can miss the tolerance by rounding alone. If one does,
+/// the backward pass is run again four times with every number in it (the gradients on the way and
+/// the values that the rules saved) changed by up to eight units in its last place (two of f16 and
+/// bf16): 4 times the spread is the rounding of that element. Where it may be small by chance, 28
+/// more runs tell. An element that is zero and did not move in any run counts by the spread of those
+/// along the axis where it is least. A row within that is a [`Standing::Rounding`] and passes. To
+/// see mistakes as small as the rounding of f32, compare in f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,
     by_hand: impl IntoIterator<Item = C>,
@@ -167,20 +169,24 @@ pub fn compare_within<C: Into<ByHand>>(
     let order = Order::of(&found, &links);
     order.name(&mut rows);
     if rows.iter().any(ComparisonRow::is_wrong) {
-        let own = Noise::of(&tape, (loss, &upstream), &numbers, &HashMap::new())?;
+        let none = HashMap::new();
+        let own = Noise::of(&tape, (loss, &upstream), &numbers, &none)?;
         let rounded = |(i, (claim, number)): (usize, &(ByHand, Result<u64, Incomparable>))| {
             let exact = rows[i].outcome.as_ref().is_ok_and(|found| found.rounding_only);
+            let relative = if rows[i].is_wrong() { within.rtol } else { 0.0 };
             let near = |n: &u64| {
-                right
-                    .get(n)
-                    .is_some_and(|g| own.covers(*n, &claim.gradient.to_f64_vec(), &g.to_f64_vec()))
+                right.get(n).is_some_and(|right| {
+                    let coarser = coarser(&claim.gradient, right);
+                    let (a, b) = (claim.gradient.to_f64_vec(), right.to_f64_vec());
+                    own.covers(*n, (&a, &b), relative, coarser)
+                })
             };
             exact || (rows[i].outcome.is_ok() && number.as_ref().is_ok_and(near))
         };
         let order = Order { rounded: found.iter().enumerate().map(rounded).collect(), ..order };
         let given = Order::substitutes(&tape, &found, &rows)?;
         let made_noise = Noise::of(&tape, (loss, &upstream), &numbers, &given)?;
-        let replayed = tape.gradients((loss, upstream), &numbers, &given)?;
+        let replayed = tape.gradients((loss, upstream.clone()), &numbers, &given)?;
         for i in 0..rows.len() {
             if let (true, Ok(number)) = (rows[i].is_wrong(), &found[i].1) {
                 let (made, noise) = (replayed.get(number), &made_noise);
@@ -259,19 +265,28 @@ struct View<'a> {
     /// Gradient by the chain rule from the hand-written gradients above it.
     made: Option<&'a Tensor>,
     /// The effect of rounding on that.
-    noise: &'a Noise,
+    noise: &'a Noise<'a>,
 }
 
 impl View<'_> {
     /// Whether the chain rule gives this gradient, from those above it.
     fn is_explained(&self) -> bool {
         // Beside the rounding of one step stands that of another way to write it.
-        let rounding = |dtype| if dtype == DType::F64 { 1e-9 } else { 1e-5 };
         self.made.is_some_and(|made| {
-            same_but_for_rounding(self.gradient, made, rounding(made.dtype()))
-                || self.noise.covers(self.number, &self.gradient.to_f64_vec(), &made.to_f64_vec())
+            let rounding = match made.dtype() {
+                DType::F64 => 1e-9,
+                DType::F32 => 1e-5,
+                half => 2.0 * unit(half),
+            };
+            let (a, b) = (self.gradient.to_f64_vec(), made.to_f64_vec());
+            self.noise.covers(self.number, (&a, &b), rounding, coarser(self.gradient, made))
         })
     }
+}
+
+/// The rounding of a gradient beside that of autograd's, where its dtype has fewer digits.
+fn coarser(by_hand: &Tensor, autograd: &Tensor) -> f64 {
+    (unit(by_hand.dtype()) / unit(autograd.dtype())).max(1.0)
 }
 
 /// Dependencies between the rows' gradients.

@@ -23,8 +23,8 @@ impl Default for Tolerance {
     }
 }
 
-/// Distance of two right gradients at most, in units in the last place of the largest element.
-const UNITS: f64 = 64.0;
+/// Distance of two right gradients at most, in units in the last place of each element.
+const UNITS: f64 = 8.0;
 
 /// Two gradients of one tensor, compared element by element.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub struct Discrepancy {
     pub autograd: f64,
     /// The mean of `|a - b| / (|a| + |b| + 1e-11)`.
     pub mean_relative: f64,
-    /// Whether the largest difference is a few units in the last place of the largest element.
+    /// Whether each element is off by no more than a few units in its last place.
     pub(super) rounding_only: bool,
 }
 
@@ -64,10 +64,11 @@ impl Discrepancy {
             let why = "the hand-written gradient and that of autograd must have the same shape";
             return Err(Error::shape("compare", &[&shape, &autograd.shape()], why));
         }
-        let narrow = [by_hand, autograd].iter().any(|g| g.dtype() == DType::F32);
-        let mut found = Self::of(&by_hand.to_f64_vec(), &autograd.to_f64_vec(), &shape, within);
-        let unit = if narrow { f64::from(f32::EPSILON) } else { f64::EPSILON };
-        found.rounding_only = found.exact || same_but_for_rounding(by_hand, autograd, UNITS * unit);
+        let unit = unit(by_hand.dtype()).max(unit(autograd.dtype()));
+        let (by_hand, autograd) = (by_hand.to_f64_vec(), autograd.to_f64_vec());
+        let mut found = Self::of(&by_hand, &autograd, &shape, within);
+        let near = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= UNITS * unit * b.abs();
+        found.rounding_only = found.exact || by_hand.iter().zip(&autograd).all(near);
         Ok(found)
     }
 
@@ -99,15 +100,14 @@ impl Discrepancy {
     }
 }
 
-/// Whether two gradients are the same but for rounding, measured by the largest element; NaN and
-/// infinities must be in the same places. `rounding` is a fraction of that element.
-pub(super) fn same_but_for_rounding(a: &Tensor, b: &Tensor, rounding: f64) -> bool {
-    let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
-    let finite = a.iter().chain(&b).filter(|x| x.is_finite());
-    let allowed = rounding * finite.fold(0.0, |m: f64, x| m.max(x.abs()));
-    let same =
-        |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed;
-    a.len() == b.len() && a.iter().zip(&b).all(same)
+/// The distance from 1 to the next number of a float type.
+pub(crate) fn unit(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(f32::EPSILON),
+        DType::BF16 => 1.0 / f64::from(1 << 7),
+        DType::F16 => 1.0 / f64::from(1 << 10),
+        _ => f64::EPSILON,
+    }
 }
 
 /// Index of element `position` of a row-major array.

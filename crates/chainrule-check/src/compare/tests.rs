@@ -272,18 +272,54 @@ fn a_gradient_that_no_rule_passes_on_is_zero() {
 
 #[test]
 fn rounding_in_f32_is_told_from_a_mistake() {
-    let x = Tensor::from([1.0f32, 1e-3]).parameter();
-    let loss = (&x * Tensor::from([1.0f32, 1e-3])).sum_all();
-    let off = |by: f64| Tensor::from([1.0, 1e-3 + by]).to_dtype(DType::F32);
-    let standing = |g: Tensor| compare(&loss, [("x", &x, g)]).unwrap().rows.remove(0).standing;
-    assert_eq!(standing(off(1e-7)), Standing::Rounding);
-    assert_eq!(standing(off(2e-5)), Standing::First);
+    // 1 and -0.999 are the parts of the second gradient, which therefore rounds as 1 does.
+    let gradient = |dtype: DType, by: f64| {
+        let x = Tensor::from([1.0, 1e-3]).to_dtype(dtype).parameter();
+        let c = |c: [f64; 2]| Tensor::from(c).to_dtype(dtype);
+        let loss = (&x * c([0.5, 1.0])).sum_all() + (&x * c([0.5, -0.999])).sum_all();
+        let g = Tensor::from([1.0, 1e-3 + by]).to_dtype(dtype);
+        compare(&loss, [("x", &x, g)]).unwrap().rows.remove(0).standing
+    };
+    assert_eq!(gradient(DType::F32, 1e-7), Standing::Rounding);
+    assert_eq!(gradient(DType::F32, 2e-5), Standing::First);
     // f64 has no such rounding.
-    let x = x.detach().to_dtype(DType::F64).parameter();
-    let loss = (&x * Tensor::from([1.0, 1e-3])).sum_all();
-    let off = Tensor::from([1.0, 1e-3 + 1e-7]);
-    let report = compare(&loss, [("x", &x, off)]).unwrap();
-    assert_eq!(report.rows[0].standing, Standing::First);
+    assert_eq!(gradient(DType::F64, 1e-7), Standing::First);
+}
+
+/// The gradient of `sum(c x^3)` with one element times a factor, where `c` has this size at each
+/// element of a matrix.
+fn scaled(dtype: DType, size: impl Fn(usize, usize) -> f64, factor: f64) -> Comparison {
+    let g = &mut Generator::manual_seed(5);
+    let x = Tensor::randn([4, 6], DType::F64, g).to_dtype(dtype).parameter().named("x");
+    let all: Vec<f64> = (0..24).map(|k| size(k / 6, k % 6)).collect();
+    let c = Tensor::from_slice(&all, [4, 6]).to_dtype(dtype);
+    let loss = (&c * &x * &x * &x).sum_all();
+    let least = (0..24).min_by(|&a, &b| all[a].total_cmp(&all[b])).unwrap();
+    let by: Vec<f64> = (0..24).map(|k| if k == least { factor } else { 1.0 }).collect();
+    let by = Tensor::from_slice(&by, [4, 6]).to_dtype(dtype);
+    let by_hand = no_grad(|| 3.0 * &x.square() * &c * &by);
+    compare(&loss, [("x", &x, by_hand)]).unwrap()
+}
+
+#[test]
+fn rows_columns_and_blocks_are_judged_by_their_own_size() {
+    type Size = fn(usize, usize) -> f64;
+    let sizes: [(&str, Size); 3] = [
+        ("rows", |i, _| if i < 2 { 3e12 } else { 3e-12 }),
+        ("columns", |_, j| if j < 3 { 1e-15 } else { 1e15 }),
+        ("blocks", |i, j| if (i < 2) == (j < 3) { 1e10 } else { 1e-10 }),
+    ];
+    for dtype in [DType::F64, DType::F32, DType::BF16] {
+        for (name, size) in sizes {
+            let right = scaled(dtype, size, 1.0);
+            assert!(right.passed(), "{name} {dtype}: {right}");
+            for factor in [-7.0, 0.0, 1.5] {
+                let wrong = scaled(dtype, size, factor);
+                assert!(!wrong.passed(), "{name} {dtype} times {factor}: {wrong}");
+                assert!(wrong.verdict().is_none(), "{name} {dtype}: {wrong}");
+            }
+        }
+    }
 }
 
 /// The gradients of a deep chain of sigmoids, at its start by hand times a factor.

@@ -41,6 +41,8 @@ pub enum Split {
     Ones,
     /// Into one element and the others.
     Element(Vec<usize>),
+    /// Into those of the single outputs of a function of several.
+    Outputs,
 }
 
 /// A law that a backward rule breaks, with the element of the gradient in which it is farthest off.
@@ -73,6 +75,9 @@ impl fmt::Display for BrokenLaw {
                 f.write_str("the positive and the negative part of the cotangent together")?
             }
             Law::Sum(Split::Ones) => f.write_str("a cotangent of ones and the rest together")?,
+            Law::Sum(Split::Outputs) => {
+                f.write_str("the cotangents of the outputs, each by itself, together")?
+            }
             Law::Sum(Split::Element(at)) => {
                 write!(f, "element {at:?} of the cotangent and the others together")?
             }
@@ -132,16 +137,24 @@ struct ReverseRule<'a> {
     found: Vec<Lawful>,
 }
 
+/// The units of the gradients of output `o`, by every input, and nothing of the laws.
+pub(super) fn units(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<Vec<Lawful>> {
+    let probes = level.probes(level.first_seed, &recorded.plain)?;
+    let Some(v) = &probes.v[o] else { return Ok(Vec::new()) };
+    let own = gradients(&recorded.plain, o, v)?;
+    Ok(own.iter().map(lawful).collect())
+}
+
+fn lawful(g: &Option<Vec<f64>>) -> Lawful {
+    let unit = g.as_ref().map_or(DOUBLE, |g| unit_of(g.iter().copied()));
+    Lawful { broken: None, unit, rough: None }
+}
+
 /// Looks at all laws for output `o`, by every input.
 pub(super) fn laws(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<Vec<Lawful>> {
     let probes = level.probes(level.first_seed, &recorded.plain)?;
     let Some(v) = probes.v[o].clone() else { return Ok(Vec::new()) };
     let own = gradients(&recorded.plain, o, &v)?;
-    let lawful = |g: &Option<Vec<f64>>| Lawful {
-        broken: None,
-        unit: g.as_ref().map_or(DOUBLE, |g| unit_of(g.iter().copied())),
-        rough: None,
-    };
     let found = own.iter().map(lawful).collect();
     let reach = greatest(&recorded.values[o]).max(1.0);
     let mut rule = ReverseRule { tape: &recorded.plain, o, v, own, reach, found };
@@ -152,6 +165,10 @@ pub(super) fn laws(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<V
     }
     rule.scales()?;
     rule.sums(level)?;
+    let first = probes.v.iter().position(Option::is_some);
+    if first == Some(o) && probes.v.iter().flatten().count() > 1 {
+        rule.outputs(level, &probes.v)?;
+    }
     Ok(rule.found)
 }
 
@@ -308,6 +325,45 @@ impl ReverseRule<'_> {
                     let law = Law::Sum(split.clone());
                     lawful.broken = Some(BrokenLaw { law, index, found: together[j], due: own[j] });
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The gradients of all outputs together are the sum of those of each, as a rule that takes the
+    /// gradients of several outputs may forget.
+    fn outputs(&mut self, level: &Level<'_>, v: &[Option<Tensor>]) -> Result<()> {
+        let all = v.iter().enumerate().filter_map(|(o, v)| Some((o, v.clone()?)));
+        let all: Vec<(usize, Tensor)> = all.collect();
+        let dense = |found: Vec<Option<Tensor>>| -> InputGradients {
+            found.into_iter().map(|g| g.map(|g| g.to_f64_vec())).collect()
+        };
+        let together = dense(self.tape.reverse_all(&all)?);
+        let alone: Vec<InputGradients> =
+            all.iter().map(|(o, v)| gradients(self.tape, *o, v)).collect::<Result<_>>()?;
+        let mut noise = vec![0.0f64; together.len()];
+        for k in 0..SHAKES {
+            let moved = all.iter().map(|(o, v)| Ok((*o, shaken_once(v, level.first_seed ^ k)?)));
+            let moved = dense(self.tape.reverse_all(&moved.collect::<Result<Vec<_>>>()?)?);
+            for (noise, (a, b)) in noise.iter_mut().zip(together.iter().zip(&moved)) {
+                if let (Some(a), Some(b)) = (a, b) {
+                    *noise = noise.max(farthest(a, b).map_or(0.0, |(_, apart)| apart));
+                }
+            }
+        }
+        for (i, whole) in together.iter().enumerate() {
+            let Some(whole) = whole else { continue };
+            let parts: Vec<&Vec<f64>> = alone.iter().filter_map(|g| g[i].as_ref()).collect();
+            let sum: Vec<f64> =
+                (0..whole.len()).map(|j| parts.iter().map(|g| g[j]).sum()).collect();
+            let size = parts.iter().map(|g| greatest(g)).fold(greatest(whole), f64::max);
+            let unit = parts.iter().map(|g| unit_of(g.iter().copied())).fold(DOUBLE, f64::max);
+            let Some((j, apart)) = farthest(&sum, whole) else { continue };
+            let allowed = ((slack(unit) + RUNS) * size).max(UNITS * noise[i]);
+            if self.found[i].broken.is_none() && size.is_finite() && apart > allowed {
+                let index = index_of(j, &self.tape.leaves[i].shape());
+                let law = Law::Sum(Split::Outputs);
+                self.found[i].broken = Some(BrokenLaw { law, index, found: whole[j], due: sum[j] });
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::differences::{Limits, Restriction, shaken};
-use super::laws::{Lawful, laws};
+use super::laws::{Lawful, laws, units};
 use super::pair::Pair;
 use super::precision::{DOUBLE, unit_of};
 use super::problems::Problem;
@@ -34,6 +34,8 @@ pub(super) struct Level<'a> {
     /// The verdicts at the point that was given, if this is one beside it: those that stand are not
     /// looked for again.
     pub given: Option<Vec<PairCheck>>,
+    /// Whether the laws of backward rules are left out, as where they were looked at before.
+    pub lawless: bool,
     /// The probes that were drawn, by their seeds.
     pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
 }
@@ -43,6 +45,8 @@ pub(super) struct Level<'a> {
 pub(super) struct OrderReport {
     pub pairs: Vec<PairCheck>,
     pub problems: Vec<Problem>,
+    /// The places that were not looked at, and why.
+    pub notes: Vec<String>,
     pub calls: usize,
     pub passes: usize,
 }
@@ -164,6 +168,7 @@ impl Level<'_> {
             }
             break;
         }
+        self.look_far(&mut found)?;
         Ok(found)
     }
 
@@ -177,8 +182,9 @@ impl Level<'_> {
         }
         let modes = self.modes(&recorded)?;
         let outputs = 0..recorded.plain.outputs.len();
+        let look = if self.lawless { units } else { laws };
         let lawful: Vec<Vec<Lawful>> =
-            outputs.map(|o| laws(self, &recorded, o)).collect::<Result<_>>()?;
+            outputs.map(|o| look(self, &recorded, o)).collect::<Result<_>>()?;
         let unit = self.unit(&recorded)?;
         let narrowest = lawful.iter().flatten().map(|l| l.unit).fold(unit, f64::max);
         let survey =

@@ -2,6 +2,7 @@
 
 mod beside;
 mod differences;
+mod far;
 mod kinks;
 mod laws;
 mod level;
@@ -94,6 +95,16 @@ pub struct GradChecker<'a> {
 /// equal to another: a gradient that is right at a special point alone is wrong. It is left out
 /// where the function cannot be evaluated beside the point.
 ///
+/// # Far from the point
+///
+/// Bounds, gates and thresholds may lie where none of the inputs is. So inputs with elements of
+/// both signs are also taken 4 and 20 times as large, with other signs: one derivative along a
+/// direction of all inputs at once, beside its differences. Only if they disagree along two such
+/// directions, the check is done there for each input, and an error counts if it is 256 times what
+/// the last bits of the inputs do to the gradient there. Inputs of one sign stay: they may be
+/// probabilities or sizes. A point at which the function fails, is not finite or drowns in rounding
+/// is left out, and [`GradCheck::notes`] says so.
+///
 /// # Narrow arithmetic
 ///
 /// Values or gradients whose bits show that they come from f32, float16 or bfloat16 are checked
@@ -112,9 +123,10 @@ pub struct GradChecker<'a> {
 /// backward pass for each output and one forward pass for each input, and 17 backward passes for
 /// each output for the laws; three plain calls to measure rounding, and 10 to 22 for the
 /// differences along each input (10 more where those are not sure). Nearly the same again beside
-/// the point. This does not depend on how many elements there are. Only to find the wrong element
-/// of a wrong gradient, parts of the probe are tried: three if it is the only one, else about
-/// `log2(n)`. The report says how many calls and passes there were.
+/// the point, and as for one input at each of two points far from it. This does not depend on how
+/// many elements there are. Only to find the wrong element of a wrong gradient, parts of the probe
+/// are tried: three if it is the only one, else about `log2(n)`. The report says how many calls and
+/// passes there were.
 ///
 /// ```
 /// use chainrule::{Tensor, check::gradcheck};
@@ -210,6 +222,7 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
+            lawless: false,
             drawn: Default::default(),
         };
         let mut found = first.thorough()?;
@@ -217,12 +230,14 @@ impl GradChecker<'_> {
             let second = self.second(&first.inputs)?;
             found.pairs.extend(second.pairs);
             found.problems.extend(second.problems);
+            found.notes.extend(second.notes);
             found.calls += second.calls;
             found.passes += second.passes;
         }
         Ok(GradCheck {
             pairs: found.pairs,
             problems: found.problems,
+            notes: found.notes,
             tolerance: self.tolerance,
             calls: found.calls,
             passes: found.passes,
@@ -260,6 +275,7 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
+            lawless: false,
             drawn: Default::default(),
         };
         second.thorough()

@@ -133,6 +133,7 @@ impl Pair<'_> {
             not_finite: None,
             kinks: Vec::new(),
             beside: false,
+            far: false,
             law: self.lawful.broken.clone(),
             unit: self.lawful.unit.max(self.line.unit),
         }

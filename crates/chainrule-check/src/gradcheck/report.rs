@@ -17,6 +17,8 @@ pub struct GradCheck {
     pub pairs: Vec<PairCheck>,
     /// Problems of the function itself, rather than of its derivatives.
     pub problems: Vec<Problem>,
+    /// The points far from the given one at which nothing could be learnt, and why.
+    pub notes: Vec<String>,
     /// The relative error that passes against forward mode.
     pub tolerance: f64,
     /// Number of calls of the function.
@@ -72,6 +74,9 @@ pub struct PairCheck {
     /// Whether all this was found at a point beside the given one, at which the gradient is right
     /// or cannot be judged.
     pub beside: bool,
+    /// Whether it was found at larger inputs, while the gradient is right at the given ones and
+    /// beside them.
+    pub far: bool,
     /// The law of backward rules that is broken, if one is: then the outcome is [`Blame::Reverse`].
     pub law: Option<BrokenLaw>,
     /// The rounding unit of the arithmetic that the values and the gradient come from: that of f64
@@ -267,6 +272,9 @@ impl fmt::Display for GradCheck {
         for pair in &self.pairs {
             writeln!(f, "{pair}")?;
         }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
         let (wrong, kinks) = (self.failures().count(), self.kinks().count());
         write!(f, "{} derivatives checked", self.pairs.len())?;
         write!(f, ", {wrong} wrong, {kinks} at kinks")?;
@@ -281,7 +289,11 @@ impl fmt::Display for GradCheck {
 impl fmt::Display for PairCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}: {}", self.output, self.input, self.outcome)?;
-        if self.beside {
+        if self.far {
+            f.write_str(
+                "; at inputs of several times their size, while it is right at the given ones",
+            )?;
+        } else if self.beside {
             let there =
                 if self.kinks.is_empty() { "where it is right" } else { "which is at a kink" };
             write!(f, "; at a point beside the given one, {there}")?;

@@ -42,15 +42,22 @@ impl Tape {
     /// The gradient of `<v, output o>` with respect to every input: `None` where no path on the
     /// tape leads there.
     pub fn reverse(&self, o: usize, v: &Tensor) -> Result<Vec<Option<Tensor>>> {
+        self.reverse_all(&[(o, v.clone())])
+    }
+
+    /// The same of a sum over several outputs.
+    pub fn reverse_all(&self, all: &[(usize, Tensor)]) -> Result<Vec<Option<Tensor>>> {
         let mut out = vec![None; self.leaves.len()];
-        if !self.outputs[o].requires_grad() {
+        let roots = all.iter().map(|(o, v)| (&self.outputs[*o], v.clone()));
+        let roots: Vec<(&Tensor, Tensor)> = roots.filter(|(y, _)| y.requires_grad()).collect();
+        if roots.is_empty() {
             return Ok(out);
         }
         self.passes.set(self.passes.get() + 1);
         let floats: Vec<usize> = (0..out.len()).filter(|&i| is_float(&self.leaves[i])).collect();
         let targets: Vec<Tensor> = floats.iter().map(|&i| self.leaves[i].clone()).collect();
         let walk = Walk { keep_graph: true, targets: Some(&targets), ..Walk::default() };
-        let found = walk.run(&[(&self.outputs[o], v.clone())])?;
+        let found = walk.run(&roots)?;
         floats.into_iter().zip(found).for_each(|(i, gradient)| out[i] = gradient);
         Ok(out)
     }

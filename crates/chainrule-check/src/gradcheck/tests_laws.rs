@@ -242,3 +242,45 @@ fn odd_shapes_and_integers_pass() {
     );
     right(&rows, &[randn(&[4, 2], 3), Tensor::from([0i64, 2, 2])]);
 }
+
+#[test]
+fn bounds_that_no_input_reaches() {
+    let x = randn(&[5], 11);
+    let clamped = |bound: f64| {
+        unary(
+            |x| x.clamp(-2.5, 6.0),
+            move |g, x| g * (x.gt(-2.5).to_dtype(DType::F64) * x.lt(bound).to_dtype(DType::F64)),
+        )
+    };
+    right(&clamped(6.0), &[x.clone()]);
+    let found = wrong(&clamped(1e9), &[x]);
+    assert!(found.far && found.to_string().contains("several times their size"), "{found}");
+}
+
+#[test]
+fn outputs_whose_gradients_meet() {
+    let rule = |by: f64| {
+        custom(
+            "two",
+            |x| Ok(x[0].sin()),
+            move |ctx, g| {
+                let n = g.shape()[0] / 2;
+                let (a, b) = (g.narrow(0, 0, n), g.narrow(0, n, n));
+                let both = Tensor::cat(&[&(&a * &b), &(&a * 0.0)], 0);
+                Ok(vec![Some((g * ctx.inputs()[0].cos() + both * by).detach())])
+            },
+        )
+    };
+    let split = |op: CustomFn| {
+        move |x: &[Tensor]| {
+            let y = op.apply(&[&x[0]]).unwrap();
+            (y.narrow(0, 0, 2), y.narrow(0, 2, 2))
+        }
+    };
+    let x = [randn(&[4], 12)];
+    let run = |by| gradcheck(split(rule(by)), &x).run().unwrap();
+    assert_eq!(run(0.0).judgement(), Judgement::Right);
+    let report = run(1e-3);
+    assert_eq!(report.judgement(), Judgement::Wrong, "{report}");
+    assert!(report.to_string().contains("of the outputs, each by itself"), "{report}");
+}

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::program::Place;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
-use crate::tensor::op::{Op, Saved};
+use crate::tensor::op::{Op, Saved, shown};
 use crate::tensor::value::Value;
 use chainrule_core::ops::OpId;
 
@@ -128,8 +128,9 @@ impl LossGraph {
         given: &HashMap<u64, Tensor>,
     ) -> Result<HashMap<u64, Tensor>> {
         let substitute = |node: &Arc<Node>, op: &dyn Op, at: &Saved<'_>, _: &Tensor, wanted| {
-            let gradient = given.get(&node.number)?;
-            Some(op.vjp(at, gradient, wanted).map_err(|e| e.at(node.location)))
+            let gradient = shown(op, given.get(&node.number)?.clone());
+            let found = gradient.and_then(|gradient| op.vjp(at, &gradient, wanted));
+            Some(found.map_err(|e| e.at(node.location)))
         };
         self.gradients_by(loss, wanted, &substitute)
     }

@@ -7,25 +7,30 @@
 
 mod graph;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::rng::Generator;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, SavedValues, Source, lock};
-use crate::tensor::op::{Grads, Op, Saved, Wanted};
+use crate::tensor::op::{Grads, Op, Saved, Wanted, shown};
 use crate::tensor::value::Value;
 
 pub(crate) use graph::LossGraph;
 pub use graph::Use;
 
-/// Number of runs.
+/// Number of runs, and of those where an element may have moved little by chance.
 const RUNS: u64 = 4;
+const MORE: u64 = 32;
 
-/// Largest change of a number, in units in the last place, in either direction.
+/// Largest change of a number, in units in the last place, in either direction; of halves, of whose
+/// few digits eight units would leave none.
 const UNITS: f64 = 8.0;
+const HALF_UNITS: f64 = 2.0;
 
 /// Factor by which the values are moved farther to see whether a rule is continuous: one that picks
 /// a maximum by comparing is not, and is left as it is.
@@ -78,7 +83,7 @@ impl ForwardValues {
 /// known.
 fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Option<Vec<f64>>> {
     let saved = lock(&node.saved).clone();
-    let ones = Tensor::try_full(node.meta.shape, 1.0, node.meta.dtype)?;
+    let ones = shown(&*node.op, Tensor::try_full(node.meta.shape, 1.0, node.meta.dtype)?)?;
     let slopes = node.op.vjp(&Saved::new(node, &saved, false), &ones, node.wanted())?;
     let mut sizes: Option<Vec<f64>> = None;
     for (source, slope) in node.inputs.iter().zip(slopes) {
@@ -96,59 +101,130 @@ fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Optio
     Ok(sizes)
 }
 
-/// Rounding of each element of each gradient.
-pub(crate) struct Noise(HashMap<u64, Vec<f64>>);
+/// Rounding of each element of each gradient: of the gradients of `wanted`; where `given` has a
+/// gradient, the pass goes on with that instead.
+pub(crate) struct Noise<'a> {
+    tape: &'a LossGraph,
+    loss: (&'a Tensor, &'a Tensor),
+    wanted: &'a HashSet<u64>,
+    given: &'a HashMap<u64, Tensor>,
+    known: ForwardValues,
+    places: HashMap<u64, u64>,
+    still: HashMap<u64, (Shape, Vec<f64>)>,
+    moved: RefCell<Moved>,
+}
 
-impl Noise {
-    /// The noise of the gradients of `wanted`; where `given` has a gradient, the pass goes on with
-    /// that instead.
+/// How far the elements moved at most, in how many runs.
+#[derive(Default)]
+struct Moved {
+    runs: u64,
+    by: HashMap<u64, Vec<f64>>,
+}
+
+impl<'a> Noise<'a> {
     pub fn of(
-        tape: &LossGraph,
-        loss: (&Tensor, &Tensor),
-        wanted: &HashSet<u64>,
-        given: &HashMap<u64, Tensor>,
-    ) -> Result<Noise> {
+        tape: &'a LossGraph,
+        loss: (&'a Tensor, &'a Tensor),
+        wanted: &'a HashSet<u64>,
+        given: &'a HashMap<u64, Tensor>,
+    ) -> Result<Noise<'a>> {
         let still = tape.gradients((loss.0, loss.1.clone()), wanted, given)?;
-        let still: HashMap<u64, Vec<f64>> =
-            still.into_iter().map(|(n, g)| (n, g.to_f64_vec())).collect();
-        let mut noise: HashMap<u64, Vec<f64>> =
-            still.iter().map(|(&n, g)| (n, vec![0.0; g.len()])).collect();
-        let known = ForwardValues::of(tape);
+        let still: HashMap<u64, (Shape, Vec<f64>)> =
+            still.into_iter().map(|(n, g)| (n, (g.shape(), g.to_f64_vec()))).collect();
+        let by = still.iter().map(|(&n, (_, g))| (n, vec![0.0; g.len()])).collect();
         let places = tape.nodes().iter().zip(0..).map(|(node, i)| (node.number, i)).collect();
-        for run in 0..RUNS {
+        let known = ForwardValues::of(tape);
+        let moved = RefCell::new(Moved { runs: 0, by });
+        let noise = Noise { tape, loss, wanted, given, known, places, still, moved };
+        noise.run_until(RUNS)?;
+        Ok(noise)
+    }
+
+    /// Runs the pass until it ran so often.
+    fn run_until(&self, runs: u64) -> Result<()> {
+        let mut all = self.moved.borrow_mut();
+        for run in all.runs..runs {
             let rule =
                 |node: &Arc<Node>, op: &dyn Op, at: &Saved<'_>, gradient: &Tensor, wanted| {
-                    let gradient = given.get(&node.number).unwrap_or(gradient);
-                    let run = ShakenRun { known: &known, places: &places, run };
-                    let found = run.shaken_rule(node, op, at, gradient, wanted);
+                    let run = ShakenRun { known: &self.known, places: &self.places, run };
+                    let found = match self.given.get(&node.number) {
+                        Some(given) => shown(op, given.clone())
+                            .and_then(|given| run.shaken_rule(node, op, at, &given, wanted)),
+                        None => run.shaken_rule(node, op, at, gradient, wanted),
+                    };
                     Some(found.map_err(|e| e.at(node.location)))
                 };
-            let moved = tape.gradients_by((loss.0, loss.1.clone()), wanted, &rule)?;
-            for (number, moved) in moved {
-                let (Some(still), Some(noise)) = (still.get(&number), noise.get_mut(&number))
+            let loss = (self.loss.0, self.loss.1.clone());
+            for (number, moved) in self.tape.gradients_by(loss, self.wanted, &rule)? {
+                let (Some((_, still)), Some(by)) =
+                    (self.still.get(&number), all.by.get_mut(&number))
                 else {
                     continue;
                 };
-                for ((noise, still), moved) in noise.iter_mut().zip(still).zip(moved.to_f64_vec()) {
-                    *noise = noise.max((moved - still).abs());
+                for ((by, still), moved) in by.iter_mut().zip(still).zip(moved.to_f64_vec()) {
+                    *by = by.max((moved - still).abs());
                 }
             }
         }
-        Ok(Noise(noise))
+        all.runs = all.runs.max(runs);
+        Ok(())
     }
 
-    /// Whether two gradients of this source are the same but for rounding. An element may be off by
-    /// its own noise or by that of the whole in the mean.
-    pub fn covers(&self, number: u64, a: &[f64], b: &[f64]) -> bool {
-        let Some(noise) = self.0.get(&number) else { return a == b };
-        let mean = noise.iter().map(|x| x * x).sum::<f64>() / noise.len().max(1) as f64;
-        let mean = mean.sqrt();
-        let near = |((a, b), noise): ((&f64, &f64), &f64)| {
-            let allowed = ALLOWED * noise.max(mean);
-            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed
+    /// Whether two gradients of this source are the same but for rounding. Each element may be off
+    /// by its own noise, or by `relative` of itself: a small row beside a large one has nothing of
+    /// the large one's rounding. `coarser` is the rounding of the numbers beside that of the pass.
+    pub fn covers(
+        &self,
+        number: u64,
+        (a, b): (&[f64], &[f64]),
+        relative: f64,
+        coarser: f64,
+    ) -> bool {
+        let Some((shape, _)) = self.still.get(&number) else { return a == b };
+        if a.len() != b.len() {
+            return false;
+        }
+        let open = |open: Vec<usize>, size: &dyn Fn(usize) -> f64| -> Vec<usize> {
+            let near = |j: usize| {
+                let allowed = (ALLOWED * coarser * size(j)).max(relative * b[j].abs());
+                a[j] == b[j] || (a[j].is_nan() && b[j].is_nan()) || (a[j] - b[j]).abs() <= allowed
+            };
+            open.into_iter().filter(|&j| !near(j)).collect()
         };
-        a.len() == b.len() && a.iter().zip(b).zip(noise).all(near)
+        let own = |from: Vec<usize>| {
+            let moved = self.moved.borrow();
+            open(from, &|j| moved.by[&number][j])
+        };
+        let left = own((0..a.len()).collect());
+        let mean = mean_square(self.moved.borrow().by[&number].iter()).sqrt();
+        if left.is_empty() || open(left.clone(), &|_| mean).len() > 0 {
+            return left.is_empty();
+        }
+        // The noise of an element may be small by chance: more runs tell.
+        let left = if self.run_until(MORE).is_ok() { own(left) } else { left };
+        let moved = self.moved.borrow();
+        let noise = &moved.by[&number];
+        left.iter().all(|&j| noise[j] == 0.0) && open(left, &|j| around(noise, shape, j)).is_empty()
     }
+}
+
+fn mean_square<'a>(all: impl ExactSizeIterator<Item = &'a f64>) -> f64 {
+    let n = all.len().max(1) as f64;
+    all.map(|x| x * x).sum::<f64>() / n
+}
+
+/// The noise in the mean along the axis on which it is least, of the elements around one that has
+/// none: a zero has no size of its own.
+fn around(noise: &[f64], shape: &Shape, at: usize) -> f64 {
+    let mut stride = noise.len();
+    let mut least = f64::INFINITY;
+    for &size in shape.iter() {
+        stride /= size.max(1);
+        let first = at - at / stride % size * stride;
+        let line: Vec<f64> = (0..size).map(|k| noise[first + k * stride]).collect();
+        least = least.min(mean_square(line.iter()).sqrt());
+    }
+    if least.is_finite() { least } else { 0.0 }
 }
 
 /// One run of the backward pass with numbers changed in their last bits.
@@ -164,7 +240,7 @@ impl ShakenRun<'_> {
     /// Random numbers of their own for the rule of a node, and for the values that were saved of
     /// it.
     fn generator(&self, place: u64, of: u64) -> Generator {
-        Generator::manual_seed((place * RUNS + self.run) * 2 + of)
+        Generator::manual_seed((place * MORE + self.run) * 2 + of)
     }
 
     /// The results of a rule when the gradient that it is handed, the values that it saved and its
@@ -178,20 +254,22 @@ impl ShakenRun<'_> {
         wanted: Wanted,
     ) -> Result<Grads> {
         let generator = &mut self.generator(self.places[&node.number], 0);
-        let gradient = shaken(gradient, None, UNITS, generator)?;
+        let gradient = shaken(gradient, node.meta.dtype, None, 1.0, generator)?;
         let mut plain = op.vjp(at, &gradient, wanted)?;
         let saved = lock(&node.saved).clone();
-        let moved = |units: f64| -> Result<Grads> {
-            let values = self.shaken_values(node, &saved, units)?;
+        let moved = |times: f64| -> Result<Grads> {
+            let values = self.shaken_values(node, &saved, times)?;
             op.vjp(&Saved::new(node, &values, false), &gradient, wanted)
         };
-        if let (Ok(near), Ok(far)) = (moved(UNITS), moved(FAR * UNITS))
+        if let (Ok(near), Ok(far)) = (moved(1.0), moved(FAR))
             && !is_broken(&plain, &near, &far)
         {
             plain = near;
         }
-        for grad in plain.iter_mut().flatten() {
-            *grad = shaken(grad, None, UNITS, generator)?;
+        for (grad, input) in plain.iter_mut().zip(&node.inputs) {
+            let Some(grad) = grad else { continue };
+            let dtype = input.meta().map_or(grad.dtype(), |meta| meta.dtype);
+            *grad = shaken(grad, dtype, None, 1.0, generator)?;
         }
         Ok(plain)
     }
@@ -202,14 +280,15 @@ impl ShakenRun<'_> {
         &self,
         node: &Arc<Node>,
         saved: &SavedValues,
-        units: f64,
+        times: f64,
     ) -> Result<SavedValues> {
         let mut values = saved.clone();
         let shake = |value: &mut Arc<Value>| -> Result<()> {
             let (place, sizes) = self.known.of_value(value);
             let generator = &mut self.generator(place, 1);
             let tensor = Tensor::from_parts(value.clone(), Source::None);
-            *value = shaken(&tensor, sizes.map(Vec::as_slice), units, generator)?.value();
+            let sizes = sizes.map(Vec::as_slice);
+            *value = shaken(&tensor, tensor.dtype(), sizes, times, generator)?.value();
             Ok(())
         };
         for (value, source) in values.inputs.iter_mut().zip(&node.inputs) {
@@ -239,24 +318,36 @@ fn is_broken(plain: &Grads, near: &Grads, far: &Grads) -> bool {
     })
 }
 
-/// Each element of a float tensor, changed by up to some units in the last place, of itself or of
-/// its size if that is larger.
+/// The change of a number of 1 in this dtype, the least size that a number has there for it, and
+/// nothing where numbers do not round.
+fn change(dtype: DType) -> Option<(f64, f64)> {
+    match dtype {
+        DType::F64 => Some((UNITS * f64::EPSILON, f64::MIN_POSITIVE)),
+        DType::F32 => Some((UNITS * f64::from(f32::EPSILON), f64::from(f32::MIN_POSITIVE))),
+        DType::BF16 => Some((HALF_UNITS / f64::from(1 << 7), f64::from(f32::MIN_POSITIVE))),
+        DType::F16 => Some((HALF_UNITS / f64::from(1 << 10), 1.0 / f64::from(1 << 14))),
+        _ => None,
+    }
+}
+
+/// Each element of a float tensor, changed by up to some units in the last place of `dtype`, of
+/// itself or of its size if that is larger.
 fn shaken(
     x: &Tensor,
+    dtype: DType,
     sizes: Option<&[f64]>,
-    units: f64,
+    times: f64,
     generator: &mut Generator,
 ) -> Result<Tensor> {
-    let unit = match x.dtype() {
-        DType::F32 => f64::from(f32::EPSILON),
-        DType::F64 => f64::EPSILON,
-        _ => return Ok(x.clone()),
+    let Some((unit, least)) = change(dtype).filter(|_| x.dtype().is_float()) else {
+        return Ok(x.clone());
     };
     let by = Tensor::try_rand(x.shape(), DType::F64, generator)?.to_f64_vec();
     let mut all = x.to_f64_vec();
     for (j, (x, by)) in all.iter_mut().zip(by).enumerate() {
-        let size = sizes.and_then(|sizes| sizes.get(j)).map_or(x.abs(), |size| size.max(x.abs()));
-        *x += (2.0 * by - 1.0) * units * unit * size;
+        let own = if *x == 0.0 { 0.0 } else { x.abs().max(least) };
+        let size = sizes.and_then(|sizes| sizes.get(j)).map_or(own, |size| size.max(own));
+        *x += (2.0 * by - 1.0) * times * unit * size;
     }
     Tensor::try_from_slice(&all, x.shape())?.try_to_dtype(x.dtype())
 }

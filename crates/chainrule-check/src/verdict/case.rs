@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::numbers::{Closeness, agree, largest};
 use super::tape::{RecordedPass, root};
 use crate::autograd::walk::{Planted, Walk};
+use crate::compare::unit;
 use crate::error::{Error, Result};
 use crate::rounding::{LossGraph, Noise};
 use crate::tensor::Tensor;
@@ -96,12 +97,14 @@ impl Case {
         let narrow = given.iter().any(|(_, g)| g.dtype() != dtype);
         let dtype = if narrow { chainrule_core::DType::F32 } else { dtype };
         let closeness = Closeness::of(dtype, all);
-        // Rounding is measured where the pass has one loss and the gradients come in its dtype.
-        let noise = |observed: &[Observed]| match roots {
-            [(loss, upstream)] if !narrow => rounding(loss, upstream, observed).map(Some),
-            _ => Ok(None),
+        // Rounding is measured where the pass has one loss.
+        let coarser = given.iter().map(|(_, g)| unit(g.dtype())).fold(0.0, f64::max);
+        let coarser = (coarser / unit(roots[0].0.dtype())).max(1.0);
+        let measured = match roots {
+            [(loss, upstream)] => Some((*loss, upstream)),
+            _ => None,
         };
-        judge(&mut observed, closeness, noise)?;
+        judge(&mut observed, closeness, measured, coarser)?;
         let places = observed.iter().enumerate().map(|(i, o)| (o.number, i)).collect();
         let roots = roots.iter().map(|(t, g)| ((*t).clone(), g.clone())).collect();
         let dead = dead(&tape, closeness);
@@ -128,6 +131,13 @@ impl Case {
     /// The numbers of the tensors whose given gradients are wrong, or right.
     pub fn numbers(&self, wrong: bool) -> HashSet<u64> {
         self.observed.iter().filter(|o| o.wrong == wrong).map(|o| o.number).collect()
+    }
+
+    /// Whether the wrong ones are wrong by more than what two numbers that count as equal here may
+    /// be apart: else any change, and none, would explain them.
+    pub fn can_be_told(&self) -> bool {
+        let own_size = Closeness { floor: 0.0, ..self.closeness };
+        self.observed.iter().all(|o| !o.wrong || !own_size.same(&o.right, &o.given))
     }
 
     /// The wrong one that is nearest to the loss.
@@ -223,30 +233,34 @@ impl Case {
     }
 }
 
-/// Rounding of the gradients that were given.
-fn rounding(loss: &Tensor, upstream: &Tensor, observed: &[Observed]) -> Result<Noise> {
-    let numbers = observed.iter().map(|o| o.number).collect();
-    Noise::of(&LossGraph::of(loss), (loss, upstream), &numbers, &HashMap::new())
-}
-
-/// Tells the wrong gradients from the right ones: each by its own size, however small, and where it
-/// is off by more, by the rounding of the pass; without that by the size of the largest.
+/// Tells the wrong gradients from the right ones: each element by its own size, however small, and
+/// where it is off by more, by the rounding of the pass, which is `coarser` where the numbers are;
+/// without that by the size of the largest.
 fn judge(
     observed: &mut [Observed],
     closeness: Closeness,
-    noise: impl Fn(&[Observed]) -> Result<Option<Noise>>,
+    measured: Option<(&Tensor, &Tensor)>,
+    coarser: f64,
 ) -> Result<()> {
-    let own_size = Closeness { floor: 0.0, ..closeness };
+    let relative = closeness.relative;
     for o in observed.iter_mut() {
-        o.wrong = !own_size.same(&o.right, &o.given);
+        let near = |(r, g): (&f64, &f64)| agree(*r, *g, relative * r.abs().max(g.abs()));
+        o.wrong = !o.right.iter().zip(&o.given).all(near);
     }
     if observed.iter().any(|o| o.wrong) {
-        let noise = noise(observed)?;
-        for o in observed.iter_mut().filter(|o| o.wrong) {
-            o.wrong = !match &noise {
-                Some(noise) => noise.covers(o.number, &o.right, &o.given),
-                None => closeness.same(&o.right, &o.given),
-            };
+        match measured {
+            Some((loss, upstream)) => {
+                let (tape, none) = (LossGraph::of(loss), HashMap::new());
+                let numbers = observed.iter().map(|o| o.number).collect();
+                let noise = Noise::of(&tape, (loss, upstream), &numbers, &none)?;
+                for o in observed.iter_mut().filter(|o| o.wrong) {
+                    o.wrong = !noise.covers(o.number, (&o.given, &o.right), relative, coarser);
+                }
+            }
+            None => {
+                let wrong = observed.iter_mut().filter(|o| o.wrong);
+                wrong.for_each(|o| o.wrong = !closeness.same(&o.right, &o.given));
+            }
         }
     }
     for o in observed.iter_mut().filter(|o| !o.wrong) {

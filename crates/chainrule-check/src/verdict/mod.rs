@@ -97,7 +97,7 @@ fn explain_given(mut case: Case, others: bool) -> Result<Verdict> {
     let also = others;
     let (mut suspects, mut effort) = Default::default();
     let mut others = Vec::new();
-    if case.first_wrong().is_some() {
+    if case.first_wrong().is_some() && case.can_be_told() {
         (suspects, effort) = search(&mut case)?;
         if suspects.is_empty() && case.cut() {
             // A path that carries nothing when right may carry something when a mistake is made.
