@@ -255,6 +255,63 @@ def mdn_backward(g, x, W, V, y):
 
 inputs = [np.random.default_rng(k).standard_normal(s) for k, s in enumerate([(4, 3), (3, 5), (5, 6), (4,)])]
 """
+NPFILTER = """
+import numpy as np
+
+def filtered(z, m0, gain, drift):
+    m, loss = m0, 0.0
+    for t in range(len(z)):
+        pred = drift * m
+        err = z[t] - pred
+        m = pred + gain * err
+        loss = loss + 0.5 * (err ** 2).sum()
+    return loss
+
+def filtered_backward(up, z, m0, gain, drift):
+    ms, errs = [m0], []
+    for t in range(len(z)):
+        pred = drift * ms[-1]
+        errs.append(z[t] - pred)
+        ms.append(pred + gain * errs[-1])
+    dz = np.zeros_like(z)
+    dgain, ddrift = np.zeros_like(gain), np.zeros_like(drift)
+    dm = np.zeros_like(m0)
+    for t in reversed(range(len(z))):
+        derr = up * errs[t] + gain * dm
+        dgain += errs[t] * dm
+        dpred = dm - derr
+        dz[t] = derr
+        ddrift += dpred * ms[t]
+        dm = dpred * drift
+    return dz, dm, dgain, ddrift
+
+inputs = [np.random.randn(5, 3), np.random.randn(3), 0.3 + 0.1 * np.random.rand(3), 0.8 + 0.1 * np.random.rand(3)]
+"""
+NPLAPLACE = """
+import numpy as np
+
+def spread(x, adj, w):
+    deg = adj.sum(1)
+    lap = np.diag(deg) - adj
+    h = x @ w
+    return np.maximum(h - 0.1 * lap @ h, 0.0)
+
+def spread_backward(dout, x, adj, w):
+    deg = adj.sum(1)
+    lap = np.diag(deg) - adj
+    h = x @ w
+    pre = h - 0.1 * lap @ h
+    dpre = dout * (pre > 0)
+    dh = dpre - 0.1 * lap.T @ dpre
+    dlap = -0.1 * dpre @ h.T
+    ddeg = np.diag(dlap)
+    dadj = ddeg[:, None] - dlap
+    dx = dh @ w.T
+    dw = x.T @ dh
+    return dx, dadj, dw
+
+inputs = [np.random.randn(5, 3), np.random.rand(5, 5), np.random.randn(3, 4)]
+"""
 LATER = {
     "quaternion": (EITHER, QUAT, {
         "not transposed": [("pts_bar = out_bar @ rot\n", "pts_bar = out_bar @ rot.T\n")],
@@ -324,5 +381,17 @@ LATER = {
         "order": [("[d_pi, d_mu, d_ls]", "[d_pi, d_ls, d_mu]")],
         "tanh": [("d_h = (d_o @ V.T) * (1 - h ** 2)", "d_h = d_o @ V.T")],
         "y": [("d_y = (post * z / np.exp(ls)).sum(axis=1) * k", "d_y = (post * z / np.exp(ls)).sum(axis=1)")],
+    }),
+    "filter of arrays": (NUMPY, NPFILTER, {
+        "loss path": [("derr = up * errs[t] + gain * dm", "derr = gain * dm")],
+        "later state": [("ddrift += dpred * ms[t]", "ddrift += dpred * ms[t + 1]")],
+        "error path": [("dpred = dm - derr", "dpred = dm + derr")],
+        "two": [("dgain += errs[t] * dm", "dgain = errs[t] * dm"), ("dm = dpred * drift", "dm = dpred * gain")],
+    }),
+    "laplacian of arrays": (NUMPY, NPLAPLACE, {
+        "transposed": [("0.1 * lap.T @ dpre", "0.1 * lap @ dpre")],
+        "degree": [("dadj = ddeg[:, None] - dlap", "dadj = -dlap")],
+        "degree axis": [("dadj = ddeg[:, None] - dlap", "dadj = ddeg[None, :] - dlap")],
+        "two": [("(pre > 0)", "(h > 0)"), ("dlap = -0.1 * dpre @ h.T", "dlap = 0.1 * dpre @ h.T")],
     }),
 }

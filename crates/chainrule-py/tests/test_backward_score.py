@@ -6,8 +6,9 @@ import os
 
 import pytest
 from backward_cases import CASES, RIGHT
-from backward_score import all_cases, judged
-from follow_cases import LIBRARIES
+from backward_score import all_cases, judged, report_of
+from chainrule._follow.differences import slope
+from follow_cases import LIBRARIES, loaded, spoiled
 from further_backward_cases import FURTHER, UNUSUAL
 from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
@@ -72,3 +73,45 @@ def test_a_place_that_occurs_several_times_is_taken_away_from_too(tmp_path):
     code = MIXED["ranked pairs of arrays"][1]
     said, report, _ = judged(tmp_path, "chainrule", code, [("np.add.at(di, j, -coef[:, None] * users)", "di[j] -= coef[:, None] * users")])
     assert said == "corrected" and "np.add.at" in str(report), report
+
+
+TAILS = """
+def survival(x, beta, order):
+    risk = (x @ beta)[order]
+    tail = torch.flip(torch.cumsum(torch.flip(torch.exp(risk), [0]), 0), [0])
+    return -(risk - torch.log(tail)).mean()
+
+def survival_backward(g, x, beta, order):
+    n = x.shape[0]
+    risk = (x @ beta)[order]
+    e = torch.exp(risk)
+    tail = torch.flip(torch.cumsum(torch.flip(e, [0]), 0), [0])
+    dtail = g / n / tail
+    drisk = torch.cumsum(dtail, 0) * e - g / n
+    dall = torch.zeros_like(x[:, 0])
+    dall[order] = drisk
+    return dall[:, None] * beta[None, :], x.T @ dall, None
+
+inputs = [torch.randn(6, 3), torch.randn(3), torch.tensor([3, 0, 5, 1, 4, 2])]
+"""
+
+
+@pytest.mark.parametrize(
+    "right, wrong, said",
+    [
+        ("dall[order] = drisk", "dall = drisk[order]", "dall[order] = drisk"),
+        ("torch.cumsum(dtail, 0)", "torch.flip(torch.cumsum(torch.flip(dtail, [0]), 0), [0])", "cumsum(dtail, 0) * e - g / n"),
+    ],
+)
+def test_elements_in_another_order(right, wrong, said, tmp_path):
+    module = loaded(tmp_path / "spoiled.py", "chainrule", spoiled(TAILS, [(right, wrong)]))
+    report, _ = report_of(module)
+    rows = [row for row in str(report).splitlines() if row.startswith("corrected")]
+    assert not report and len(rows) == 1 and said in rows[0], report
+
+
+def test_a_difference_beside_a_kink():
+    """A bound within the step: a smaller one keeps clear of it."""
+    for x in (1e-3, 5e-5, -2e-3):
+        assert abs(slope(lambda step, x=x: 3 * max(x + step, 0.0) + (x + step) ** 2, 1.0) - (3 * (x > 0) + 2 * x)) < 1e-7
+    assert abs(slope(lambda step: 1 / (1 + 2.718281828459045 ** -(0.3 + step)), 1.0) - 0.24445831169074586) < 1e-9

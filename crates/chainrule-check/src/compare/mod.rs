@@ -126,13 +126,13 @@ pub fn compare<C: Into<ByHand>>(
 /// [`compare`] with another tolerance for what counts as approximately equal.
 ///
 /// Without an `atol`, the default, each element is judged relative to its own size, however small
-/// it is and whatever stands beside it: a row of 3e-12 has nothing of the rounding of a row of 3e12.
+/// it is and whatever stands beside it: a row of 3e-12 has nothing of the rounding of one of 3e12.
 /// An element that cancels to nearly nothing can miss the tolerance by rounding alone. If one does,
 /// the backward pass is run again four times with every number in it (the gradients on the way and
 /// the values that the rules saved) changed by up to eight units in its last place (two of f16 and
-/// bf16): 4 times the spread is the rounding of that element. Where it may be small by chance, 28
-/// more runs tell. An element that is zero and did not move in any run counts by the spread of those
-/// along the axis where it is least. A row within that is a [`Standing::Rounding`] and passes. To
+/// bf16): 4 times the spread is the rounding of that element. If it may be small by chance, 28
+/// more runs tell. A zero that did not move in any run counts by the spread of the elements along
+/// the axis where that is least. A row within that is a [`Standing::Rounding`] and passes. To
 /// see mistakes as small as the rounding of f32, compare in f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,

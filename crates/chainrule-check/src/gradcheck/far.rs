@@ -72,7 +72,7 @@ impl Level<'_> {
         found.passes += other.passes;
         let (mut rounding, mut drowned) = (None, false);
         for (place, (pair, other)) in found.pairs.iter_mut().zip(other.pairs).enumerate() {
-            // What saturated functions leave of a gradient is no size to judge by.
+            // A gradient that saturated functions leave is no size to judge by.
             let size = pair.reverse.abs().max(other.reverse.abs());
             if !pair.is_open() || !is_wrong(&other) || apart(&other) <= NOTHING * size.max(FLOOR) {
                 continue;

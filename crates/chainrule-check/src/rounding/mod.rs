@@ -114,7 +114,7 @@ pub(crate) struct Noise<'a> {
     moved: RefCell<Moved>,
 }
 
-/// How far the elements moved at most, in how many runs.
+/// The distance that the elements moved at most, and the number of runs.
 #[derive(Default)]
 struct Moved {
     runs: u64,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .edit import Edit, Scope
-from .kin import Kin
+from .orders import Orders
 from .texts import as_operand, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, sign_of, tail_of, text_without
 from .units import Statement, Unit
 
@@ -38,7 +38,7 @@ _SWAPS: dict[type, list[tuple[str, float]]] = {
 _COMPARED = {ast.Gt: [">=", "<", "<="], ast.Lt: ["<=", ">", ">="], ast.GtE: [">", "<=", "<"], ast.LtE: ["<", ">=", ">"], ast.Eq: ["!="], ast.NotEq: ["=="]}
 
 
-class Edits(Kin):
+class Edits(Orders):
     """The edits of one statement."""
 
     def __init__(self, unit: Unit, statement: Statement, scope: Scope) -> None:
@@ -134,6 +134,8 @@ class Edits(Kin):
                         yield self._whole(f"{text(left)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
                     cost = 1.9 if isinstance(left, ast.Subscript) else 2.3 + self._chosen()
                     yield self._whole("pass", cost, "the statement is one too many", node)
+                if isinstance(left, ast.Name) and isinstance(node.value, ast.Subscript):
+                    yield from self._placed(left, node.value, known)
                 if isinstance(left, ast.Name) and known:
                     name = text(left)
                     yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
@@ -465,6 +467,8 @@ class Edits(Kin):
                 inner = self.text(node)[len(self.text(function.value)) :]
                 if not isinstance(function.value, ast.Name) or function.value.id not in ("torch", "np"):
                     yield self._edit(node, f"{receiver}.flip({d}){inner}.flip({d})", 1.6, "the sum is to run from the other end")
+        if name == "flip":
+            yield from self._unflipped(node)
         if name in ("cat", "concatenate") and shape is not None and len(positional) == 2 and isinstance(positional[0], (ast.List, ast.Tuple)):
             like = next((n for n, its in self.scope.tensors() if its == shape and n.isidentifier()), "")
             stack = replaced(self.unit, node, [(tail_of(function), "stack")]) if isinstance(function, ast.Attribute) and like else None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .case import FAR_SEED, Array, Case, Quantity
-from .differences import STEPS
+from .differences import slope
 from .kinks import at_kink
 
 MOST = 3000
@@ -203,7 +203,6 @@ class Engine:
                     moved.reshape(-1)[k] += step
                     return self.value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above)
 
-                total = sum(w * (at(s * size) - at(-s * size)) for s, w in STEPS)
-                right[k] = total / (60 * STEPS[0][0] * size)
+                right[k] = slope(at, size)
             out.append(right.reshape(x.shape))
         return out

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 
 NEAR = 1e-9
+MINUS = "~"
+"""Begins an expression whose value is negative: that of its size has the other sign."""
 
 
 def _near(a: float, b: float) -> bool:
@@ -74,7 +76,8 @@ class Numbers:
         if not found and _near(size, float(f"{size:.4g}")):
             found.append((5, _plain(float(f"{size:.4g}"))))
         found.sort(key=lambda f: (f[0], len(f[1])))
-        return [(cost, sign + text) for cost, text in found]
+        other = "" if sign else "-"
+        return [(cost, other + text[1:] if text.startswith(MINUS) else sign + text) for cost, text in found]
 
     @cached_property
     def _singles(self) -> _Table:
@@ -82,10 +85,12 @@ class Numbers:
         out: list[tuple[float, float, str]] = []
         for text, atom, plain in self._atoms:
             a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
+            own = MINUS + brackets if atom < 0 else brackets
+            minus = MINUS if atom < 0 else ""
+            out += [(0.5, a, own) if plain else (1, a, own), (1 if plain else 2, 1 / a, f"{minus}1 / {brackets}"), (3, 2 * a, f"{minus}2 * {brackets}"), (3, a / 2, f"{own} / 2"), (3, 2 / a, f"{minus}2 / {brackets}"), (3, 1 / (2 * a), f"{minus}1 / (2 * {brackets})")]
             if atom < 0:
                 brackets = f"abs({text})"
-            out += [(0.5, a, brackets) if plain else (1, a, brackets), (1 if plain else 2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
-            out += [(3, 1 / (a * a), f"1 / {brackets} ** 2"), (3, 2 * a, f"2 * {brackets}"), (3, a / 2, f"{brackets} / 2"), (3, 2 / a, f"2 / {brackets}"), (3, 1 / (2 * a), f"1 / (2 * {brackets})")]
+            out += [(3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2"), (3, 1 / (a * a), f"1 / {brackets} ** 2")]
             if a > 1 and a == int(a):
                 out += [(2, a - 1, f"({brackets} - 1)"), (2, 1 / (a - 1), f"1 / ({brackets} - 1)"), (2, (a - 1) / a, f"({brackets} - 1) / {brackets}"), (2, a / (a - 1), f"{brackets} / ({brackets} - 1)")]
             else:
@@ -97,7 +102,7 @@ class Numbers:
         """The numbers that are made of two atoms."""
         out: list[tuple[float, float, str]] = []
         # Two sizes make nearly every small fraction; that would be no evidence.
-        atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
+        atoms = [(f"abs({t})" if v < 0 else t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
         for i, (a, x) in enumerate(atoms):
             for j, (b, y) in enumerate(atoms):
                 if i < j:

@@ -167,27 +167,45 @@ class Search(Scopes):
 
     def start(self) -> None:
         """Forgets what was found before."""
-        self.partial, self.cheapest, self._again, self._done = [], math.inf, set(), set()
+        self.partial, self.cheapest, self._again, self._done, self._now = [], math.inf, set(), set(), set()
 
     _again: set[int]
     _done: set[tuple[str, int]]
     """The kinds of edits of statements that were all tried in vain."""
+    _now: set[tuple[str, int]]
+    """The kinds that were tried since the search was last asked for corrections."""
     partial: list[Hit]
     cheapest: float = math.inf
     """The cost of the best correction so far."""
 
-    def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None, small: bool = False) -> list[Hit]:
-        """The corrections by one edit of a statement between two ranks, the best first. With those
-        that were found elsewhere, or if asked to, only small edits are tried.
+    def sources(self) -> list[Step]:
+        """The statements that make a variable which several mistaken ones read.
+
+        If several statements read what is right and give what is not, a single mistake is in none
+        of them: it is in what all of them read, a quantity that is right for something else.
         """
-        suspects = [s for s in self.steps if low <= s.rank < high]
+        mistaken = [s for s in self.steps if s.rank < LIKELY_WRONG and s.results and not s.right]
+        if len(mistaken) < 2 or len({id(s.unit) for s in mistaken}) > 1:
+            return []
+        read = [{n.id for n in ast.walk(s.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} for s in mistaken]
+        shared = set.intersection(*read)
+        makers = [s for s in self.steps if s.unit is mistaken[0].unit and s.right and s.is_named is not True and target_of(s.statement.node) in shared]
+        return [s for s in makers if isinstance(self.due_of(s), Due)]
+
+    def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None, small: bool | None = None, among: list[Step] | None = None) -> list[Hit]:
+        """The corrections by one edit of a statement between two ranks, the best first. With those
+        that were found elsewhere, or if asked to, only small edits are tried; among given
+        statements only those and what the value that is due tells.
+        """
+        small = bool(hits) if small is None else small
+        suspects = [s for s in self.steps if low <= s.rank < high] if among is None else among
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
         cheap = ((self._small, 0.9), (self._factors, 1.6))
         tiers: tuple[tuple[Any, float], ...] = (*cheap, (self._more, 2.2), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
-        tiers = cheap if hits or small else tiers
+        tiers = cheap if small else (*cheap, (self._more, 2.2)) if among else tiers
         hits, solve = list(hits or ()), len(tiers) > len(cheap)
-        likely = [s for s in suspects if s.rank < 0.45]
+        likely, self._now = [s for s in suspects if s.rank < 0.45], set()
         for step in likely:
             for tier, least in cheap:
                 self._tier(tier, least, step, hits)
@@ -222,8 +240,9 @@ class Search(Scopes):
             # A larger edit in a less likely place.
             return
         key = tier.__name__, id(step)
-        if key in self._done:
+        if key in self._done or key in self._now:
             return
+        self._now.add(key)
         try:
             if tier == self._inserted or not self._is_elsewhere(step):
                 found = tier(step)

@@ -133,6 +133,17 @@ def _plain_pair(search: Search, found: Found, seconds: float) -> bool:
     return any(h.step.rank < 0.12 for h in _promising(search)) and _two(search, found, 1)
 
 
+def _likely(search: Search, seconds: float) -> list[Hit]:
+    """The corrections of likely statements. Small ones come first, of the next statements too: what
+    costs more than one that is found is not tried.
+    """
+    hits = search.one(high=LIKELY, small=True)
+    if not hits or hits[0].cost > LARGE:
+        hits = search.one(low=LIKELY, high=0.45, hits=hits, small=True)
+    search.bench.extend(0.8 * seconds)
+    return search.one(high=LIKELY, hits=hits, small=False)
+
+
 def find(case: Case, seconds: float = 1.2) -> Found | None:
     """The mistakes in a backward pass; None where its gradients are right or nothing can be said.
     """
@@ -150,7 +161,12 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
         search.bench.extend(0.8 * seconds)
         search.start()
         found.search, found.steps = search, search.steps
-        hits = search.one(high=LIKELY)
+        sources = search.sources()
+        hits = search.one(among=sources) if sources else []
+        # An edit that explains several statements at once, at all sizes, has no rival in them.
+        settled = bool(hits) and not hits[0].is_chance
+        if not settled:
+            hits = _likely(search, seconds)
         if not hits:
             # One small edit anywhere comes before two.
             search.bench.extend(0.6 * seconds)
@@ -159,7 +175,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             found.runs = search.bench.runs
             return found
         search.bench.extend(1.5 * seconds)
-        if not hits or hits[0].cost > LARGE:
+        if not hits or hits[0].cost > LARGE and not settled:
             # Values of the right name, or of the forward pass, are no rivals of a likely one.
             hits = search.one(low=LIKELY, high=1.0 if hits and not hits[0].is_chance else 9.0, hits=hits)
         if hits:

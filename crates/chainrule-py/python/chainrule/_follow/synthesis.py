@@ -267,18 +267,21 @@ class Fit:
                     yield 0.6 + atoms[i].cost + atoms[j].cost + atoms[third].cost, c, [atoms[i], atoms[j], atoms[third]]
 
 
-def _term(scope: Scope, c: float, atoms: list[Atom]) -> tuple[float, str] | None:
-    """A product with its number in front, without the sign; None if the number has no meaning."""
-    texts = scope.numbers.texts(abs(c))
+def _term(scope: Scope, c: float, atoms: list[Atom]) -> tuple[float, str, bool] | None:
+    """A product with its number in front, without the sign, and whether that is a minus; None if
+    the number has no meaning.
+    """
+    texts = scope.numbers.texts(c)
     if not texts or texts[0][0] > 4:
         return None
     cost, number = texts[0]
+    minus, number = number.startswith("-"), number.removeprefix("-")
     product = " * ".join(a.text for a in atoms)
     if number == "1":
-        return 0.0, product
+        return 0.0, product, minus
     if number.startswith("1 / "):
-        return 0.3 * cost, f"{product} / {number[4:]}"
-    return 0.3 * cost, f"{number} * {product}" if " " not in number else f"({number}) * {product}"
+        return 0.3 * cost, f"{product} / {number[4:]}", minus
+    return 0.3 * cost, f"{number} * {product}" if " " not in number else f"({number}) * {product}", minus
 
 
 def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
@@ -343,7 +346,7 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1), projections):
         if (term := _term(scope, c, parts)) is not None:
             # A sum in the place of an operand is bracketed where it needs to be.
-            add(root, f"{text} {'-' if c < 0 else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
+            add(root, f"{text} {'-' if term[2] else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if term[2] else ''}{term[1]}` is missing")
     for node, at in _parts(search, step, root, solved):
         target = at[0] + at[1] * missing
         for cost, c, parts in itertools.chain(Fit(solved, target, at[0], atoms).products(2), Fit(solved, target, at[0], shares).products(1)):
@@ -353,15 +356,15 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
                     new = f"{inner} / {term[1][4:]}"
                 else:
                     new = f"{term[1]} * {inner}" if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult) else f"{term[1]} * ({inner})"
-                add(node, f"-{new}" if c < 0 else new, 2.2 + cost + term[0], f"the factor `{'-' if c < 0 else ''}{term[1]}` is missing")
+                add(node, f"-{new}" if term[2] else new, 2.2 + cost + term[0], f"the factor `{'-' if term[2] else ''}{term[1]}` is missing")
     for node, rest in _inner_factors(search, step, root, solved):
         for cost, c, parts in itertools.chain(*(Fit(solved, rest[1] * missing, rest[0], of).products(1) for of in (atoms, sums))):
             if (term := _term(scope, c, parts)) is not None:
-                sign = "-" if c < 0 else "+"
-                add(node, f"({unit.text(node)} {sign} {term[1]})", 2.25 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
+                sign = "-" if term[2] else "+"
+                add(node, f"({unit.text(node)} {sign} {term[1]})", 2.25 + cost + term[0], f"the term `{'-' if term[2] else ''}{term[1]}` is missing")
     for extra, (cost, c, parts) in itertools.chain(((0.2, p) for p in Fit(solved, wanted, None, sums).products(1)), ((0.0, p) for p in Fit(solved, wanted, None, atoms).products(2))):
         if (term := _term(scope, c, parts)) is not None:
-            add(root, f"{'-' if c < 0 else ''}{term[1]}", 3.0 + extra + cost + term[0], "another expression")
+            add(root, f"{'-' if term[2] else ''}{term[1]}", 3.0 + extra + cost + term[0], "another expression")
     if not out:
         for first, second in _two_terms(Fit(solved, missing, None, [a for a in atoms if a.cost <= 0.3][:40])):
             add(root, f"{text} {first} {second}", 3.4, f"the terms `{first.removeprefix('+ ')} {second}` are missing")
@@ -412,7 +415,7 @@ def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> 
     node = step.statement.node
     atoms = _atoms(search, step, scope, solved)
     for cost, c, parts in Fit(solved, solved.wanted, solved.value, atoms).products(2):
-        if c > 0 and (term := _term(scope, c, parts)) is not None:
+        if (term := _term(scope, c, parts)) is not None and not term[2]:
             new = f"{name} = {name} * {term[1]}"
             text = f"{new}\n{step.unit.text(node)}"
             yield Edit(step.unit, step.statement, [], 2.5 + cost + term[0], f"before it `{new}` is missing", node, whole=text)
@@ -420,7 +423,7 @@ def _added(search: Search, step: Step, scope: Scope, name: str, solved: Due) -> 
     products = ((cost / 2, c, parts) for cost, c, parts in Fit(solved, missing, None, sums).products(1))
     for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(3), products):
         if (term := _term(scope, c, parts)) is not None:
-            new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
+            new = f"{name} = {name} {'-' if term[2] else '+'} {term[1]}"
             text = f"{new}\n{step.unit.text(node)}"
             yield Edit(step.unit, step.statement, [], 2.6 + cost + term[0], f"before it `{new}` is missing: a path of the gradient of `{name}`", node, whole=text)
 
