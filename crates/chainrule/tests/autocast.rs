@@ -6,7 +6,8 @@ use chainrule::autograd::checkpoint;
 use chainrule::optim::{Optimizer, Sgd};
 use chainrule::program::Program;
 use chainrule::{
-    Conv, ConvTranspose, DType, Generator, Tensor, autocast, autocast_dtype, try_autocast,
+    Attention, Conv, ConvTranspose, DType, Generator, Tensor, autocast, autocast_dtype,
+    try_autocast,
 };
 
 fn draw(shape: &[usize], seed: u64) -> Tensor {
@@ -109,6 +110,34 @@ fn convolutions_and_their_gradients_round_their_operands() {
     whole.mul(rounded(&g)).sum_all().backward();
     assert_near(&z.grad().unwrap(), &z64.grad().unwrap());
     assert_near(&w.grad().unwrap(), &w64.grad().unwrap());
+}
+
+/// Attention and its gradients beside those of rounded operands in f64, where only the weights and
+/// their gradients are not rounded: that leaves a few roundings of bf16.
+#[test]
+fn attention_rounds_the_operands_of_its_products() {
+    for (causal, t, s, d) in [(true, 150, 150, 17), (false, 30, 137, 32), (false, 1, 7, 5)] {
+        let (q, k) = (draw(&[2, t, d], 1).parameter(), draw(&[2, s, d], 2).parameter());
+        let (v, g) = (draw(&[2, s, 9], 3).parameter(), draw(&[2, t, 9], 4));
+        let options = Attention { causal, ..Attention::default() };
+        let run = |[q, k, v]: [&Tensor; 3], g: &Tensor| {
+            [q, k, v].into_iter().for_each(Tensor::zero_grad);
+            let y = q.attention(k, v, &options);
+            y.mul(g).sum_all().backward();
+            [y.detach(), q.grad().unwrap(), k.grad().unwrap(), v.grad().unwrap()]
+        };
+        let got = autocast(DType::BF16, || run([&q, &k, &v], &g));
+        let f32s = run([&q, &k, &v], &g);
+        let doubles = [&q, &k, &v].map(|t| rounded(t).parameter());
+        let want = run([&doubles[0], &doubles[1], &doubles[2]], &rounded(&g));
+        for ((got, f32s), want) in got.iter().zip(&f32s).zip(&want) {
+            assert_eq!((got.dtype(), got.shape()), (DType::F32, want.shape()));
+            assert_ne!(got.to_vec::<f32>(), f32s.to_vec::<f32>());
+            let norm = |t: &Tensor| t.square().sum_all().sqrt().item();
+            let off = norm(&got.to_dtype(DType::F64).sub(want)) / norm(want);
+            assert!(off < 4e-3, "{off:e}, {causal}, {t}");
+        }
+    }
 }
 
 /// Equal but for the rounding of sums in f32, of some hundred numbers of order one.

@@ -1,5 +1,6 @@
 //! The gradients of queries, keys and values, from tiles that are computed again.
 
+use super::form::Form;
 use super::tile::{Tile, exclude, products, slopes, weights};
 use super::{
     AttentionReal, HeadAddress, Heads, HeadsMut, KEYS, Problem, QUERIES, each_pair, inside,
@@ -48,7 +49,7 @@ pub fn backward<T: AttentionReal>(
     }
     let [dq, dk, dv] = [to.dq, to.dk, to.dv]
         .map(|heads| (HeadAddress(heads.data.as_mut_ptr()), heads.batch, heads.row));
-    let tile = QUERIES * KEYS;
+    let (tile, form) = (QUERIES * KEYS, Form::<T>::new(problem.bf16));
     let keys_len = packed_len::<T>(keys, depth);
     let values_len = packed_len::<T>(keys, width);
     let lengths = [
@@ -59,6 +60,7 @@ pub fn backward<T: AttentionReal>(
         packed_len::<T>(depth, keys),
         keys * depth,
         keys * width,
+        form.room((keys * depth.max(width)).max(QUERIES * (2 * (depth + width) + 3 * KEYS))),
     ];
     each_pair(problem, |pair| {
         let read = |heads: &Heads<'_, T>| {
@@ -70,8 +72,8 @@ pub fn backward<T: AttentionReal>(
         };
         gemm::with_buffer(lengths.iter().sum(), |buffer: *mut T| {
             let mut next = buffer;
-            let [weights, slopes, keys_at, values_at, columns_at, dk_at, dv_at] =
-                lengths.map(|len| {
+            let [weights, slopes, keys_at, values_at, columns_at, dk_at, dv_at, room] = lengths
+                .map(|len| {
                     let at = next;
                     next = next.wrapping_add(len);
                     at
@@ -80,12 +82,17 @@ pub fn backward<T: AttentionReal>(
             // that is put there; the rows of the gradients of this pair belong to this task alone.
             unsafe {
                 let (k, v) = (read(&problem.k), read(&problem.v));
-                gemm::pack_lines(k.0, k.1, [keys, depth], keys_at);
-                gemm::pack_lines(v.0, v.1, [keys, width], values_at);
-                gemm::pack_columns(k.0, k.1, [keys, depth], columns_at);
+                let (lines, row) = form.along(k, [keys, depth], room);
+                gemm::pack_lines(lines, row, [keys, form.steps(depth)], keys_at);
+                let (lines, row) = form.along(v, [keys, width], room);
+                gemm::pack_lines(lines, row, [keys, form.steps(width)], values_at);
+                let (columns, row) = form.across(k, [keys, depth], room);
+                gemm::pack_columns(columns, row, [form.steps(keys), depth], columns_at);
                 std::slice::from_raw_parts_mut(dk_at, keys * (depth + width)).fill(T::ZERO);
                 let pair = BackwardHead {
                     problem,
+                    form,
+                    room,
                     pair,
                     q: read(&problem.q),
                     out: read(&up.out),
@@ -121,8 +128,11 @@ unsafe fn spread<T: Copy>(from: *const T, (to, row): (*mut T, usize), rows: usiz
 }
 
 /// One head of one sequence: each matrix by its address and the distance of its rows.
-struct BackwardHead<'a, T> {
+struct BackwardHead<'a, T: AttentionReal> {
     problem: &'a Problem<'a, T>,
+    form: Form<T>,
+    /// Room for what is rounded of a block of queries, and behind it of a tile.
+    room: *mut T,
     pair: usize,
     q: (*const T, usize),
     out: (*const T, usize),
@@ -164,10 +174,44 @@ unsafe fn clear<T: AttentionReal>(
     }
 }
 
+/// Queries of a block and the gradients of their results, with the depth of products along them
+/// and across.
+struct QueryBlock<T> {
+    q: (*const T, usize),
+    g: (*const T, usize),
+    q_across: (*const T, usize),
+    g_across: (*const T, usize),
+}
+
 impl<T: AttentionReal> BackwardHead<'_, T> {
     /// # Safety
     ///
-    /// The addresses must be those of the problem's pair; each slice has room for a tile.
+    /// As [`BackwardHead::run`].
+    unsafe fn query_block(&self, first: usize, count: usize) -> QueryBlock<T> {
+        let (form, Problem { depth, width, .. }) = (&self.form, *self.problem);
+        let from = |(data, row): (*const T, usize)| (data.wrapping_add(first * row), row);
+        let (q, g) = (from(self.q), from(self.g));
+        let mut room = self.room;
+        let mut next = |width: usize| {
+            let at = room;
+            room = room.wrapping_add(QUERIES * width);
+            at
+        };
+        // SAFETY: the caller's promise; each has a part of the room.
+        unsafe {
+            QueryBlock {
+                q: form.along(q, [count, depth], next(depth)),
+                g: form.along(g, [count, width], next(width)),
+                q_across: form.across(q, [count, depth], next(depth)),
+                g_across: form.across(g, [count, width], next(width)),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The addresses must be those of the problem's pair; each slice has room for a tile, and what
+    /// is rounded has its own.
     unsafe fn run(&self, weights: &mut [T], slopes: &mut [T]) {
         let Problem { queries, depth, width, .. } = *self.problem;
         for first in (0..queries).step_by(QUERIES) {
@@ -184,6 +228,8 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
                     T::row_dot(row(self.out, first + i, width), row(self.g, first + i, width))
                 };
             }
+            // SAFETY: as above.
+            let block = unsafe { self.query_block(first, count) };
             for key in (0..seen).step_by(KEYS) {
                 let tile = Tile {
                     pair: self.pair,
@@ -194,7 +240,9 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
                 };
                 let room = count * tile.wide::<T>();
                 // SAFETY: as above.
-                unsafe { self.tile(&tile, &mut weights[..room], &mut slopes[..room], &dots) }
+                unsafe {
+                    self.tile(&tile, &block, [&mut weights[..room], &mut slopes[..room]], &dots)
+                }
             }
         }
     }
@@ -202,25 +250,29 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
     /// # Safety
     ///
     /// As [`BackwardHead::run`].
-    unsafe fn tile(&self, tile: &Tile, p: &mut [T], ds: &mut [T], dots: &[T; QUERIES]) {
-        let problem = self.problem;
+    unsafe fn tile(
+        &self,
+        tile: &Tile,
+        block: &QueryBlock<T>,
+        [p, ds]: [&mut [T]; 2],
+        dots: &[T; QUERIES],
+    ) {
+        let (problem, form) = (self.problem, &self.form);
         let wide = tile.wide::<T>();
-        let from =
-            |(data, row): (*const T, usize), first: usize| (data.wrapping_add(first * row), row);
-        let (q, g) = (from(self.q, tile.first_query), from(self.g, tile.first_query));
+        let (deep, across) = (form.steps(problem.depth), form.steps(problem.width));
         // SAFETY: the caller's promise.
-        unsafe { products(tile, problem.depth, problem.scale, q, self.packed_keys, p) }
+        unsafe { products(form, tile, deep, problem.scale, block.q, self.packed_keys, p) }
         exclude(problem, tile, p);
         weights(p, wide, &self.logs[tile.first_query..][..tile.queries]);
         // SAFETY: as above.
-        unsafe { products(tile, problem.width, T::ONE, g, self.packed_values, ds) }
+        unsafe { products(form, tile, across, T::ONE, block.g, self.packed_values, ds) }
         // The products leave the end of each row as it was.
         if tile.keys < wide {
             ds.chunks_exact_mut(wide).for_each(|row| row[tile.keys..].fill(T::ZERO));
         }
         self.drop_out(tile, p, ds, dots);
         // SAFETY: as above.
-        unsafe { self.accumulate(tile, p, ds, q, g) }
+        unsafe { self.accumulate(tile, p, ds, block) }
     }
 
     /// From the weights and their gradients to the gradients of the scores, and to the weights that
@@ -245,28 +297,28 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
     /// # Safety
     ///
     /// As [`BackwardHead::run`].
-    unsafe fn accumulate(
-        &self,
-        tile: &Tile,
-        p: &[T],
-        ds: &[T],
-        q: (*const T, usize),
-        g: (*const T, usize),
-    ) {
-        let Problem { depth, width, scale, .. } = *self.problem;
+    unsafe fn accumulate(&self, tile: &Tile, p: &[T], ds: &[T], block: &QueryBlock<T>) {
+        let (form, Problem { depth, width, scale, .. }) = (&self.form, *self.problem);
         let (wide, lines) = (tile.wide::<T>(), gemm::panel_lines::<T>());
-        let across = |data: &[T]| Block { data: data.as_ptr(), row: 1, col: wide };
-        let down = Block { data: ds.as_ptr(), row: wide, col: 1 };
         let (queries, keys) = (tile.queries, tile.keys);
-        let k = (self.key_columns.wrapping_add(tile.first_key * lines), lines * self.problem.keys);
+        let room =
+            |tiles: usize| self.room.wrapping_add(QUERIES * (2 * (depth + width) + tiles * KEYS));
+        let columns = |(data, col): (*const T, usize)| Block { data, row: 1, col };
+        let k = self.key_columns.wrapping_add(form.steps(tile.first_key) * lines);
+        let k = (k, lines * form.steps(self.problem.keys));
         let dv = (self.dv.wrapping_add(tile.first_key * width), width);
         let dk = (self.dk.wrapping_add(tile.first_key * depth), depth);
         let dq = (self.dq.0.wrapping_add(tile.first_query * self.dq.1), self.dq.1);
+        let (kernels, steps) = (form.kernels, form.steps(queries));
         // SAFETY: the caller's promise.
         unsafe {
-            gemm::block([keys, queries, width], T::ONE, across(p), g, true, dv);
-            gemm::block([keys, queries, depth], scale, across(ds), q, true, dk);
-            gemm::block_packed([queries, keys, depth], scale, down, k, tile.first_key > 0, dq);
+            let p = columns(form.across((p.as_ptr(), wide), [queries, wide], room(0)));
+            gemm::block(kernels, [keys, steps, width], T::ONE, p, block.g_across, true, dv);
+            let across = columns(form.across((ds.as_ptr(), wide), [queries, wide], room(1)));
+            gemm::block(kernels, [keys, steps, depth], scale, across, block.q_across, true, dk);
+            let (data, row) = form.along((ds.as_ptr(), wide), [queries, keys], room(2));
+            let (down, sizes) = (Block { data, row, col: 1 }, [queries, form.steps(keys), depth]);
+            gemm::block_packed(kernels, sizes, scale, down, k, tile.first_key > 0, dq);
         }
     }
 }

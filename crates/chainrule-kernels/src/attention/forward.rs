@@ -1,5 +1,6 @@
 //! The result, and the logarithm of each row's sum.
 
+use super::form::Form;
 use super::tile::{Running, Tile, exclude, products, soften};
 use super::{
     AttentionReal, HeadAddress, HeadsMut, KEYS, Problem, QUERIES, each_pair, inside, packed_len,
@@ -25,18 +26,24 @@ pub fn forward<T: AttentionReal>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>,
         let (q, k) =
             (q.wrapping_add(start(problem.q.batch)), k.wrapping_add(start(problem.k.batch)));
         let v = problem.v.data.as_ptr().wrapping_add(start(problem.v.batch));
-        let scores = QUERIES * KEYS;
+        let (scores, form) = (QUERIES * KEYS, Form::<T>::new(problem.bf16));
         let (keys_len, values_len) = (packed_len::<T>(keys, depth), packed_len::<T>(width, keys));
-        gemm::with_buffer(scores + keys_len + values_len, |buffer: *mut T| {
+        let rounded = form.room((keys * depth.max(width)).max(QUERIES * (depth + KEYS)));
+        gemm::with_buffer(scores + keys_len + values_len + rounded, |buffer: *mut T| {
             // SAFETY: `check` found all elements inside their data; the buffer has room for the
-            // scores of a tile and the packed keys and values; the rows of the result and the
-            // logarithms of this pair belong to this task alone.
+            // scores of a tile, the packed keys and values, and what is rounded at a time; the rows
+            // of the result and the logarithms of this pair belong to this task alone.
             unsafe {
                 let (keys_at, values_at) = (buffer.add(scores), buffer.add(scores + keys_len));
-                gemm::pack_lines(k, problem.k.row, [keys, depth], keys_at);
-                gemm::pack_columns(v, problem.v.row, [keys, width], values_at);
+                let room = buffer.add(scores + keys_len + values_len);
+                let (k, row) = form.along((k, problem.k.row), [keys, depth], room);
+                gemm::pack_lines(k, row, [keys, form.steps(depth)], keys_at);
+                let (v, row) = form.across((v, problem.v.row), [keys, width], room);
+                gemm::pack_columns(v, row, [form.steps(keys), width], values_at);
                 let pair = ForwardHead {
                     problem,
+                    form,
+                    room,
                     pair,
                     q,
                     packed_keys: keys_at,
@@ -53,8 +60,11 @@ pub fn forward<T: AttentionReal>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>,
 }
 
 /// One head of one sequence.
-struct ForwardHead<'a, T> {
+struct ForwardHead<'a, T: AttentionReal> {
     problem: &'a Problem<'a, T>,
+    form: Form<T>,
+    /// Room for queries and exponentials that are rounded.
+    room: *mut T,
     pair: usize,
     q: *const T,
     packed_keys: *const T,
@@ -67,13 +77,17 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
     /// # Safety
     ///
     /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs`
-    /// is the pair's.
+    /// is the pair's. What is rounded has its room.
     unsafe fn run(&self, scores: &mut [T], logs: &mut [T]) {
         let Problem { queries, depth, width, .. } = *self.problem;
         for first in (0..queries).step_by(QUERIES) {
             let count = QUERIES.min(queries - first);
             let seen = self.problem.seen(first + count);
             let mut running = Running::new();
+            let row = self.problem.q.row;
+            let q = (self.q.wrapping_add(first * row), row);
+            // SAFETY: the caller's promise.
+            let q = unsafe { self.form.along(q, [count, depth], self.room) };
             for key in (0..seen).step_by(KEYS) {
                 let tile = Tile {
                     pair: self.pair,
@@ -82,13 +96,10 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
                     first_key: key,
                     keys: KEYS.min(seen - key),
                 };
-                let row = self.problem.q.row;
                 let scores = &mut scores[..count * tile.wide::<T>()];
-                // SAFETY: the caller's promise.
-                unsafe {
-                    let q = self.q.wrapping_add(first * row);
-                    products(&tile, depth, self.problem.scale, (q, row), self.packed_keys, scores);
-                }
+                let (scale, steps) = (self.problem.scale, self.form.steps(depth));
+                // SAFETY: as above.
+                unsafe { products(&self.form, &tile, steps, scale, q, self.packed_keys, scores) }
                 exclude(self.problem, &tile, scores);
                 soften(scores, tile.wide::<T>(), &mut running);
                 self.drop_out(&tile, scores);
@@ -141,14 +152,19 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
                 T::row_scale_in_place(row, running.shrink[i]);
             }
         }
-        let a = Block { data: scores.as_ptr(), row: tile.wide::<T>(), col: 1 };
+        let (form, room) = (&self.form, self.room.wrapping_add(QUERIES * self.problem.depth));
+        let scores = (scores.as_ptr(), tile.wide::<T>());
+        // SAFETY: the scores of the tile, and the room behind that of the queries.
+        let (data, row) = unsafe { form.along(scores, [tile.queries, tile.keys], room) };
+        let a = Block { data, row, col: 1 };
         // Values are packed by columns: rows of a power of two apart would share a few sets of the
         // cache.
         let lines = gemm::panel_lines::<T>();
-        let v = self.packed_values.wrapping_add(tile.first_key * lines);
-        let sizes = [tile.queries, tile.keys, width];
+        let v = self.packed_values.wrapping_add(form.steps(tile.first_key) * lines);
+        let v = (v, lines * form.steps(self.problem.keys));
+        let sizes = [tile.queries, form.steps(tile.keys), width];
         let to = (out, self.out_row);
         // SAFETY: the values of the tile's keys, and rows of the result that belong to this pair.
-        unsafe { gemm::block_packed(sizes, T::ONE, a, (v, lines * self.problem.keys), add, to) }
+        unsafe { gemm::block_packed(form.kernels, sizes, T::ONE, a, v, add, to) }
     }
 }

@@ -12,6 +12,7 @@
 
 mod backward;
 mod dropout;
+mod form;
 mod forward;
 #[cfg(test)]
 mod tests;
@@ -21,14 +22,63 @@ pub use backward::{AttentionUpstream, Gradients, backward};
 pub use dropout::Dropout;
 pub use forward::forward;
 
-use super::gemm::{self, GemmElement};
+use super::gemm::tile::GemmKernels;
+use super::gemm::{self, GemmElement, halves};
 use super::reduce::Summed;
 use super::softmax::Row;
 use super::threads;
 
-/// f32 or f64.
-pub trait AttentionReal: Row + GemmElement + Summed {}
-impl AttentionReal for f32 {}
+/// f32 or f64. Numbers of f32 can be rounded to bf16 for their products.
+pub trait AttentionReal: Row + GemmElement + Summed {
+    /// Kernels of pairs of bf16, if the processor has them.
+    fn pairs() -> Option<&'static GemmKernels<Self>> {
+        None
+    }
+
+    /// Numbers rounded to bf16.
+    fn nearest(from: &[Self], to: &mut [Self]) {
+        to.copy_from_slice(from);
+    }
+
+    /// Each number with the next as a pair.
+    ///
+    /// # Safety
+    ///
+    /// There must be kernels of pairs.
+    unsafe fn pair_line(_: &[Self], _: &mut [Self]) {
+        unreachable!("there are no kernels of pairs")
+    }
+
+    /// The numbers of two rows as pairs; those of a second row that there is not are 0.
+    ///
+    /// # Safety
+    ///
+    /// There must be kernels of pairs.
+    unsafe fn pair_rows(_: &[Self], _: Option<&[Self]>, _: &mut [Self]) {
+        unreachable!("there are no kernels of pairs")
+    }
+}
+
+impl AttentionReal for f32 {
+    fn pairs() -> Option<&'static GemmKernels<f32>> {
+        gemm::tile::pairs()
+    }
+
+    fn nearest(from: &[f32], to: &mut [f32]) {
+        halves::round(from, to);
+    }
+
+    unsafe fn pair_line(from: &[f32], to: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe { halves::convert::line(from, to) }
+    }
+
+    unsafe fn pair_rows(first: &[f32], second: Option<&[f32]>, to: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe { halves::convert::rows(first, second, to) }
+    }
+}
+
 impl AttentionReal for f64 {}
 
 /// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal
@@ -106,6 +156,8 @@ pub struct Problem<'a, T> {
     pub scale: T,
     /// Dropout of the weights, if any.
     pub dropout: Option<Dropout>,
+    /// Whether the operands of all products are rounded to bf16, which f64 has no use for.
+    pub bf16: bool,
 }
 
 impl<T: AttentionReal> Problem<'_, T> {

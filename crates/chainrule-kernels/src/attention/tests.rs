@@ -60,9 +60,24 @@ enum ScoreKind {
     Dropped,
 }
 
-fn check<T: AttentionReal>([pairs, queries, keys, d, w]: Sizes, kind: ScoreKind, tolerance: f64) {
+fn check<T: AttentionReal>(sizes: Sizes, kind: ScoreKind, tolerance: f64) {
+    check_as::<T>(sizes, kind, false, tolerance);
+}
+
+/// With products on bf16 the operands are numbers of bf16, so that only weights and slopes are
+/// rounded.
+fn check_as<T: AttentionReal>(
+    [pairs, queries, keys, d, w]: Sizes,
+    kind: ScoreKind,
+    bf16: bool,
+    tolerance: f64,
+) {
     let real = |len: usize, seed| -> Vec<T> {
-        noise(len, seed).into_iter().map(|x| T::from_f64(x * 2.0)).collect()
+        let all = noise(len, seed).into_iter().map(|x| match bf16 {
+            true => half::bf16::from_f64(x * 2.0).to_f64(),
+            false => x * 2.0,
+        });
+        all.map(T::from_f64).collect()
     };
     // Rows with gaps, as a slice of a fused projection has them.
     let (row_d, row_w) = (d + 3, w + 1);
@@ -94,6 +109,7 @@ fn check<T: AttentionReal>([pairs, queries, keys, d, w]: Sizes, kind: ScoreKind,
         causal,
         scale: T::from_f64(0.6),
         dropout,
+        bf16,
     };
     let nan = |len| vec![T::from_f64(f64::NAN); len];
     let (mut out, mut logs) = (nan(g.len()), nan(pairs * queries));
@@ -168,6 +184,7 @@ fn values_and_gradients_at_odd_sizes() {
         {
             check::<f32>(size, kind, 4e-6);
             check::<f64>(size, kind, 1e-14);
+            check_as::<f32>(size, kind, true, 6e-3);
         }
     }
 }
@@ -204,6 +221,7 @@ fn threads_change_no_bit() {
                 causal: true,
                 scale: 0.2,
                 dropout: Some(Dropout { p: 0.1, seed: 3 }),
+                bf16: false,
             };
             let mut all = vec![vec![0f32; x.len()]; 4];
             let mut logs = vec![0.0; pairs * t];

@@ -1,5 +1,6 @@
 //! One tile: the scores of some queries with some keys, and their softmax row by row.
 
+use super::form::Form;
 use super::{AttentionReal, Grid, Mask, Problem, QUERIES};
 use crate::gemm::{self, Block};
 use crate::simd::vectorized;
@@ -23,15 +24,16 @@ impl Tile {
 }
 
 /// `out = alpha * lines packed^T` for the queries and keys of a tile: `packed` are all lines of the
-/// other side, in panels.
+/// other side, in panels. `steps` are those of the depth.
 ///
 /// # Safety
 ///
 /// The queries' rows at `rows` must be readable, as must `packed` up to the last key; `out` has
 /// room for the tile.
 pub(super) unsafe fn products<T: AttentionReal>(
+    form: &Form<T>,
     tile: &Tile,
-    depth: usize,
+    steps: usize,
     alpha: T,
     (rows, row): (*const T, usize),
     packed: *const T,
@@ -40,10 +42,10 @@ pub(super) unsafe fn products<T: AttentionReal>(
     let (lines, wide) = (gemm::panel_lines::<T>(), tile.wide::<T>());
     assert!(out.len() >= tile.queries * wide);
     let a = Block { data: rows, row, col: 1 };
-    let b = (packed.wrapping_add(tile.first_key * depth), lines * depth);
-    let to = (out.as_mut_ptr(), wide);
+    let b = (packed.wrapping_add(tile.first_key * steps), lines * steps);
+    let (sizes, to) = ([tile.queries, steps, tile.keys], (out.as_mut_ptr(), wide));
     // SAFETY: the caller's promise; the first key of a tile begins a panel.
-    unsafe { gemm::block_packed([tile.queries, depth, tile.keys], alpha, a, b, false, to) }
+    unsafe { gemm::block_packed(form.kernels, sizes, alpha, a, b, false, to) }
 }
 
 /// Applies the mask and the causal rule to the scores, and fills the rows up with minus infinity.

@@ -17,13 +17,14 @@ pub fn panel_lines<T: GemmElement>() -> usize {
 }
 
 /// `out = alpha * a b`, or that added to `out`, where `a` is m by k and `b` k by n with contiguous
-/// rows.
+/// rows. Kernels are those of `T` or others of its panels.
 ///
 /// # Safety
 ///
 /// All elements of `a` and `b` must be readable, those of `out` (whose rows are `out_row` apart)
 /// writable and no part of `a` or `b`.
 pub unsafe fn block<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     sizes: [usize; 3],
     alpha: T,
     a: Block<T>,
@@ -33,7 +34,7 @@ pub unsafe fn block<T: GemmElement>(
 ) {
     let plus = add.then_some((out.0.cast_const(), out.1));
     // SAFETY: the caller's promise.
-    unsafe { panels(T::current(), sizes, alpha, a, b, plus, out) }
+    unsafe { panels(kernels, sizes, alpha, a, b, plus, out) }
 }
 
 /// As [`block`], with any rows added.
@@ -86,6 +87,7 @@ pub(super) unsafe fn panels<T: GemmElement>(
 ///
 /// As [`block`], for the packed numbers.
 pub unsafe fn block_packed<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     [m, k, n]: [usize; 3],
     alpha: T,
     a: Block<T>,
@@ -98,7 +100,7 @@ pub unsafe fn block_packed<T: GemmElement>(
         let b = (b.wrapping_add(panel * step), lines);
         let out = (out.wrapping_add(j), out_row);
         // SAFETY: the caller's promise, for some of the columns.
-        unsafe { block([m, k, lines.min(n - j)], alpha, a, b, add, out) }
+        unsafe { block(kernels, [m, k, lines.min(n - j)], alpha, a, b, add, out) }
     }
 }
 

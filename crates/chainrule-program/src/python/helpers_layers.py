@@ -350,6 +350,27 @@ def _attention_grad(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):
     return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(w * keep, -1, -2) @ g
 
 
+def _attention_bf16(q, k, v, mask=None, *, causal, scale, dropout):
+    """As _attention, with the operands of both products rounded: the weights before they are divided
+    by the sum of their row, of which the largest is 1.
+    """
+    w, keep = _attention_weights(_bf16(q), _bf16(k), mask, causal, scale, dropout)
+    if w.size == 0:
+        return w @ v, np.zeros(q.shape[:-1], q.dtype)
+    most = np.max(w, -1, keepdims=True)
+    most = np.where(most == 0, 1, most)
+    return _bf16(w / most * keep) @ _bf16(v) * most, np.zeros(q.shape[:-1], q.dtype)
+
+
+def _attention_grad_bf16(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):
+    """As _attention_grad, with the operands of all products rounded."""
+    q, k, near = _bf16(q), _bf16(k), _bf16(g)
+    w, keep = _attention_weights(q, k, mask, causal, scale, dropout)
+    dw = near @ np.swapaxes(_bf16(v), -1, -2) * keep
+    ds = _bf16(w * (dw - np.sum(g * y, -1, keepdims=True)))
+    return scale * (ds @ k), scale * (np.swapaxes(ds, -1, -2) @ q), np.swapaxes(_bf16(w * keep), -1, -2) @ near
+
+
 def _patches(x, kernel, stride, padding, dilation, output):
     """The image, padded to what the windows reach, and for each place of the kernel the slice that
     it sees.

@@ -209,8 +209,8 @@ fn every_sample_gives_the_same_in_jax() {
 }
 
 /// Ops whose products take rounded operands under `autocast`.
-const ROUNDED: [&str; 4] =
-    ["matmul", "linear", "conv1d, conv2d", "conv_transpose1d, conv_transpose2d"];
+const ROUNDED: [&str; 5] =
+    ["matmul", "linear", "conv1d, conv2d", "conv_transpose1d, conv_transpose2d", "attention"];
 
 #[test]
 fn products_on_bf16_are_the_same_in_each_library() {
@@ -222,7 +222,9 @@ fn products_on_bf16_are_the_same_in_each_library() {
                     sample.inputs.iter().map(|x| x.to_dtype(DType::F32)).collect();
                 let call = |x: &[Tensor]| try_autocast(DType::BF16, || (sample.call)(x))?;
                 let name = format!("{} ({}) on bf16", entry.name, sample.note);
-                let case = sample_case(name.clone(), &call, &inputs, (2e-5, library)).unwrap();
+                // An exponential between two numbers of bf16 may be rounded to the other one.
+                let tolerance = if entry.name == "attention" { 4e-3 } else { 2e-5 };
+                let case = sample_case(name.clone(), &call, &inputs, (tolerance, library)).unwrap();
                 assert!(case.script.contains("_bf16("), "{name}: {}", case.script);
                 cases.push(case);
             }

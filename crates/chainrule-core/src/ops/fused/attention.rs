@@ -11,7 +11,7 @@ use crate::kernels::attention::{
     self, AttentionReal, Dropout, Gradients, Grid, Heads, HeadsMut, Mask, Problem,
 };
 use crate::ops::prelude::*;
-use crate::tensor::node::Source;
+use crate::tensor::node::{Mode, Source};
 use crate::tensor::op::Definition;
 
 /// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes,
@@ -21,6 +21,8 @@ pub(crate) struct AttentionOp {
     pub causal: bool,
     pub scale: f64,
     pub dropout: Option<Dropout>,
+    /// Whether operands of f32 are rounded to bf16.
+    pub bf16: bool,
 }
 
 impl AttentionOp {
@@ -76,7 +78,9 @@ impl Op for AttentionOp {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())
+        let name = if self.bf16 { "_attention_bf16" } else { "_attention" };
+        let form = "({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})";
+        Some(format!("{name}{form}").into())
     }
 
     fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
@@ -103,6 +107,7 @@ impl Op for AttentionOp {
         let (dq, extra) = apply_extra(AttentionGrad(*self), &all)?;
         let [dk, dv] = [0, 1].map(|i| Tensor::from_parts(extra[i].clone(), Source::None));
         let mut grads: Grads = smallvec![Some(dq), Some(dk), Some(dv)];
+        let _guard = Mode::get().rounding(self.bf16).enter();
         for (i, input) in inputs.iter().enumerate().skip(3) {
             let wanted = wanted.get(i) && input.dtype().is_float();
             grads.push(if wanted { Some(self.mask_grad(&inputs, &out, cotangent)?) } else { None });
@@ -113,6 +118,7 @@ impl Op for AttentionOp {
     /// The rule of the product on weights and values, and that of softmax on the scores:
     /// `dw = w * (ds - sum(w * ds))`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let _guard = Mode::get().rounding(self.bf16).enter();
         let inputs = at.inputs();
         let w = self.weights(&inputs)?;
         let mut scores: SmallVec<[Tensor; 3]> = SmallVec::new();
@@ -141,7 +147,10 @@ impl Op for AttentionOp {
     }
 
     fn definition(&self) -> Option<Definition<'_>> {
-        Some(Box::new(|inputs| self.dropped(self.weights(inputs)?, inputs)?.try_matmul(&inputs[2])))
+        Some(Box::new(|inputs| {
+            let _guard = Mode::get().rounding(self.bf16).enter();
+            self.dropped(self.weights(inputs)?, inputs)?.try_matmul(&inputs[2])
+        }))
     }
 }
 
@@ -288,6 +297,7 @@ impl AttentionOp {
             causal: self.causal,
             scale: T::from_f64(self.scale),
             dropout,
+            bf16: self.bf16,
         }
     }
 
@@ -321,10 +331,9 @@ impl Op for AttentionGrad {
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some(
-            "_attention_grad({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})"
-                .into(),
-        )
+        let name = if self.0.bf16 { "_attention_grad_bf16" } else { "_attention_grad" };
+        let form = "({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})";
+        Some(format!("{name}{form}").into())
     }
 
     fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
@@ -402,6 +411,7 @@ methods! {
             causal: options.causal,
             scale: options.scale.unwrap_or(1.0 / (self.shape()[self.rank() - 1].max(1) as f64).sqrt()),
             dropout: options.dropout()?,
+            bf16: Mode::get().rounds(inputs[0].dtype()),
         };
         apply(op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())
     }
