@@ -41,7 +41,7 @@ impl Batch {
             return Err(fault("it takes other steps for another size of the batch".into()));
         }
         let nodes = std::mem::take(&mut a.graph.nodes);
-        a.graph.scope = "batch".to_string();
+        a.graph.scope = "/batch".to_string();
         let size = batch.size(&mut a.graph, &a.inputs[input]);
         let (ours, theirs) = (constants(&a.graph), constants(&b.graph));
         let mut made: HashMap<(String, String), String> = HashMap::new();

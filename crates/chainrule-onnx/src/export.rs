@@ -9,7 +9,7 @@ use chainrule_core::error::{Error, Result};
 use chainrule_core::tensor::node::Source;
 use chainrule_core::tensor::op::GRADIENT;
 use chainrule_core::tensor::value::Value;
-use chainrule_program::{Id, Instruction, Origin, Program};
+use chainrule_program::{Id, Instruction, Origin, Phase, Program};
 
 use crate::batch::Batch;
 use crate::graph::{Array, Graph, declared, fixed};
@@ -49,6 +49,9 @@ pub(crate) struct Built {
 /// is an output: a session that feeds the new values back trains. The model's metadata name the
 /// pairs (`chainrule.state`) and the gradient of each parameter (`chainrule.parameters`), both as
 /// JSON.
+///
+/// Names of nodes begin with the modules that they are part of, as `/blocks.0/norm/Sub`, if the
+/// program was traced with [these](chainrule_nn::nn::with_scopes).
 ///
 /// Random numbers are drawn by the runtime, whose generator is another.
 ///
@@ -136,7 +139,12 @@ fn json(pairs: impl Iterator<Item = (String, String)>) -> String {
 /// The graph of a program; attention stays one node where `whole` says so.
 pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     let program = &program.optimized();
-    let mut exporter = Exporter { at: Interpreter::new(&Program::numpy_functions()), depth: 0 };
+    let news = program.states().enumerate().filter_map(|(cell, (read, write, _))| {
+        Some((write?, format!("{}_new", leaf_name(program, cell, read))))
+    });
+    let news = news.collect();
+    let at = Interpreter::new(&Program::numpy_functions());
+    let mut exporter = Exporter { at, depth: 0, news };
     exporter.at.whole = whole;
     let steps = program.states().any(|(_, write, _)| write.is_some());
     let mut known: HashMap<Id, Array> = HashMap::new();
@@ -147,7 +155,8 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     let mut stored = Vec::new();
     let mut state = Vec::new();
     for (cell, (read, _, _)) in program.states().enumerate() {
-        let array = exporter.define(program, read, &mut known);
+        let name = leaf_name(program, cell, read);
+        let array = exporter.define_as(&name, program, read, &mut known);
         stored.push(stored_as(&array.name, &plain(program.leaf(cell).value())));
         state.push((array.name.clone(), None));
         if steps {
@@ -161,7 +170,7 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
         outputs.push(exporter.output(&array, name, &inputs, &outputs));
     }
     for (cell, (read, write, _)) in program.states().enumerate() {
-        let name = program.infos()[read.index()].name.clone();
+        let name = leaf_name(program, cell, read);
         if let Some(id) = write {
             let array = exporter.value(program, id, &mut known);
             let out = exporter.output(&array, &format!("{name}_new"), &inputs, &outputs);
@@ -171,6 +180,33 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     }
     let gradients = gradients(program, &known);
     Ok(Built { graph: exporter.at.graph, inputs, outputs, state, gradients, stored, steps })
+}
+
+/// The name of what lasts: with its dots where it has them, as `blocks.0.weight`, which is no name
+/// of a value in a program.
+fn leaf_name(program: &Program, cell: usize, read: Id) -> String {
+    let plain = |name: &String| {
+        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        !name.is_empty() && name.chars().all(known)
+    };
+    let given = Tensor::of_leaf(program.leaf(cell)).name().filter(plain);
+    given.unwrap_or_else(|| program.infos()[read.index()].name.clone())
+}
+
+/// The beginning of the names of an instruction's nodes: the modules that it is part of, below the
+/// phase if that is not the forward one. Outside of all modules it is the value, where that has a
+/// name.
+fn scope(program: &Program, instruction: &Instruction) -> String {
+    let phase = match instruction.phase {
+        Phase::Forward => String::new(),
+        phase => format!("/{}", phase.name()),
+    };
+    let info = &program.infos()[instruction.result().index()];
+    match &instruction.scope {
+        Some(scope) => format!("{phase}/{scope}"),
+        None if info.given => format!("{phase}/{}", info.name),
+        None => phase,
+    }
 }
 
 /// Each parameter that an optimizer updates, with its gradient.
@@ -208,12 +244,25 @@ fn bytes(t: &Tensor) -> Vec<u8> {
 struct Exporter {
     at: Interpreter,
     depth: usize,
+    /// The names of new values of what lasts.
+    news: HashMap<Id, String>,
 }
 
 impl Exporter {
     fn define(&mut self, program: &Program, id: Id, known: &mut HashMap<Id, Array>) -> Array {
+        let name = program.infos()[id.index()].name.clone();
+        self.define_as(&name, program, id, known)
+    }
+
+    fn define_as(
+        &mut self,
+        name: &str,
+        program: &Program,
+        id: Id,
+        known: &mut HashMap<Id, Array>,
+    ) -> Array {
         let info = &program.infos()[id.index()];
-        let name = self.at.graph.fresh(&info.name);
+        let name = self.at.graph.fresh(name);
         let dims = info.meta.shape.iter().map(|d| *d as i64).collect();
         let array = Array { name, dtype: info.meta.dtype, dims, weak: false };
         let kind = (array.dtype, array.dims.clone());
@@ -247,7 +296,7 @@ impl Exporter {
         if made && !taken {
             return a.clone();
         }
-        graph.scope = "outputs".to_string();
+        graph.scope = "/outputs".to_string();
         let from = graph.nodes.len();
         let mut out = graph.unary("Identity", a);
         graph.rename(&mut out, from, name);
@@ -258,9 +307,10 @@ impl Exporter {
         for instruction in program.list() {
             let inputs: Vec<Array> =
                 instruction.inputs.iter().map(|id| self.value(program, *id, known)).collect();
-            let info = &program.infos()[instruction.result().index()];
-            let scope = format!("{}/{}", instruction.phase.name(), info.name);
-            self.at.graph.scope = scope;
+            // Nodes of a definition belong where the op does.
+            if self.depth == 0 {
+                self.at.graph.scope = scope(program, instruction);
+            }
             let from = self.at.graph.nodes.len();
             let made = match self.empty(program, instruction) {
                 Some(made) => made,
@@ -273,7 +323,9 @@ impl Exporter {
                 let info = &program.infos()[id.index()];
                 let mut array = self.at.graph.cast(&array, info.meta.dtype);
                 array.weak = false;
-                self.at.graph.rename(&mut array, from, &info.name);
+                let new = self.news.get(&id).filter(|_| self.depth == 0);
+                let name = new.unwrap_or(&info.name).clone();
+                self.at.graph.rename(&mut array, from, &name);
                 known.insert(id, array);
             }
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use chainrule_core::error::{Error, Result};
 use prost::Message as _;
 
-use crate::proto::{EntryProto, ModelProto};
+use crate::proto::{EntryProto, GraphProto, ModelProto, TensorProto};
 
 /// Bytes of a file from which on the elements go into another: a message holds no 2 GB.
 const LARGEST: usize = 2_000_000_000;
@@ -37,6 +37,12 @@ impl Model {
         nodes.filter_map(|n| n.op_type.as_deref()).collect()
     }
 
+    /// The name of each node: the modules that it is part of, and its op.
+    pub fn nodes(&self) -> Vec<&str> {
+        let nodes = self.0.graph.iter().flat_map(|g| &g.node);
+        nodes.filter_map(|n| n.name.as_deref()).collect()
+    }
+
     /// The model as the bytes of a file, with all elements inside.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.encode_to_vec()
@@ -60,25 +66,55 @@ impl Model {
         data.push(".data");
         let data = Path::new(&data);
         let name = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut model = self.0.clone();
-        let mut parts = Vec::new();
+        let (model, parts) = self.parted(&name);
+        replace(data, |file| parts.iter().try_for_each(|p| file.write_all(p)))?;
+        replace(path, |file| file.write_all(&model.encode_to_vec()))
+    }
+
+    /// The model with its large elements in a file of this name, and these elements: no copies, of
+    /// which memory may not have room for two.
+    fn parted<'a>(&'a self, name: &str) -> (ModelProto, Vec<&'a [u8]>) {
+        let mut parts: Vec<&[u8]> = Vec::new();
         let mut offset = 0;
-        for tensor in model.graph.iter_mut().flat_map(|g| &mut g.initializer) {
-            let Some(bytes) = tensor.raw_data.take_if(|b| b.len() >= SMALL) else { continue };
+        let mut part = |tensor: &'a TensorProto| {
+            let Some(bytes) = tensor.raw_data.as_deref().filter(|b| b.len() >= SMALL) else {
+                return tensor.clone();
+            };
             let entries = [
-                ("location", name.clone()),
+                ("location", name.to_string()),
                 ("offset", offset.to_string()),
                 ("length", bytes.len().to_string()),
             ];
-            tensor.external_data = entries
-                .map(|(k, v)| EntryProto { key: Some(k.to_string()), value: Some(v) })
-                .to_vec();
-            tensor.data_location = Some(1);
+            let entry = |(k, v): (&str, String)| EntryProto { key: Some(k.into()), value: Some(v) };
             offset += bytes.len();
             parts.push(bytes);
-        }
-        replace(data, |file| parts.iter().try_for_each(|p| file.write_all(p)))?;
-        replace(path, |file| file.write_all(&model.encode_to_vec()))
+            TensorProto {
+                dims: tensor.dims.clone(),
+                data_type: tensor.data_type,
+                name: tensor.name.clone(),
+                external_data: entries.map(entry).to_vec(),
+                data_location: Some(1),
+                ..TensorProto::default()
+            }
+        };
+        let graph = self.0.graph.as_ref().map(|g| GraphProto {
+            name: g.name.clone(),
+            node: g.node.clone(),
+            initializer: g.initializer.iter().map(&mut part).collect(),
+            input: g.input.clone(),
+            output: g.output.clone(),
+            sparse_initializer: g.sparse_initializer.clone(),
+        });
+        let model = ModelProto {
+            ir_version: self.0.ir_version,
+            producer_name: self.0.producer_name.clone(),
+            producer_version: self.0.producer_version.clone(),
+            graph,
+            opset_import: self.0.opset_import.clone(),
+            metadata_props: self.0.metadata_props.clone(),
+            functions: self.0.functions.clone(),
+        };
+        (model, parts)
     }
 }
 

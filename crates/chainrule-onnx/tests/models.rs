@@ -1,7 +1,7 @@
 //! Models by their structure; their values are compared in the tests of the Python package, which
 //! have a runtime.
 
-use chainrule::nn::{Layer, Linear, Module};
+use chainrule::nn::{Layer, Linear, Module, TransformerBlock, with_scopes};
 use chainrule::optim::Sgd;
 use chainrule::program::{self, Program};
 use chainrule::{Generator, Result, Tensor};
@@ -53,4 +53,53 @@ fn an_unknown_folder_is_an_error_in_one_line() {
     let model = export(&step(4).unwrap()).unwrap();
     let error = model.write("/nowhere/at/all/model.onnx").unwrap_err().to_string();
     assert!(error.contains("/nowhere/at/all/model.onnx") && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn names_of_nodes_begin_with_their_modules() -> Result<()> {
+    #[derive(Module)]
+    struct Net {
+        blocks: Vec<TransformerBlock>,
+        head: Linear,
+    }
+    impl Layer for Net {
+        fn compute(&self, x: &Tensor) -> Result<Tensor> {
+            let mut blocks = self.blocks.iter();
+            let x = blocks.try_fold(x.clone(), |x, block| block.try_forward(&x))?;
+            self.head.try_forward(&x)
+        }
+    }
+    let g = &mut Generator::manual_seed(0);
+    let blocks = (0..2).map(|_| TransformerBlock::new(8, 2, g)).collect();
+    let net = Net { blocks, head: Linear::new(8, 3, g) };
+    let x = Tensor::ones([2, 4, 8]);
+    let program = with_scopes(&net, || {
+        Program::trace([("x", &x)], |args| Ok(vec![net.try_forward(&args[0])?.named("y")]))
+    })?;
+    let model = export(&program)?;
+    let names = model.nodes();
+    let (mut modules, mut once) = (0, std::collections::HashSet::new());
+    for part in ["norm1", "attention", "attention/qkv", "attention/out", "expand", "gelu"] {
+        for block in 0..2 {
+            let scope = format!("/blocks.{block}/{part}/");
+            modules += 1;
+            assert!(names.iter().any(|name| name.starts_with(&scope)), "{scope}: {names:?}");
+        }
+    }
+    assert_eq!(modules, 12);
+    // The sum of a block and its input is the block's own.
+    assert!(names.contains(&"/blocks.1/Add") && names.contains(&"/head/MatMul"), "{names:?}");
+    assert!(names.iter().all(|name| once.insert(*name)), "a name is there twice: {names:?}");
+
+    let mut sgd = Sgd::new(net.parameters(), 0.1);
+    let mut step = program::compile(&net, &mut sgd, ["x"], |args| {
+        net.try_forward(&args[0])?.try_square()?.try_mean_all()
+    });
+    let model = export(&step.trace_raw(&[&x])?)?;
+    let names = model.nodes();
+    let starts = |start: &str| names.iter().any(|name| name.starts_with(start));
+    assert!(starts("/blocks.0/attention/") && starts("/backward/blocks.0/attention/qkv/"));
+    assert!(model.inputs().contains(&"blocks.1.attention.qkv.weight"), "{:?}", model.inputs());
+    assert!(model.outputs().contains(&"head.bias_new"), "{:?}", model.outputs());
+    Ok(())
 }

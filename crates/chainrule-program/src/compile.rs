@@ -5,7 +5,7 @@ use std::fmt;
 use super::Program;
 use super::validated::{Passes, Validated, Warning};
 use crate::error::Result;
-use crate::nn::{Field, Module, Training};
+use crate::nn::{Field, LayerNames, Module, Training};
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
@@ -125,6 +125,8 @@ pub struct CompiledStep<'a> {
     names: Vec<String>,
     /// Name of the model in messages.
     kind: &'static str,
+    /// The model's layers, as scopes.
+    layers: LayerNames,
     /// The model's switches between training and evaluation.
     switches: Vec<&'a Training>,
     optimizer: &'a mut dyn Optimizer,
@@ -179,6 +181,7 @@ pub fn compile<'a>(
     CompiledStep {
         names: names.into_iter().map(str::to_string).collect(),
         kind: model.kind(),
+        layers: LayerNames::of(model),
         switches: switches(model),
         optimizer,
         loss: Box::new(loss),
@@ -257,7 +260,8 @@ impl CompiledStep<'_> {
             Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
         };
         let named = named(&self.names, batch);
-        Program::trace(named.iter().map(|(n, t)| (n.as_str(), *t)), step)
+        let pairs = named.iter().map(|(n, t)| (n.as_str(), *t));
+        self.layers.during(|| Program::trace(pairs, step))
     }
 
     /// The optimizer: to change the learning rate, or to save its state.

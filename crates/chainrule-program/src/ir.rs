@@ -59,6 +59,8 @@ pub struct Instruction {
     /// The line of the user's code that called for it; of the forward op, where it is part of a
     /// backward pass.
     pub location: Option<Place>,
+    /// The modules that it is part of, as `blocks.0/norm`, where these were named during the trace.
+    pub scope: Option<Arc<str>>,
 }
 
 impl Instruction {

@@ -218,6 +218,7 @@ impl Builder {
                 phase,
                 made_by,
                 location: log.place(entry),
+                scope: entry.scope.clone(),
             });
         }
         self.write_cells(log);

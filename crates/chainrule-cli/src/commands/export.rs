@@ -1,6 +1,7 @@
 //! `chainrule export`: a trained model for other programs.
 
 use anyhow::{Result, bail};
+use chainrule::nn::{Module, with_scopes};
 use chainrule::program::Program;
 use chainrule::{DType, Tensor, no_grad, onnx};
 use serde_json::json;
@@ -12,8 +13,8 @@ use crate::{names, output, train};
 /// Sizes of the batch that a model is traced for: unlikely sizes of anything else.
 const SIZES: [usize; 2] = [17, 23];
 
-/// From a batch to the results.
-type ForwardFn = dyn Fn(&Tensor) -> chainrule::Result<Tensor>;
+/// The results of a batch.
+type ForwardFn<M> = fn(&M, &Tensor) -> chainrule::Result<Tensor>;
 
 /// A trained model as a function of a batch.
 pub struct TrainedModel {
@@ -21,27 +22,33 @@ pub struct TrainedModel {
     example: Vec<usize>,
     /// Whether examples are numbers of symbols.
     symbols: bool,
-    /// The results of a batch.
-    forward: Box<ForwardFn>,
+    /// The program for so many rows, with the layers as scopes.
+    program: Box<TraceFn>,
 }
 
+/// From an input to the program that takes it.
+type TraceFn = dyn Fn(&Tensor) -> chainrule::Result<Program>;
+
 impl TrainedModel {
-    /// The results of a batch of such examples.
-    pub fn new(
+    /// The results of a batch of such examples, by a model with this module.
+    pub fn new<M: 'static>(
         example: &[usize],
         symbols: bool,
-        forward: impl Fn(&Tensor) -> chainrule::Result<Tensor> + 'static,
+        model: M,
+        module: fn(&M) -> &dyn Module,
+        forward: ForwardFn<M>,
     ) -> TrainedModel {
-        TrainedModel { example: example.to_vec(), symbols, forward: Box::new(forward) }
+        let program = move |x: &Tensor| {
+            let f = |args: &[Tensor]| Ok(vec![forward(&model, &args[0])?.named("y")]);
+            with_scopes(module(&model), || no_grad(|| Program::trace([("x", x)], f)))
+        };
+        TrainedModel { example: example.to_vec(), symbols, program: Box::new(program) }
     }
 
     fn program(&self, rows: usize) -> chainrule::Result<Program> {
         let shape: Vec<usize> = std::iter::once(rows).chain(self.example.iter().copied()).collect();
         let x = Tensor::zeros(shape.as_slice());
-        let x = if self.symbols { x.to_dtype(DType::I64) } else { x };
-        no_grad(|| {
-            Program::trace([("x", &x)], |args| Ok(vec![(self.forward)(&args[0])?.named("y")]))
-        })
+        (self.program)(&if self.symbols { x.to_dtype(DType::I64) } else { x })
     }
 }
 
@@ -62,7 +69,7 @@ pub fn run(args: &Export) -> Result<()> {
         // Names; what else there may be is told by the reader of its settings.
         _ => {
             let (model, settings) = names::load(&args.run)?;
-            TrainedModel::new(&[settings.context], true, move |x| model.try_forward(x))
+            TrainedModel::new(&[settings.context], true, model, |m| m, |m, x| m.try_forward(x))
         }
     };
     let [one, other] = SIZES.map(|rows| model.program(rows));

@@ -18,6 +18,7 @@ use super::Tensor;
 use super::node::{Leaf, Mode, ModeGuard, Source, lock, next_number};
 use super::op::{Op, Outcome};
 use super::place::{Place, Script};
+use super::scope;
 use super::value::{Meta, Value};
 use crate::error::{Error, Result};
 use crate::rng::{self, Generator, Stream};
@@ -74,6 +75,8 @@ pub struct LogEntry {
     /// The line that called for it; none where a script called and cannot say.
     pub place: Option<Place>,
     pub cause: Cause,
+    /// The modules that ran; of the forward op, where it is part of a reverse rule.
+    pub scope: Option<Arc<str>>,
 }
 
 /// A leaf that a trace met.
@@ -157,6 +160,8 @@ pub struct TraceLog {
     pub script: Option<Script>,
     /// The places at which the nodes with these numbers were recorded.
     nodes: HashMap<u64, Place>,
+    /// The modules that ran when these nodes were recorded.
+    scopes: HashMap<u64, Arc<str>>,
 }
 
 thread_local! {
@@ -335,7 +340,12 @@ pub(crate) fn applied(
             outputs().map(Held::made).collect()
         };
         let cause = log.cause.unwrap_or(Cause::Forward);
-        log.entries.push(LogEntry { op, inputs, outputs, place, cause });
+        let scope = match cause {
+            Cause::Forward => scope::path(),
+            Cause::Rule { node, .. } => log.scopes.get(&node).cloned(),
+            Cause::Walk | Cause::Update => None,
+        };
+        log.entries.push(LogEntry { op, inputs, outputs, place, cause, scope });
     })
 }
 
@@ -343,6 +353,9 @@ pub(crate) fn applied(
 pub(crate) fn numbered(number: u64, value: &Arc<Value>) {
     with(|log| {
         log.numbers.insert(number, Arc::as_ptr(value));
+        if let Some(scope) = log.entries.last().and_then(|e| e.scope.clone()) {
+            log.scopes.insert(number, scope);
+        }
         if log.script.is_some()
             && let Some(place) = log.entries.last().and_then(|e| e.place.clone())
         {

@@ -20,6 +20,7 @@ pub mod reading;
 pub mod role;
 pub mod run;
 mod saved;
+pub mod scope;
 mod tile;
 pub mod value;
 pub mod watch;
@@ -429,15 +430,15 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f` with products of half precision, as PyTorch's `autocast`: `matmul`, `linear` and
-/// convolutions of f32 tensors, and what is made of them, as recurrent layers, round their operands
-/// to `dtype`, and sum in f32. All values stay f32, so that weights, gradients and the state of an
+/// Runs `f` with products of half precision, as PyTorch's `autocast`: `matmul`, `linear`, attention
+/// and convolutions of f32 tensors, and what is made of them, as recurrent layers, round their
+/// operands to `dtype`, and sum in f32. All values stay f32, so that weights, gradients and the state of an
 /// optimizer need no copies of their own. Under the dtype f32 products are whole again, also inside
 /// of another `autocast`.
 ///
 /// Each product keeps its precision: its backward products round the gradient and the other operand
 /// in the same way, wherever `backward` is called, and a program traced inside has them. Products
-/// of f64 and of integers stay as they are, and so does attention.
+/// of f64 and of integers stay as they are.
 ///
 /// Products of more than one row and column run on AVX512-BF16 if the processor has it: they take
 /// subnormal numbers as zero. Elsewhere the rounded operands are multiplied in f32, which is not

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use super::scopes::LayerScope;
 use super::{Field, Module};
 use crate::error::{Result, raise};
 use crate::tensor::Tensor;
+use crate::tensor::log;
 
 /// A module that maps one tensor to another.
 ///
@@ -24,7 +26,9 @@ pub trait Layer: Module {
 
     /// The layer's result, or the error.
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        let scope = log::is_on().then(|| LayerScope::enter(Place::of(self, self.kind())));
         let y = self.compute(x)?;
+        drop(scope);
         Watch::saw(|| Call {
             place: Place::of(self, self.kind()),
             output: y.clone(),

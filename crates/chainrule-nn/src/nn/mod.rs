@@ -17,6 +17,7 @@ mod linear;
 mod module;
 mod norm;
 mod rnn;
+mod scopes;
 mod sequential;
 mod stack;
 mod summary;
@@ -41,6 +42,9 @@ pub use module::buffer_field;
 pub use module::{AsField, Field, Module, StateDict, Training};
 pub use norm::{GroupNorm, LayerNorm, LayerNormOptions, RmsNorm};
 pub use rnn::{Cell, Gru, GruCell, Lstm, Recurrent, RecurrentOptions, Rnn, RnnCell, Unrolled};
+#[doc(hidden)]
+pub use scopes::LayerNames;
+pub use scopes::with_scopes;
 pub use sequential::Sequential;
 pub use stack::Stack;
 pub use summary::{Summary, SummaryRow, summary};

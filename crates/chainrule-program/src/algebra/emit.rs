@@ -198,6 +198,7 @@ impl Writer<'_> {
             phase: self.like.phase,
             made_by: Maker::Algebra,
             location: self.like.location.clone(),
+            scope: self.like.scope.clone(),
         });
         id
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chainrule::data::{DataLoader, Digits, LoaderOptions};
-use chainrule::train::ConfusionMatrix;
+use chainrule::train::{ConfusionMatrix, Task};
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -232,7 +232,6 @@ pub fn predict(run: &std::path::Path, input: &std::path::Path, json: bool) -> Re
 /// The model of a run, for `chainrule export`.
 pub fn trained(run: &std::path::Path) -> Result<TrainedModel> {
     let (task, _) = load(run)?;
-    Ok(TrainedModel::new(&[chainrule_lab::models::DigitsMlp::PIXELS], false, move |x| {
-        task.logits(x)
-    }))
+    let example = [chainrule_lab::models::DigitsMlp::PIXELS];
+    Ok(TrainedModel::new(&example, false, task, |t| t.module(), |t, x| t.logits(x)))
 }

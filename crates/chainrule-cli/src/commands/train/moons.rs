@@ -145,5 +145,5 @@ pub fn trained(run: &Path) -> Result<TrainedModel> {
     let model: MoonsConfig = Config::read(run, "moons")?.model(run)?;
     let net = net(&model, &mut Generator::manual_seed(0))?;
     load_weights(run, &net)?;
-    Ok(TrainedModel::new(&[2], false, move |x| net.try_forward(x)))
+    Ok(TrainedModel::new(&[2], false, net, |net| net, |net, x| net.try_forward(x)))
 }

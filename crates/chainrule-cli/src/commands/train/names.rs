@@ -359,5 +359,11 @@ pub fn eval(args: &Eval) -> Result<()> {
 /// The model of a run, for `chainrule export`.
 pub fn trained(run: &Path) -> Result<TrainedModel> {
     let (task, model, _) = load(run)?;
-    Ok(TrainedModel::new(&[model.context()], true, move |x| task.net.try_forward(x)))
+    Ok(TrainedModel::new(
+        &[model.context()],
+        true,
+        task.net,
+        |net| net,
+        |net, x| net.try_forward(x),
+    ))
 }

@@ -166,7 +166,7 @@ pub fn predict(run: &Path, x: &str, json: bool) -> Result<()> {
 /// The model of a run, for `chainrule export`.
 pub fn trained(run: &Path) -> Result<TrainedModel> {
     let line = load(run)?;
-    Ok(TrainedModel::new(&[1], false, move |x| line.of(x)))
+    Ok(TrainedModel::new(&[1], false, line, |line| line, |line, x| line.of(x)))
 }
 
 fn load(run: &Path) -> Result<Line> {

@@ -226,7 +226,6 @@ pub fn trained(run: &Path) -> Result<TrainedModel> {
     let model: TextConfig = Config::read(run, KIND)?.model(run)?;
     let gpt = model.gpt(&mut Generator::manual_seed(0))?;
     load_weights(run, &gpt)?;
-    Ok(TrainedModel::new(&[model.context], true, move |x| {
-        chainrule::nn::Layer::try_forward(&gpt, x)
-    }))
+    let forward = |gpt: &_, x: &_| chainrule::nn::Layer::try_forward(gpt, x);
+    Ok(TrainedModel::new(&[model.context], true, gpt, |gpt| gpt, forward))
 }
