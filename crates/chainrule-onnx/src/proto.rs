@@ -152,6 +152,12 @@ pub struct TensorProto {
     /// 1: in another file.
     #[prost(int32, optional, tag = "14")]
     pub data_location: Option<i32>,
+    /// Place and length of elements that were left in the file, which no file has: see
+    /// `import/left`.
+    #[prost(uint64, optional, tag = "1000")]
+    pub left_at: Option<u64>,
+    #[prost(uint64, optional, tag = "1001")]
+    pub left_len: Option<u64>,
 }
 
 /// A value with its type.

@@ -224,3 +224,47 @@ fn damaged_files_end_with_one_line() {
     }
     assert!(read > 500 && ran > 100, "{read} were read, {ran} ran");
 }
+
+/// Elements of a large tensor are not read with the messages; nothing of that is seen from outside.
+#[test]
+fn large_tensors_are_read_from_the_file() {
+    let w = Tensor::arange(0, 40_000).to_dtype(chainrule::DType::F32).parameter().named("w");
+    let x = Tensor::ones([1]);
+    let f = |args: &[Tensor]| Ok(vec![(&args[0] * &w).named("y")]);
+    let program = chainrule::program::Program::trace([("x", &x)], f).unwrap();
+    let bytes = chainrule_onnx::export(&program).unwrap().to_bytes();
+    let path = std::env::temp_dir().join(format!("chainrule-large-{}.onnx", std::process::id()));
+    std::fs::write(&path, &bytes).unwrap();
+    let got = import(&path).unwrap().forward(&[&x]).unwrap().remove(0);
+    assert_eq!(got.to_vec::<f32>(), w.to_vec::<f32>());
+    for cut in [bytes.len() - 1, bytes.len() / 2] {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let error = import(&path).err().unwrap().to_string();
+        assert!(error.contains("not a whole ONNX model"), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// The fields by which elements are found in the file are none that a file may have.
+#[test]
+fn a_file_cannot_say_where_its_elements_were_left() {
+    let far = |mut m: Message, field: u64, n: u8| {
+        m.0.extend([(field << 3) as u8 & 127 | 128, (field << 3 >> 7) as u8, n]);
+        m
+    };
+    // 16 floats at byte 0 of the file itself, several times over.
+    let tensor = |name: &str| {
+        far(far(Message::default().number(1, 16).number(2, 1).text(8, name), 1000, 0), 1001, 64)
+    };
+    let mut graph = single("Neg", "");
+    for i in 0..40 {
+        graph = graph.inner(5, &tensor(&format!("w{i}")));
+    }
+    let bytes = model(&graph).0;
+    assert!(why(&bytes).contains("its elements are not in the file"));
+    let path = std::env::temp_dir().join(format!("chainrule-left-{}.onnx", std::process::id()));
+    std::fs::write(&path, &bytes).unwrap();
+    let error = import(&path).err().unwrap().to_string();
+    assert!(error.contains("its elements are not in the file"), "{error}");
+    std::fs::remove_file(&path).unwrap();
+}

@@ -7,6 +7,7 @@ mod conv;
 mod deform;
 mod elementwise;
 mod index;
+mod left;
 mod loss;
 mod make;
 mod norm;
@@ -96,9 +97,13 @@ pub fn import(path: impl AsRef<Path>) -> Result<ImportedModel> {
     if about.len() > MOST_BYTES {
         return Err(error(format!("{} bytes are more than a model can have", about.len())));
     }
-    let bytes = fs::read(path).map_err(|e| error(e.to_string()))?;
+    let open = || fs::File::open(path).map_err(|e| error(e.to_string()));
+    let bytes = match left::messages(open()?, about.len()) {
+        Some(bytes) => bytes,
+        None => fs::read(path).map_err(|e| error(e.to_string()))?,
+    };
     let folder = path.parent().unwrap_or(Path::new(""));
-    read(&bytes, Files::of(folder)).map_err(|e| match e {
+    read(&bytes, Files::of(folder, open()?, about.len())).map_err(|e| match e {
         Error::Argument { why, .. } => error(why),
         other => error(other.to_string()),
     })
@@ -139,8 +144,16 @@ fn read(bytes: &[u8], files: Files) -> Result<ImportedModel> {
     Ok(ImportedModel { body, stored, inputs, leaves })
 }
 
+/// Whether an element is infinite, without a tensor of as many elements where none is NaN.
 fn has_infinite(t: &Tensor) -> Result<bool> {
-    Ok(t.try_isinf()?.try_to_vec::<bool>()?.contains(&true))
+    if t.numel() == 0 {
+        return Ok(false);
+    }
+    let ends = [t.try_min_all()?, t.try_max_all()?].map(|end| end.to_f64_vec());
+    match ends.iter().flatten().any(|x| x.is_nan()) {
+        true => Ok(t.try_isinf()?.try_to_vec::<bool>()?.contains(&true)),
+        false => Ok(ends.iter().flatten().any(|x| x.is_infinite())),
+    }
 }
 
 fn input_type(value: &ValueInfoProto) -> InputType {

@@ -1,5 +1,7 @@
 //! Tensors as a file stores them.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -11,16 +13,26 @@ use chainrule_core::error::Result;
 use super::wrong;
 use crate::proto::TensorProto;
 
-/// The folder with the elements that are not in the file itself.
-pub(super) struct Files(Option<PathBuf>);
+/// The files with elements that are not in the messages: the model's own, and those beside it.
+pub(super) struct Files {
+    folder: Option<PathBuf>,
+    own: Option<(File, u64)>,
+    /// Bytes read so far of the model's own file, and of each beside it.
+    read: Cell<u64>,
+    beside: RefCell<HashMap<PathBuf, u64>>,
+}
+
+/// Times that the bytes of a file beside a model may be read, as tensors that share them do.
+const TIMES: u64 = 16;
 
 impl Files {
-    pub fn of(folder: &Path) -> Files {
-        Files(Some(folder.to_owned()))
+    pub fn of(folder: &Path, own: File, len: u64) -> Files {
+        let (folder, own) = (Some(folder.to_owned()), Some((own, len)));
+        Files { folder, own, ..Files::none() }
     }
 
     pub fn none() -> Files {
-        Files(None)
+        Files { folder: None, own: None, read: Cell::new(0), beside: RefCell::default() }
     }
 }
 
@@ -64,6 +76,12 @@ fn read(proto: TensorProto, files: &Files) -> Result<Tensor> {
     if proto.data_location == Some(1) {
         return external(&proto, files, &shape, dtype, bytes as u64);
     }
+    if let (Some(at), Some(len)) = (proto.left_at, proto.left_len) {
+        if len != bytes as u64 {
+            return Err(wrong(format!("{len} bytes for a shape of {shape:?}")));
+        }
+        return left(files, at, &shape, dtype, len);
+    }
     let elements = bytes / dtype.size();
     let claims = |has: usize| match has == elements {
         true => Ok(()),
@@ -88,6 +106,19 @@ fn read(proto: TensorProto, files: &Files) -> Result<Tensor> {
     Tensor::try_from_bytes(&raw, shape.as_slice(), dtype)
 }
 
+/// Elements that were left in the model's own file. All together they are not longer than it, so
+/// that none is read twice.
+fn left(files: &Files, at: u64, shape: &[usize], dtype: DType, bytes: u64) -> Result<Tensor> {
+    files.read.set(files.read.get().saturating_add(bytes));
+    let own = files.own.as_ref().filter(|(_, len)| files.read.get() <= *len);
+    let Some((mut file, _)) = own.map(|(file, len)| (file, len)) else {
+        return Err(wrong("its elements are not in the file; export it again"));
+    };
+    let failed = |e: std::io::Error| wrong(e.to_string());
+    file.seek(SeekFrom::Start(at)).map_err(failed)?;
+    Tensor::try_filled(shape, dtype, |out| file.read_exact(out).map_err(failed))
+}
+
 /// Elements in another file, straight into the tensor's memory.
 fn external(
     proto: &TensorProto,
@@ -108,7 +139,7 @@ fn external(
         },
     };
     let location = entry("location").ok_or_else(|| wrong("its file is not named"))?;
-    let Some(folder) = &files.0 else {
+    let Some(folder) = &files.folder else {
         return Err(wrong(format!("its elements lie in {location:?}; load the model from a file")));
     };
     // A path could lead anywhere.
@@ -132,6 +163,14 @@ fn external(
     if !about.is_file() || offset.checked_add(bytes).is_none_or(|end| end > about.len()) {
         let why = format!("{bytes} bytes from byte {offset} on are not in {}", path.display());
         return Err(wrong(why));
+    }
+    let (len, mut beside) = (about.len(), files.beside.borrow_mut());
+    let sum = beside.entry(real).or_default();
+    *sum = sum.saturating_add(bytes);
+    if *sum > len.saturating_mul(TIMES) {
+        return Err(wrong(format!(
+            "the tensors up to here would take {sum} bytes, of a file of {len}; it is hostile"
+        )));
     }
     let mut file = File::open(&path).map_err(failed)?;
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
