@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
+use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::shape::Shape;
 use chainrule_core::tensor::Tensor;
@@ -271,16 +272,12 @@ impl NameMap {
 
     /// Reads the tensors of a file under their new names; those that are left out are not read.
     pub fn load(&self, weights: &Weights) -> Result<StateDict> {
-        self.load_with(weights, Ok)
+        self.load_as(weights, |dtype| dtype)
     }
 
-    /// As [`NameMap::load`]; each tensor goes through `change` as soon as it is read, as for
-    /// another dtype, so that the tensors of the file are never in memory all together.
-    pub fn load_with(
-        &self,
-        weights: &Weights,
-        mut change: impl FnMut(Tensor) -> Result<Tensor>,
-    ) -> Result<StateDict> {
+    /// As [`NameMap::load`], with tensors of the dtype that `change` makes of that in the file:
+    /// see [`Weights::tensor_as`].
+    pub fn load_as(&self, weights: &Weights, change: impl Fn(DType) -> DType) -> Result<StateDict> {
         let mut out = Renamed::default();
         // Names for the same elements of the file stay one tensor.
         let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
@@ -288,14 +285,14 @@ impl NameMap {
             let Some(mut new) = self.rename(entry.name())? else { continue };
             if new.transposed && entry.shape().len() == 2 {
                 new.transposed = false;
-                let tensor = change(weights.tensor_transposed(entry)?)?;
+                let tensor = weights.tensor_transposed(entry, change(entry.dtype()))?;
                 out.add(entry.name(), new, tensor)?;
                 continue;
             }
             let key = format!("{:?} {:?} {:?}", entry.place, entry.shape(), entry.dtype());
             let tensor = match done.get(&key) {
                 Some(tensor) => tensor.clone(),
-                None => change(weights.tensor(entry)?)?,
+                None => weights.tensor_as(entry, change(entry.dtype()))?,
             };
             done.insert(key, tensor.clone());
             out.add(entry.name(), new, tensor)?;

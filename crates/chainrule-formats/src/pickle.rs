@@ -56,8 +56,13 @@ pub struct Described {
 }
 
 /// Functions and types that are understood beside containers, by their names in Python.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 14] = [
     "collections.OrderedDict",
+    "__builtin__.set",
+    "__builtin__.frozenset",
+    "builtins.set",
+    "builtins.frozenset",
+    "torch.device",
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_parameter",
@@ -459,6 +464,27 @@ impl<R: Read> Pickle<R> {
                 };
                 budget.take(list.len() * size_of::<(Value, Value)>())?;
                 Node::Dict(items(nodes, list).ok_or_else(wrong)?)
+            }
+            // A set is the list of its values: their order means nothing.
+            "__builtin__.set" | "__builtin__.frozenset" | "builtins.set" | "builtins.frozenset" => {
+                let parts = match first {
+                    None => &[],
+                    Some(&list) => parts(nodes, list).ok_or_else(wrong)?,
+                };
+                budget.take(size_of_val(parts))?;
+                Node::List(parts.to_vec())
+            }
+            // By its name, as `cuda:0`.
+            "torch.device" => {
+                let Some(Node::Str(kind)) = first.and_then(|&kind| node(nodes, kind)) else {
+                    return Err(wrong());
+                };
+                let name = match arguments.get(1) {
+                    Some(Value::Int(index)) => format!("{kind}:{index}"),
+                    _ => kind.to_string(),
+                };
+                budget.take(name.len() + size_of::<[usize; 2]>())?;
+                Node::Str(name.into())
             }
             "torch.Size" => {
                 let parts = first.and_then(|&a| parts(nodes, a)).ok_or_else(wrong)?;

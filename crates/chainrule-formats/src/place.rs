@@ -6,6 +6,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Error;
 use chainrule_core::tensor::Tensor;
 use flate2::read::DeflateDecoder;
+use half::f16;
 
 use crate::quant::Quant;
 use crate::source::{Outcome, Source, reason, zeros};
@@ -68,29 +69,67 @@ pub fn span(shape: &[usize], dtype: DType, form: &Form) -> Outcome<u64> {
     }
 }
 
-/// Reads the tensor of a place.
-pub fn read(source: &Source, place: &Place, shape: &[usize], dtype: DType) -> Outcome<Tensor> {
-    let len = span(shape, dtype, &place.form)?;
+/// Elements on their way from a file into a tensor.
+#[derive(Clone, Copy)]
+struct Change {
+    /// Bytes of one in the file, and in the tensor.
+    sizes: [usize; 2],
+    one: fn(&[u8], &mut [u8]),
+    stays: bool,
+}
+
+impl Change {
+    /// From one dtype to another, if that can be done element by element here.
+    fn new(stored: DType, wanted: DType) -> Option<Change> {
+        let one: fn(&[u8], &mut [u8]) = match (stored, wanted) {
+            _ if stored == wanted => |from, to| to.copy_from_slice(from),
+            (DType::F16, DType::F32) => |from, to| {
+                to.copy_from_slice(&f16::from_le_bytes([from[0], from[1]]).to_f32().to_le_bytes());
+            },
+            (DType::BF16, DType::F32) => |from, to| to.copy_from_slice(&[0, 0, from[0], from[1]]),
+            (DType::F64, DType::F32) => |from, to| {
+                let x = f64::from_le_bytes(from.try_into().unwrap_or_default());
+                to.copy_from_slice(&(x as f32).to_le_bytes());
+            },
+            _ => return None,
+        };
+        Some(Change { sizes: [stored.size(), wanted.size()], one, stays: stored == wanted })
+    }
+}
+
+/// Whether elements can be converted as they are read.
+pub fn converts(stored: DType, wanted: DType) -> bool {
+    Change::new(stored, wanted).is_some()
+}
+
+/// Reads the tensor of a place, whose elements become those of another dtype: see [`converts`].
+pub fn read(
+    source: &Source,
+    place: &Place,
+    shape: &[usize],
+    [stored, wanted]: [DType; 2],
+) -> Outcome<Tensor> {
+    let len = span(shape, stored, &place.form)?;
+    let change = Change::new(stored, wanted).ok_or("its elements cannot be converted")?;
     let fill = |out: &mut [u8]| -> Outcome<()> {
         match &place.form {
-            Form::Rows => fetch(source, &place.data, out),
-            Form::Swapped => {
-                fetch(source, &place.data, out)?;
-                swap(out, dtype);
-                Ok(())
-            }
-            Form::Strided { strides, swapped } => {
-                let mut bytes = zeros(len)?;
-                fetch(source, &place.data, &mut bytes)?;
-                gather(&bytes, shape, strides, dtype.size(), out);
-                if *swapped {
-                    swap(out, dtype);
-                }
-                Ok(())
-            }
+            Form::Rows if change.stays => fetch(source, &place.data, out),
+            Form::Rows | Form::Swapped => scatter(source, place, (shape, None), change, out),
+            Form::Strided { strides, .. } => match storage_order(shape, strides) {
+                Some(axes) => scatter(source, place, (shape, Some(&axes)), change, out),
+                None => gather(source, place, (shape, strides), len, change, out),
+            },
             Form::Blocks(quant) => blocks(source, place, *quant, out),
         }
     };
+    filled(shape, wanted, fill)
+}
+
+fn filled(
+    shape: &[usize],
+    dtype: DType,
+    fill: impl FnOnce(&mut [u8]) -> Outcome<()>,
+) -> Outcome<Tensor> {
     let fill = |out: &mut [u8]| fill(out).map_err(|why| Error::argument("weights", why));
     Tensor::try_filled(shape, dtype, fill).map_err(|e| match e {
         Error::Argument { why, .. } => why,
@@ -107,11 +146,12 @@ pub fn read_transposed(
     source: &Source,
     at: u64,
     [rows, cols]: [usize; 2],
-    dtype: DType,
+    [stored, wanted]: [DType; 2],
 ) -> Outcome<Tensor> {
-    let size = dtype.size();
+    let change = Change::new(stored, wanted).ok_or("its elements cannot be converted")?;
+    let [size, wide] = change.sizes;
     let some = (PIECE / (cols * size)).clamp(1, rows);
-    let fill = |out: &mut [u8]| -> Outcome<()> {
+    filled(&[cols, rows], wanted, |out| {
         let mut reader = source.from(at)?;
         let mut piece = zeros((some * cols * size) as u64)?;
         for first in (0..rows).step_by(some) {
@@ -119,45 +159,116 @@ pub fn read_transposed(
             let piece = &mut piece[..count * cols * size];
             reader.read_exact(piece).map_err(|e| reason(&e))?;
             for col in 0..cols {
-                let start = (col * rows + first) * size;
-                let column = out[start..start + count * size].chunks_exact_mut(size);
+                let start = (col * rows + first) * wide;
+                let column = out[start..start + count * wide].chunks_exact_mut(wide);
                 for (row, element) in column.enumerate() {
                     let from = (row * cols + col) * size;
-                    element.copy_from_slice(&piece[from..from + size]);
+                    (change.one)(&piece[from..from + size], element);
                 }
             }
         }
         Ok(())
-    };
-    let fill = |out: &mut [u8]| fill(out).map_err(|why| Error::argument("weights", why));
-    Tensor::try_filled([cols, rows], dtype, fill).map_err(|e| match e {
-        Error::Argument { why, .. } => why,
-        other => other.to_string(),
     })
 }
 
-fn fetch(source: &Source, data: &Data, out: &mut [u8]) -> Outcome<()> {
-    let done = match data {
-        Data::Plain { at } => source.from(*at)?.read_exact(out),
+/// The bytes of elements one after another, unpacked.
+fn stream<'a>(source: &'a Source, data: &Data) -> Outcome<Box<dyn Read + 'a>> {
+    match data {
+        Data::Plain { at } => Ok(Box::new(source.from(*at)?)),
         Data::Deflated { at, packed, skip } => {
             let mut reader = DeflateDecoder::new(source.from(*at)?.take(*packed));
             std::io::copy(&mut (&mut reader).take(*skip), &mut std::io::sink())
-                .and_then(|_| reader.read_exact(out))
+                .map_err(|e| reason(&e))?;
+            Ok(Box::new(reader))
         }
+    }
+}
+
+fn fetch(source: &Source, data: &Data, out: &mut [u8]) -> Outcome<()> {
+    stream(source, data)?.read_exact(out).map_err(|e| reason(&e))
+}
+
+fn is_swapped(form: &Form) -> bool {
+    matches!(form, Form::Swapped | Form::Strided { swapped: true, .. })
+}
+
+/// The axes from the slowest to the fastest, if elements follow one another in memory.
+fn storage_order(shape: &[usize], strides: &[u64]) -> Option<Vec<usize>> {
+    let mut axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] > 1).collect();
+    axes.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
+    let mut next = 1u64;
+    for &axis in axes.iter().rev() {
+        if strides[axis] != next {
+            return None;
+        }
+        next = next.checked_mul(shape[axis] as u64)?;
+    }
+    Some(axes)
+}
+
+/// Elements in the order of the file, a piece at a time, each to its place; without axes they stay
+/// in their order.
+fn scatter(
+    source: &Source,
+    place: &Place,
+    (shape, axes): (&[usize], Option<&[usize]>),
+    change: Change,
+    out: &mut [u8],
+) -> Outcome<()> {
+    let ([size, wide], swapped) = (change.sizes, is_swapped(&place.form));
+    let count = out.len() / wide;
+    let mut reader = stream(source, &place.data)?;
+    let mut piece = zeros((count * size).min(PIECE / size * size) as u64)?;
+    let step = |axis: usize| shape[axis + 1..].iter().product::<usize>();
+    let steps: Vec<(usize, usize)> = match axes {
+        Some(axes) => axes.iter().rev().map(|&axis| (shape[axis], step(axis))).collect(),
+        None => vec![(count, 1)],
     };
-    done.map_err(|e| reason(&e))
+    let (mut index, mut at, mut left) = (vec![0; steps.len()], 0, count * size);
+    while left > 0 {
+        let some = left.min(piece.len());
+        let piece = &mut piece[..some];
+        left -= some;
+        reader.read_exact(piece).map_err(|e| reason(&e))?;
+        for element in piece.chunks_exact_mut(size) {
+            if swapped {
+                element.reverse();
+            }
+            (change.one)(element, &mut out[at * wide..(at + 1) * wide]);
+            for (index, &(count, step)) in index.iter_mut().zip(&steps) {
+                (*index, at) = (*index + 1, at + step);
+                if *index < count {
+                    break;
+                }
+                (*index, at) = (0, at - step * count);
+            }
+        }
+    }
+    Ok(())
 }
 
-fn swap(out: &mut [u8], dtype: DType) {
-    out.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-}
-
-/// Copies elements that lie with steps between them into rows.
-fn gather(bytes: &[u8], shape: &[usize], strides: &[u64], size: usize, out: &mut [u8]) {
+/// Elements that lie with steps between them, from a copy of all from the first to the last.
+fn gather(
+    source: &Source,
+    place: &Place,
+    (shape, strides): (&[usize], &[u64]),
+    len: u64,
+    change: Change,
+    out: &mut [u8],
+) -> Outcome<()> {
+    let ([size, wide], swapped) = (change.sizes, is_swapped(&place.form));
+    let mut bytes = zeros(len)?;
+    fetch(source, &place.data, &mut bytes)?;
     let mut index = vec![0usize; shape.len()];
     let mut at = 0usize;
-    for element in out.chunks_exact_mut(size) {
+    let mut element = [0; 8];
+    for to in out.chunks_exact_mut(wide) {
+        let element = &mut element[..size];
         element.copy_from_slice(&bytes[at * size..(at + 1) * size]);
+        if swapped {
+            element.reverse();
+        }
+        (change.one)(element, to);
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             at += strides[axis] as usize;
@@ -168,6 +279,7 @@ fn gather(bytes: &[u8], shape: &[usize], strides: &[u64], size: usize, out: &mut
             index[axis] = 0;
         }
     }
+    Ok(())
 }
 
 /// Blocks a few at a time, so that no second copy of the tensor is in memory.

@@ -191,24 +191,35 @@ impl Weights {
 
     /// Reads one tensor.
     pub fn tensor(&self, entry: &WeightEntry) -> Result<Tensor> {
+        self.tensor_as(entry, entry.dtype)
+    }
+
+    /// Reads one tensor as one of another dtype. From f16, bf16 and f64 to f32 each element is
+    /// converted as it is read, without a copy of all in the dtype of the file.
+    pub fn tensor_as(&self, entry: &WeightEntry, dtype: DType) -> Result<Tensor> {
+        if !place::converts(entry.dtype, dtype) {
+            return self.tensor(entry)?.try_to_dtype(dtype);
+        }
         let source = &self.files[entry.place.file];
-        let tensor = place::read(source, &entry.place, &entry.shape, entry.dtype);
+        let tensor = place::read(source, &entry.place, &entry.shape, [entry.dtype, dtype]);
         tensor.map_err(|why| self.error(entry, &why))
     }
 
     /// Reads a matrix with its axes swapped, which takes no second copy where its rows lie plainly
     /// in the file.
-    pub(crate) fn tensor_transposed(&self, entry: &WeightEntry) -> Result<Tensor> {
+    pub(crate) fn tensor_transposed(&self, entry: &WeightEntry, dtype: DType) -> Result<Tensor> {
         let &[rows, cols] = entry.shape.as_slice() else {
             return Err(self.error(entry, "it is no matrix"));
         };
         match &entry.place {
-            Place { file, data: Data::Plain { at }, form: Form::Rows } if rows > 0 && cols > 0 => {
-                let source = &self.files[*file];
-                let tensor = place::read_transposed(source, *at, [rows, cols], entry.dtype);
+            Place { file, data: Data::Plain { at }, form: Form::Rows }
+                if rows > 0 && cols > 0 && place::converts(entry.dtype, dtype) =>
+            {
+                let (source, dtypes) = (&self.files[*file], [entry.dtype, dtype]);
+                let tensor = place::read_transposed(source, *at, [rows, cols], dtypes);
                 tensor.map_err(|why| self.error(entry, &why))
             }
-            _ => self.tensor(entry)?.try_t()?.try_copied(),
+            _ => self.tensor_as(entry, dtype)?.try_t()?.try_copied(),
         }
     }
 

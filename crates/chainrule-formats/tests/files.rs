@@ -129,6 +129,23 @@ fn transposed_matrices_are_those_of_the_file() {
     assert!(count > 15, "{count} matrices");
 }
 
+/// Floats of each format, of rows, views and other orders of bytes, converted as they are read.
+#[test]
+fn floats_become_f32_as_they_are_read() {
+    let mut converted = 0;
+    for name in ["nest.pt", "legacy.pt", "torch.safetensors", "stored.npz", "packed.npz"] {
+        let weights = Weights::open(data(name)).unwrap();
+        for entry in weights.entries().iter().filter(|entry| entry.dtype().is_float()) {
+            let got = weights.tensor_as(entry, DType::F32).unwrap();
+            let want = weights.tensor(entry).unwrap().to_dtype(DType::F32);
+            assert_eq!((got.shape(), got.dtype()), (want.shape(), DType::F32));
+            assert_eq!(bits(&got), bits(&want), "{name}: {}", entry.name());
+            converted += usize::from(entry.dtype() != DType::F32);
+        }
+    }
+    assert!(converted >= 10, "{converted}");
+}
+
 #[test]
 fn unknown_versions_are_errors() {
     let read = |name: &str, at: usize, byte: u8| {

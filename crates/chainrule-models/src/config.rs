@@ -28,8 +28,12 @@ pub struct Json {
 
 impl Json {
     pub fn read(path: &Path) -> Result<Json> {
-        let text = read_text(path)?;
-        match serde_json::from_str(&text) {
+        Json::parse(path, &read_text(path)?)
+    }
+
+    /// As [`Json::read`], from the text of the file.
+    pub fn parse(path: &Path, text: &str) -> Result<Json> {
+        match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Ok(Json { path: path.to_owned(), map }),
             Ok(_) => {
                 Err(Error::File { path: path.to_owned(), why: "is no JSON object, {...}".into() })

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
-use chainrule_core::tensor::Tensor;
 use chainrule_formats::{NameMap, Weights};
 use chainrule_nn::nn::StateDict;
 
@@ -31,7 +30,7 @@ pub fn load(folder: &Path, names: &NameMap) -> Result<StateDict> {
     };
     let mut state = StateDict::new();
     for file in files {
-        for (name, tensor) in names.load_with(&Weights::open(&file)?, in_f32)? {
+        for (name, tensor) in names.load_as(&Weights::open(&file)?, in_f32)? {
             if state.insert(name.clone(), tensor).is_some() {
                 let why = format!("`{name}` stands in another shard, too");
                 return Err(Error::File { path: file, why });
@@ -41,12 +40,9 @@ pub fn load(folder: &Path, names: &NameMap) -> Result<StateDict> {
     Ok(state)
 }
 
-/// Floats as f32; what is no float is refused later, by name.
-fn in_f32(tensor: Tensor) -> Result<Tensor> {
-    match tensor.dtype() {
-        DType::F16 | DType::BF16 | DType::F64 => tensor.try_to_dtype(DType::F32),
-        _ => Ok(tensor),
-    }
+/// Floats are f32; what is no float is refused later, by name.
+fn in_f32(dtype: DType) -> DType {
+    if dtype.is_float() { DType::F32 } else { dtype }
 }
 
 /// The files that an index of PyTorch's shards names, which lie beside it.

@@ -198,3 +198,13 @@ fn weights_of_other_programs() {
         fuzz(name, seed, &[good], 64, |bytes| Weights::parse(bytes).is_ok());
     }
 }
+
+/// Models as PyTorch's exporters wrote them, whose messages are read and planned.
+#[test]
+fn onnx_models() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../chainrule-onnx/tests/data");
+    for (seed, name) in (20..).zip(["mlp-script", "cnn-dynamo", "lstm-dynamo"]) {
+        let good = std::fs::read(format!("{folder}/{name}.onnx")).unwrap();
+        fuzz(name, seed, &[good], 64, |bytes| chainrule::onnx::import_bytes(&bytes).is_ok());
+    }
+}

@@ -60,8 +60,16 @@ impl Tokenizer {
 
     /// GPT-2's: a table of tokens and a list of merges.
     fn of_two(folder: &Path, vocabulary: &Json, path: &Path) -> Result<Tokenizer> {
+        Tokenizer::of_texts(vocabulary, (path, &read_text(path)?), more_tokens(folder)?)
+    }
+
+    /// As [`Tokenizer::of_two`], with the text of the merges and tokens that other files add.
+    fn of_texts(
+        vocabulary: &Json,
+        (path, text): (&Path, &str),
+        more: Vec<AddedToken>,
+    ) -> Result<Tokenizer> {
         let in_merges = |why: String| Error::File { path: path.to_owned(), why };
-        let text = read_text(path)?;
         let mut pairs = Vec::new();
         for (number, line) in text.lines().enumerate() {
             if (number == 0 && line.starts_with("#version")) || line.trim().is_empty() {
@@ -75,7 +83,7 @@ impl Tokenizer {
         let tokens = vocabulary_of(vocabulary.map()).map_err(|why| vocabulary.error(why))?;
         let end = tokens.get(END).map(|id| AddedToken::special(*id, END));
         let mut added: Vec<AddedToken> = end.into_iter().collect();
-        for token in more_tokens(folder)? {
+        for token in more {
             added.retain(|one| one.text != token.text);
             added.push(token);
         }
@@ -257,3 +265,6 @@ fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
 fn unknown(kind: &str, known: &str) -> String {
     format!("the type `{kind}` is not known; there are {known}")
 }
+
+#[cfg(test)]
+mod fuzz;
