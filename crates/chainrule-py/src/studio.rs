@@ -1,9 +1,10 @@
 //! The studio's page for Python: a graph with its backward pass, or a training while it runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use chainrule_studio::{Captured, Given, Hub, LiveRun, Studio};
+use chainrule_studio::{Branch, Captured, Given, Hub, LiveRun, Studio};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -15,7 +16,7 @@ use crate::tensor::PyTensor;
 pub struct PyStudio {
     url: String,
     hub: Hub,
-    run: Option<LiveRun>,
+    run: Option<Mutex<LiveRun>>,
 }
 
 impl PyStudio {
@@ -23,15 +24,19 @@ impl PyStudio {
         let failed = |e| PyOSError::new_err(format!("cannot listen on 127.0.0.1:{port}: {e}"));
         let studio = Studio::bind(port, given).map_err(failed)?;
         let hub = studio.hub().clone();
-        let run = title.map(|title| hub.begin(title));
+        let run = title.map(|title| Mutex::new(hub.begin(title)));
         let url = if run.is_some() { studio.url_of("training") } else { studio.url() };
         let server = thread::Builder::new().name("studio".into());
         server.spawn(move || studio.serve()).map_err(failed)?;
         Ok(PyStudio { url, hub, run })
     }
 
-    fn run(&self) -> PyResult<&LiveRun> {
+    fn slot(&self) -> PyResult<&Mutex<LiveRun>> {
         self.run.as_ref().ok_or_else(|| PyValueError::new_err("this page shows no training"))
+    }
+
+    fn run(&self) -> PyResult<LiveRun> {
+        Ok(self.slot()?.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
@@ -77,7 +82,7 @@ impl PyStudio {
 
     /// The tensors that a monitor saw in the step done last.
     fn look(&self, monitor: &Bound<'_, PyMonitor>) -> PyResult<()> {
-        monitor.get().tell(self.run()?);
+        monitor.get().tell(&self.run()?);
         Ok(())
     }
 
@@ -94,7 +99,7 @@ impl PyStudio {
 
     /// Waits while the page holds the run; Ctrl-C ends the wait with its exception.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        let run = self.run()?.clone();
+        let run = self.run()?;
         let interrupted = AtomicBool::new(false);
         let asked = || {
             let is = Python::attach(|py| py.check_signals()).is_err();
@@ -105,6 +110,42 @@ impl PyStudio {
             true => Err(pyo3::exceptions::PyKeyboardInterrupt::new_err(())),
             false => Ok(()),
         }
+    }
+
+    /// The page may have states kept, and go back to them.
+    fn allow_branches(&self) -> PyResult<()> {
+        self.run()?.allow_branches();
+        Ok(())
+    }
+
+    /// The order that is to be carried out now, or None: the number of the state to go back to,
+    /// None to keep the present one, and the rate.
+    fn take_branch(&self) -> PyResult<Option<(Option<usize>, Option<f64>)>> {
+        Ok(self.run()?.take_branch().map(|order| match order {
+            Branch::Checkpoint => (None, None),
+            Branch::Fork { checkpoint, rate } => (Some(checkpoint), rate),
+        }))
+    }
+
+    /// A state was kept after that many steps.
+    fn kept(&self, step: u64, place: &str) -> PyResult<()> {
+        self.run()?.kept(step, place);
+        Ok(())
+    }
+
+    /// A text for the page.
+    fn text(&self, step: u64, title: &str, text: &str) -> PyResult<()> {
+        self.run()?.text(step, title, text);
+        Ok(())
+    }
+
+    /// The loop went back by so many steps: the run ends, and another one begins.
+    fn go_back(&self, why: &str, title: &str, by: u64) -> PyResult<()> {
+        let slot = self.slot()?;
+        let mut run = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        run.end(why);
+        *run = self.hub.begin_branching(title).counted_ahead(by);
+        Ok(())
     }
 
     /// The run has ended.

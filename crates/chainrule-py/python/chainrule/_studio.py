@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import math
 import os
@@ -14,9 +15,14 @@ from typing import Any, overload
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._monitor import Monitor
+from ._random import get_rng_state, set_rng_state
 
 # Steps before which nothing is told but what is not finite, and looks in a row that must find it.
 _FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
+
+# States of one run that are kept in memory.
+_MOST_KEPT = 10
+_IN_MEMORY = "memory; the loop goes on from it with its next batch"
 
 
 class Page:
@@ -45,7 +51,9 @@ class Page:
 class LivePage(Monitor):
     """A page that shows a training while its `with` block runs: curves, layers, findings.
 
-    From the page the loop can be held between two steps, stepped, and given another rate.
+    From the page the loop can be held between two steps, stepped, and given another rate. Where
+    model and optimizer have `state_dict`, a state can be kept in memory, and gone back to: the loop
+    goes on from there with its next batch, as a run of its own.
     """
 
     # The page hears of every step.
@@ -56,6 +64,11 @@ class LivePage(Monitor):
         self._page = _c._studio_run(title, port)
         self._chosen: float | None = None
         self._seen: dict[tuple[str, str], list[int]] = {}
+        self._title, self._ahead = title, 0
+        self._kept: list[_Kept] = []
+        self._stateful = [part for part in (model, optimizer) if part is not None]
+        if all(hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in self._stateful):
+            self._page.allow_branches()
 
     @property
     def url(self) -> str:
@@ -78,8 +91,33 @@ class LivePage(Monitor):
             self._tell(step)
         self._page.stepped(step, math.nan if loss is None else loss, math.nan if rate is None else rate)
         self._page.wait()
+        # A held loop waits on after each order.
+        while (order := self._page.take_branch()) is not None:
+            self._branch(*order)
+            self._page.wait()
         self._steer()
         return loss
+
+    def _branch(self, back_to: int | None, rate: float | None) -> None:
+        """Keeps the present state, or goes back to a kept one."""
+        at = self.steps - self._ahead
+        if back_to is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._page.text(self.steps, "not done", f"{_MOST_KEPT} states of this run are kept already")
+                return
+            self._kept.append(_Kept(at, copy.deepcopy([part.state_dict() for part in self._stateful]), get_rng_state()))
+            self._page.kept(self.steps, _IN_MEMORY)
+            return
+        kept = self._kept[back_to]
+        for part, state in zip(self._stateful, copy.deepcopy(kept.states), strict=True):
+            part.load_state_dict(state)
+        set_rng_state(kept.draws)
+        self._ahead = self.steps - kept.step
+        self._page.go_back(f"gone back to step {kept.step}", f"{self._title}, from step {kept.step}", self._ahead)
+        self._kept, self._seen, self._chosen = [kept], {}, rate
+        self._page.kept(self.steps, _IN_MEMORY)
+        if rate is not None:
+            self._set_rate(rate)
 
     def _tell(self, step: int) -> None:
         """Findings that hold for some looks, each once."""
@@ -100,8 +138,18 @@ class LivePage(Monitor):
         if rate is None or rate == self._chosen:
             return
         self._chosen = rate
+        self._set_rate(rate)
+
+    def _set_rate(self, rate: float) -> None:
         for group in getattr(self._optimizer, "param_groups", ()):
             group["lr"] = rate
+
+
+class _Kept:
+    """The state after a step: of the model, of the optimizer, and of the draws."""
+
+    def __init__(self, step: int, states: list[Any], draws: Tensor) -> None:
+        self.step, self.states, self.draws = step, states, draws
 
 
 @overload
@@ -119,7 +167,9 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
     lives; `wait()` keeps it there.
 
     Round a loop it shows losses, layers and findings while the loop runs, and can hold it between
-    two steps, step it, and set another rate. `model`, `optimizer` and `every` are as for `monitor`.
+    two steps, step it, set another rate, keep its state, and go back to a kept one: model,
+    optimizer and random numbers are then as they were, and the loop's own variables as they are.
+    `model`, `optimizer` and `every` are as for `monitor`.
 
     The page is for browsers of this machine alone. Its address is printed and opened; with
     `browse=False` it is neither, and `url` has it. `port=0` takes a free port.

@@ -57,6 +57,11 @@ struct Orders {
 }
 
 impl Control {
+    /// Of a run whose states can be kept from the first on.
+    pub fn branching() -> Control {
+        Control { can_branch: true.into(), ..Control::default() }
+    }
+
     /// Passes the orders on, a line of JSON each.
     pub fn relayed(to: Box<dyn Write + Send>) -> Control {
         Control { relay: Some(Mutex::new(to)), ..Control::default() }

@@ -62,6 +62,12 @@ impl Hub {
         self.add(title, Some(Control::default()))
     }
 
+    /// As [`Hub::begin`], of a run whose states can be kept and gone on from from the first on, as
+    /// [`LiveRun::allow_branches`] says later.
+    pub fn begin_branching(&self, title: &str) -> LiveRun {
+        self.add(title, Some(Control::branching()))
+    }
+
     /// A run that is only looked at.
     pub fn begin_watched(&self, title: &str) -> LiveRun {
         self.add(title, None)
@@ -79,7 +85,7 @@ impl Hub {
         let history = Mutex::default();
         let run = Arc::new(Run { id, title: title.to_owned(), control, history });
         runs.push(run.clone());
-        LiveRun { run, shared: self.shared.clone() }
+        LiveRun { run, shared: self.shared.clone(), ahead: 0 }
     }
 
     /// Gives the pages that are connected the time to hear of an end.
@@ -112,12 +118,30 @@ impl Hub {
 pub struct LiveRun {
     run: Arc<Run>,
     shared: Arc<HubState>,
+    /// Steps that its training has counted beyond those of the run.
+    ahead: u64,
 }
 
 impl LiveRun {
+    /// The same run for a training that counts on: it went back by this many steps, and the steps
+    /// that it tells of have numbers that are higher than those of the run.
+    ///
+    /// ```
+    /// let run = chainrule_studio::Hub::new().begin("again from step 10").counted_ahead(30);
+    /// run.step(41, 0.5, 0.1, None); // the page shows step 11
+    /// ```
+    pub fn counted_ahead(self, by: u64) -> LiveRun {
+        LiveRun { ahead: by, ..self }
+    }
+
+    fn own(&self, step: u64) -> u64 {
+        step.saturating_sub(self.ahead)
+    }
+
     /// A step is done: its number from 1, loss, learning rate, and norm of the gradients if it is
     /// known.
     pub fn step(&self, step: u64, loss: f64, rate: f64, grad_norm: Option<f64>) {
+        let step = self.own(step);
         lock(&self.run.history).step(RunStep { step, loss, rate, grad_norm, ..RunStep::default() });
     }
 
@@ -125,7 +149,7 @@ impl LiveRun {
     /// They may come before their step or after it.
     pub fn look(&self, line: &Value) {
         let Some(step) = line["step"].as_u64() else { return };
-        lock(&self.run.history).look(step, readings::of(line));
+        lock(&self.run.history).look(self.own(step), readings::of(line));
     }
 
     /// Whether a page is open, so that looks are worth their time.
@@ -135,18 +159,19 @@ impl LiveRun {
 
     /// Something that goes wrong, found after that many steps.
     pub fn found(&self, step: u64, kind: &str, words: &str) {
-        lock(&self.run.history).found(step, kind, words);
+        lock(&self.run.history).found(self.own(step), kind, words);
     }
 
     /// Measures after that many steps, such as the loss on held-out examples.
     pub fn measured(&self, step: u64, measures: &[(&str, f64)]) {
+        let step = self.own(step);
         let mut history = lock(&self.run.history);
         measures.iter().for_each(|(name, value)| history.measured(step, name, *value));
     }
 
     /// A text of the run: something that the model made, or its report.
     pub fn text(&self, step: u64, title: &str, text: &str) {
-        lock(&self.run.history).text(step, title, text);
+        lock(&self.run.history).text(self.own(step), title, text);
     }
 
     /// The run has ended, or its process is gone.
@@ -195,7 +220,7 @@ impl LiveRun {
 
     /// A state was kept: after that many steps, in that place.
     pub fn kept(&self, step: u64, place: &str) {
-        lock(&self.run.history).checkpoints.push((step, place.to_owned()));
+        lock(&self.run.history).checkpoints.push((self.own(step), place.to_owned()));
     }
 
     /// Takes an order from the process that shows this run, a line as [`Hub::begin_relayed`] sends
