@@ -110,6 +110,14 @@ fn the_mistake_in_a_file_is_named_and_drawn() {
     assert!(said.contains("corrected") && said.contains("all else of the backward is right"));
     let picture = std::fs::read_to_string(place.path("wrong.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+    let got = place.run(&format!("check backward wrong.py --python {python} --json"));
+    assert_eq!(got.status.code(), Some(1), "{}", text(&got.stderr));
+    let got: serde_json::Value = serde_json::from_slice(&got.stdout).unwrap();
+    let (pass, mistake) = (&got["passes"][0], &got["passes"][0]["mistakes"][0]);
+    assert_eq!((&got["passed"], &pass["name"]), (&false.into(), &"Layer".into()), "{got}");
+    assert_eq!(mistake["line"], 13, "{mistake}");
+    assert_eq!(mistake["source"], "dz = dy * (1 - y)");
+    assert!(mistake["corrected"].as_str().unwrap().contains("y * y"), "{mistake}");
     let words = format!("check backward wrong.py --python {python} --picture no/such/wrong.svg");
     let output = place.run(&words);
     let error = text(&output.stderr);

@@ -172,6 +172,12 @@ impl PyTensor {
         Ok(json::graph(&run(|| self.tensor().try_graph())?).to_string())
     }
 
+    /// The contributions of the uses of `tensor` to its gradient, as JSON text.
+    fn contributions_json(&self, tensor: &Bound<'_, PyTensor>) -> PyResult<String> {
+        let all = run(|| self.tensor().contributions(&tensor.get().tensor()))?;
+        Ok(json::contributions(&all).to_string())
+    }
+
     /// Contribution of each use of `tensor` to its gradient: op, position of the argument,
     /// gradient.
     fn contributions(

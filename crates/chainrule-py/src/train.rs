@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chainrule::check;
 use chainrule::program::{Graded, Passes, Program, Remains, Validated};
-use chainrule::{DType, Result, Slice, Tensor};
+use chainrule::{DType, Result, Slice, Tensor, json};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -178,6 +178,11 @@ impl PyProgram {
     #[getter]
     fn listing(&self) -> String {
         self.read().program().to_string()
+    }
+
+    /// The program as JSON text.
+    fn to_json(&self) -> String {
+        json::program(self.read().program()).to_string()
     }
 
     fn __len__(&self) -> usize {
@@ -374,15 +379,23 @@ fn outcome<T>(failed: Mutex<Option<chainrule::Error>>, out: Result<T>) -> Result
     }
 }
 
+/// A report's truth value, text and outcome, and what was found as JSON text.
+type ReportParts = (bool, String, Option<&'static str>, String);
+
+fn reported(verdict: &check::Verdict) -> ReportParts {
+    let found = format!("{{\"verdict\": {}}}", json::verdict(verdict));
+    (verdict.is_right(), verdict.to_string(), None, found)
+}
+
 /// The verdict on a function beside a reference that is known to be right: whether the gradients
-/// agree, and the text.
+/// agree, the text, no outcome of its own, and JSON.
 #[pyfunction]
 pub fn _explain(
     f: Py<PyAny>,
     reference: Py<PyAny>,
     inputs: Vec<Bound<'_, PyTensor>>,
     others: bool,
-) -> PyResult<(bool, String)> {
+) -> PyResult<ReportParts> {
     let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
     run(|| {
         let failed = Mutex::new(None);
@@ -392,7 +405,7 @@ pub fn _explain(
             &inputs,
             others,
         );
-        outcome(failed, verdict.map(|v| (v.is_right(), v.to_string())))
+        outcome(failed, verdict.map(|verdict| reported(&verdict)))
     })
 }
 
@@ -414,14 +427,15 @@ pub fn _explain_opaque(
     })
 }
 
-/// The comparison of gradients by hand, by name, with autograd's: whether all agree, and the table.
+/// The comparison of gradients by hand, by name, with autograd's: whether all agree, the table, no
+/// outcome of its own, and JSON.
 #[pyfunction]
 pub fn _compare(
     loss: &Bound<'_, PyTensor>,
     by_hand: Vec<(String, Bound<'_, PyTensor>)>,
     rtol: f64,
     atol: f64,
-) -> PyResult<(bool, String)> {
+) -> PyResult<ReportParts> {
     let loss = loss.get().tensor();
     let claims: Vec<(String, Tensor)> =
         by_hand.iter().map(|(name, t)| (name.clone(), t.get().tensor())).collect();
@@ -429,7 +443,8 @@ pub fn _compare(
         let claims = claims.iter().map(|(name, t)| (name.as_str(), t));
         let within = check::compare::Tolerance { rtol, atol };
         let report = check::compare::compare_within(&loss, claims, within)?;
-        Ok((report.passed(), report.to_string()))
+        let found = format!("{{\"comparison\": {}}}", json::comparison(&report));
+        Ok((report.passed(), report.to_string(), None, found))
     })
 }
 
@@ -441,19 +456,19 @@ pub fn _named_behind(loss: &Bound<'_, PyTensor>, names: Vec<String>) -> Vec<Opti
     found.map(|t| t.map(PyTensor::from)).collect()
 }
 
-/// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, and
-/// the text.
+/// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, the
+/// text, no outcome of its own, and JSON.
 #[pyfunction]
 pub fn _verdict(
     loss: &Bound<'_, PyTensor>,
     given: Vec<(Bound<'_, PyTensor>, Bound<'_, PyTensor>)>,
-) -> PyResult<(bool, String)> {
+) -> PyResult<ReportParts> {
     let loss = loss.get().tensor();
     let given: Vec<(Tensor, Tensor)> =
         given.iter().map(|(x, g)| (x.get().tensor(), g.get().tensor())).collect();
     run(|| {
         let pairs: Vec<(&Tensor, &Tensor)> = given.iter().map(|(x, g)| (x, g)).collect();
         let verdict = check::verdict(&loss, &pairs)?;
-        Ok((verdict.is_right(), verdict.to_string()))
+        Ok(reported(&verdict))
     })
 }

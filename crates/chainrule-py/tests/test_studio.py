@@ -203,3 +203,107 @@ def test_a_trace_and_a_graph_are_json() -> None:
     assert steps[0]["op"] == "sum" and steps[-1]["gradient"]["data"] == [4.0, -2.0]
     tensors = json.loads(loss.graph_json())["tensors"]
     assert tensors[0]["op"] == "sum" and sum(t["requires_grad"] for t in tensors) == len(tensors)
+
+
+def test_all_that_is_told_of_a_backward_pass_is_json() -> None:
+    x = cr.tensor([1.0, -2.0], requires_grad=True).named("x")
+    y = (x * x).named("y")
+    loss = (y * y).sum()
+    parts = json.loads(loss.contributions_json(x))
+    assert [part["op"] for part in parts] == ["mul", "mul"]
+    assert [part["position"] for part in parts] == [0, 1] or [part["position"] for part in parts] == [1, 0]
+    right = {"x": 4 * x.detach() ** 3, "y": 2 * y.detach()}
+    report = json.loads(cr.check.compare(loss, right).to_json())
+    assert report["passed"] and report["outcome"] == "right" and report["verdict"] is None
+    assert {row["name"]: row["standing"] for row in report["comparison"]["rows"]} == {"x": "right", "y": "right"}
+    report = json.loads(cr.check.compare(loss, right | {"x": 2 * x.detach() ** 3}).to_json())
+    rows = {row["name"]: row for row in report["comparison"]["rows"]}
+    assert not report["passed"] and rows["x"]["standing"] == "first" and rows["x"]["difference"]["exact"] is False
+    report = json.loads(cr.check.verdict(loss, [(x, 2 * x.detach() ** 3)]).to_json())
+    assert report["verdict"]["right"] is False and report["verdict"]["wrong"][0]["tensor"] == "x"
+    report = json.loads(cr.check.gradcheck(lambda x: x.exp(), [x.double()]).to_json())
+    assert report == {"passed": True, "outcome": "right", "text": report["text"], "mistakes": [], "verdict": None, "comparison": None}
+    program = cr.compile(lambda x: (x * x).sum())
+    program(x.detach())
+    assert json.loads(program.to_json())["lines"][-1]["op"] == "sum"
+
+
+def test_a_wrong_line_is_json() -> None:
+    def forward(x: cr.Tensor) -> cr.Tensor:
+        return x.tanh()
+
+    def backward(gradient: cr.Tensor, x: cr.Tensor) -> cr.Tensor:
+        y = x.tanh()
+        return gradient * (1 - y)
+
+    report = json.loads(cr.check.backward(forward, [cr.randn(4, dtype=cr.float64)], backward).to_json())
+    (mistake,) = report["mistakes"]
+    assert mistake["source"] == "return gradient * (1 - y)" and "y * y" in mistake["corrected"].replace("y**2", "y * y")
+    assert os.path.basename(mistake["file"]) == "test_studio.py" and mistake["why"] and not report["passed"]
+
+
+def test_a_loop_goes_back_to_a_kept_state() -> None:
+    cr.manual_seed(5)
+    model = cr.nn.Linear(3, 1)
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x = cr.randn(16, 3)
+    y = x.sum(1, keepdim=True)
+    page = cr.studio(model, optimizer, browse=False, title="loop")
+    told: list[float] = []
+    ended = threading.Event()
+    problems: list[BaseException] = []
+
+    def loop() -> None:
+        try:
+            with page:
+                while not ended.is_set():
+                    optimizer.zero_grad()
+                    loss = (model(x) - y).square().mean()
+                    loss.backward()
+                    told.append(float(loss))
+                    optimizer.step()
+                    time.sleep(0.001)
+        except BaseException as problem:  # noqa: BLE001
+            problems.append(problem)
+
+    def until(holds: Any) -> None:
+        end = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < end and not problems, problems
+            time.sleep(0.005)
+
+    client = Client(page.url)
+    assert client.event("run")["branches"]
+    # A held loop that a failure leaves must not keep the interpreter.
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+
+    def rows(run: str) -> list[Any]:
+        return client.ask("live.history", run=run).get("ok", {}).get("events", [])  # type: ignore[no-any-return]
+
+    until(lambda: len(rows("live-0")) > 3)
+    client.ask("live.control", run="live-0", action="pause")
+    time.sleep(0.1)
+    at = len(rows("live-0"))
+    assert at == len(told), "it waits in the step"
+    client.ask("live.control", run="live-0", action="checkpoint")
+    assert client.event("checkpoints")["checkpoints"][0]["step"] == at
+    # The steps behind it, and the same ones again from the kept state: the same losses, to the bit.
+    client.ask("live.control", run="live-0", action="go")
+    until(lambda: len(rows("live-0")) > at + 6)
+    first = [row["loss"] for row in rows("live-0")[at : at + 5]]
+    client.ask("live.control", run="live-0", action="fork", checkpoint=0)
+    until(lambda: len(rows("live-1")) > 6)
+    assert client.ask("live.history", run="live-0")["ok"]["ended"] == f"gone back to step {at}"
+    again = client.ask("live.history", run="live-1")["ok"]
+    assert again["events"][0]["step"] == at + 1 and again["checkpoints"][0]["step"] == at
+    assert [row["loss"] for row in again["events"][:5]] == first
+    # With another rate the first loss is the same, and those after it are not.
+    client.ask("live.control", run="live-1", action="fork", checkpoint=0, rate=0.05)
+    until(lambda: len(rows("live-2")) > 3)
+    other = rows("live-2")
+    assert other[0]["rate"] == 0.05 and other[0]["step"] == at + 1
+    assert other[0]["loss"] == first[0] and other[1]["loss"] != first[1]
+    ended.set()
+    thread.join(30)
+    assert not problems and not thread.is_alive()

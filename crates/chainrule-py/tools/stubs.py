@@ -30,7 +30,7 @@ RESULTS = {
     "shape": "Size", "dtype": "dtype", "ndim": "int", "dim": "int", "numel": "int", "nelement": "int", "element_size": "int", "itemsize": "int",
     "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
     "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
-    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "trace_json": "str", "graph_json": "str", "graph_svg": "str",
+    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "trace_json": "str", "graph_json": "str", "contributions_json": "str", "to_json": "str", "graph_svg": "str",
     "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
     "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None", "_base": "Any", "_is_view": "bool", "retains_grad": "bool", "to_sparse": "Any", "to_sparse_coo": "Any", "register_post_accumulate_grad_hook": "Any",
     "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",
@@ -39,7 +39,7 @@ RESULTS = {
     "get_default_dtype": "dtype", "_dtype": "dtype", "_promoted": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_set_autocast": "bool", "_is_autocast": "bool", "_manual_seed": "None",
     "_memory_trim": "None", "_memory_statistics": "list[tuple[str, int]]",
     "op_table": "list[tuple[str, str, str, str, str]]", "_safetensors_load": "list[tuple[str, Tensor]]", "_safetensors_save": "None",
-    "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_named_behind": "list[Tensor | None]", "_verdict": "tuple[bool, str]",
+    "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str, str | None, str]", "_compare": "tuple[bool, str, str | None, str]", "_named_behind": "list[Tensor | None]", "_verdict": "tuple[bool, str, str | None, str]",
     "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
     "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str", "to_cuda": "str", "to_wgsl": "str", "to_onnx": "tuple[list[str], list[str]]",
@@ -61,7 +61,8 @@ RESULTS = {
     "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None", "Monitor.step": "tuple[float | None, builtins.bool]", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
     "Monitor.values": "list[Tensor]", "Monitor.hold": "None", "Monitor.gradient_values": "list[Tensor | None]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "Monitor.is_calm": "bool", "Monitor.pass_over": "tuple[builtins.bool, builtins.bool]", "Monitor.rate": "float | None", "Monitor.first_number": "float | None", "WholeSight.evaluates": "None", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio",
-    "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "wait": "None", "end": "None",
+    "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "Studio.allow_branches": "None", "Studio.kept": "None", "Studio.go_back": "None", "Studio.text": "None",
+    "Studio.take_branch": "tuple[int | None, float | None] | None", "wait": "None", "end": "None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]

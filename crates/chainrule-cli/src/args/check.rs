@@ -32,7 +32,8 @@ tensors or a function that makes one.
 
 Examples:
   chainrule check backward layers.py
-  chainrule check backward layers.py --picture layers.svg"
+  chainrule check backward layers.py --picture layers.svg
+  chainrule check backward layers.py --json"
 )]
 pub struct CheckBackward {
     /// A Python file
@@ -47,6 +48,10 @@ pub struct CheckBackward {
     /// several, the others get -2, -3 in their names
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
+
+    /// Print the reports as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `chainrule check names`

@@ -65,7 +65,7 @@ class LivePage(Monitor):
         self._chosen: float | None = None
         self._seen: dict[tuple[str, str], list[int]] = {}
         self._title, self._ahead = title, 0
-        self._kept: list[_Kept] = []
+        self._states: list[_Kept] = []
         self._stateful = [part for part in (model, optimizer) if part is not None]
         if all(hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in self._stateful):
             self._page.allow_branches()
@@ -102,19 +102,19 @@ class LivePage(Monitor):
         """Keeps the present state, or goes back to a kept one."""
         at = self.steps - self._ahead
         if back_to is None:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._states) >= _MOST_KEPT:
                 self._page.text(self.steps, "not done", f"{_MOST_KEPT} states of this run are kept already")
                 return
-            self._kept.append(_Kept(at, copy.deepcopy([part.state_dict() for part in self._stateful]), get_rng_state()))
+            self._states.append(_Kept(at, copy.deepcopy([part.state_dict() for part in self._stateful]), get_rng_state()))
             self._page.kept(self.steps, _IN_MEMORY)
             return
-        kept = self._kept[back_to]
+        kept = self._states[back_to]
         for part, state in zip(self._stateful, copy.deepcopy(kept.states), strict=True):
             part.load_state_dict(state)
         set_rng_state(kept.draws)
         self._ahead = self.steps - kept.step
         self._page.go_back(f"gone back to step {kept.step}", f"{self._title}, from step {kept.step}", self._ahead)
-        self._kept, self._seen, self._chosen = [kept], {}, rate
+        self._states, self._seen, self._chosen = [kept], {}, rate
         self._page.kept(self.steps, _IN_MEMORY)
         if rate is not None:
             self._set_rate(rate)

@@ -4,6 +4,7 @@ mistakes.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,9 +19,11 @@ class Report:
     "right", "wrong" or "uncertain"; the last has not passed.
     """
 
-    def __init__(self, passed: bool, text: str, outcome: str | None = None) -> None:
+    def __init__(self, passed: bool, text: str, outcome: str | None = None, found: str | None = None) -> None:
         self.passed, self.text = passed, text
         self.outcome = outcome or ("right" if passed else "wrong")
+        # A verdict or a comparison, as JSON, and the lines of mistakes.
+        self._found, self._corrections = found, list[Any]()
         self.pictures: list[str] = []
         """Pictures of the followed lines of a backward pass: both programs side by side, as SVG."""
 
@@ -31,9 +34,23 @@ class Report:
         head, _, rest = self.text.partition("\n")
         corrections = [c for f in found if f.is_whole for c in f.corrections if c.corrected]
         named = _one_entry(rest, corrections[0].what) if len(corrections) == 1 else []
-        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else named)]))
-        report.pictures = [f.picture for f in found]
-        return report
+        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else named)]), None, self._found)
+        return report._with_found(found)
+
+    def _with_found(self, found: Sequence[Any]) -> Report:
+        self.pictures = [f.picture for f in found]
+        self._corrections = [c for f in found for c in f.corrections]
+        return self
+
+    def to_json(self) -> str:
+        """The report as JSON text, an object with `passed`, `outcome`, `text`, the `mistakes` whose
+        lines were found (`file`, `line`, `source`, `corrected`, `why`), and the `verdict` or the
+        `comparison` behind it, or null for each; the book's page on JSON has their fields.
+        """
+        keys = ("file", "line", "source", "corrected", "why")
+        mistakes = [{key: getattr(c, key) for key in keys} for c in self._corrections]
+        behind = {"verdict": None, "comparison": None} | (json.loads(self._found) if self._found else {})
+        return json.dumps({"passed": self.passed, "outcome": self.outcome, "text": self.text, "mistakes": mistakes} | behind)
 
     def __bool__(self) -> bool:
         return self.passed
@@ -223,9 +240,7 @@ def _with_code(report: Report, loss: Tensor, code: Callable[[], Mapping[str, Any
     found = followed(loss, code, targets) if len(targets) == len(names) else None
     if found is None:
         return report
-    told = Report(False, "\n".join([str(found), report.text]), report.outcome)
-    told.pictures = [found.picture]
-    return told
+    return Report(False, "\n".join([str(found), report.text]), report.outcome, report._found)._with_found([found])
 
 
 def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:

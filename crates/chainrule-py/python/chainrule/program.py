@@ -324,6 +324,12 @@ class Compiled:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.listing
 
+    def to_json(self) -> str:
+        """The program of the last arguments as JSON text; the book's page on JSON has its fields."""
+        if self._last is None:
+            raise ValueError("to_json: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.program.to_json()
+
     def to_python(self, library: str = "numpy") -> str:
         """The program of the last call as a script that runs on its own, for "numpy", "torch" or
         "jax".

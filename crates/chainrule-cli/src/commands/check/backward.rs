@@ -22,6 +22,9 @@ pub fn run(args: &CheckBackward) -> Result<ExitCode> {
     if let Some(picture) = &args.picture {
         command.arg("--picture").arg(picture);
     }
+    if args.json {
+        command.arg("--json");
+    }
     let done = match command.spawn() {
         Ok(child) => child.wait_with_output().with_context(|| format!("cannot run {python}"))?,
         Err(e) if e.kind() == ErrorKind::NotFound => bail!(

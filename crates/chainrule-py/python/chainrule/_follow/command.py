@@ -1,17 +1,19 @@
-"""`python -m chainrule.check FILE.py [--picture FILE.svg]`: the backward passes that a file holds,
-checked; `chainrule check backward FILE.py` runs it.
+"""`python -m chainrule.check FILE.py [--picture FILE.svg] [--json]`: the backward passes that a file
+holds, checked; `chainrule check backward FILE.py` runs it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import inspect
+import json
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-USAGE = "usage: python -m chainrule.check FILE.py [--picture FILE.svg]"
+USAGE = "usage: python -m chainrule.check FILE.py [--picture FILE.svg] [--json]"
 
 
 class _Unusable(Exception):
@@ -71,14 +73,16 @@ def _expect_runs(name: str, function: Any, inputs: Any) -> None:
         raise _Unusable(f"{name}: it fails on its own inputs: {type(error).__name__}: {error}") from error
 
 
-def _asked(words: list[str]) -> tuple[str | None, str | None]:
-    """The file to check, and the file for the picture; no file where the words are not usable."""
-    rest, picture = list(words), None
+def _asked(words: list[str]) -> tuple[str | None, str | None, bool]:
+    """The file to check, the file for the picture, and whether JSON is wanted; no file where the
+    words are not usable.
+    """
+    rest, picture = [word for word in words if word != "--json"], None
     if "--picture" in rest[:-1]:
         at = rest.index("--picture")
         picture = rest[at + 1]
         del rest[at : at + 2]
-    return (rest[0], picture) if len(rest) == 1 and not rest[0].startswith("-") else (None, None)
+    return (rest[0] if len(rest) == 1 and not rest[0].startswith("-") else None), picture, "--json" in words
 
 
 def _draw(path: str, pictures: list[str]) -> None:
@@ -96,32 +100,43 @@ def _draw(path: str, pictures: list[str]) -> None:
         print(f"wrote {name}")
 
 
+def _checked(file: str, picture: str | None, is_told: bool) -> list[tuple[str, Any]]:
+    """The reports on the backward passes of a file, by name; told as they come, if at all."""
+    from ..check import backward
+
+    module = _loaded(file)
+    passes = list(_passes(module))
+    if not passes:
+        raise _Unusable(f"{file}: there is no class with `forward` and `backward`, and no function NAME with a NAME_backward")
+    reports = []
+    for name, function, by_hand in passes:
+        inputs = _inputs(module, name, function)
+        _expect_runs(name, function, inputs)
+        reports.append((name, backward(function, inputs, by_hand)))
+        if is_told:
+            print(f"{name}: {reports[-1][1]}", flush=True)
+    if picture is not None:
+        _draw(picture, [drawn for _, report in reports for drawn in report.pictures])
+    return reports
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use.
     """
-    from ..check import backward
-
     words = sys.argv[1:] if arguments is None else arguments
-    file, picture = _asked(words)
+    file, picture, as_json = _asked(words)
     if file is None:
         print(USAGE, file=sys.stderr)
         return 2
     try:
-        module, pictures = _loaded(file), list[str]()
-        passes = list(_passes(module))
-        if not passes:
-            raise _Unusable(f"{file}: there is no class with `forward` and `backward`, and no function NAME with a NAME_backward")
-        right = True
-        for name, function, by_hand in passes:
-            inputs = _inputs(module, name, function)
-            _expect_runs(name, function, inputs)
-            report = backward(function, inputs, by_hand)
-            print(f"{name}: {report}", flush=True)
-            right = right and bool(report)
-            pictures += report.pictures
-        if picture is not None:
-            _draw(picture, pictures)
+        # The object stands alone on standard output, whatever the file prints.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            reports = _checked(file, picture, not as_json)
     except _Unusable as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    right = all(report.passed for _, report in reports)
+    if as_json:
+        passes = [{"name": name, **json.loads(report.to_json())} for name, report in reports]
+        print(json.dumps({"file": file, "passed": right, "passes": passes}))
     return 0 if right else 1
