@@ -109,6 +109,19 @@ def test_a_loss_with_the_users_names_and_lines() -> None:
         assert "error" in client.ask(call, **args)
 
 
+def test_parameters_have_the_names_of_their_modules() -> None:
+    layer = cr.nn.Linear(2, 3)
+    blocks = [cr.nn.Linear(3, 3), cr.nn.Linear(3, 1)]
+    own = blocks[1].weight
+    out = layer(cr.randn(4, 2))
+    for block in blocks:
+        out = block(out)
+    client = Client(cr.studio(out.sum(), browse=False).url)
+    names = {node["name"] for node in client.ask("open", given=0)["ok"]["nodes"]}
+    assert {"layer.weight", "layer.bias", "blocks[0].weight", "blocks[0].bias", "own"} <= names
+    assert "blocks[1].weight" not in names and own.grad is None
+
+
 def test_a_tensor_without_a_gradient_is_refused() -> None:
     with pytest.raises(ValueError, match="no backward pass"):
         cr.studio(cr.ones(3), browse=False)

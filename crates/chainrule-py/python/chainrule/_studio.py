@@ -10,12 +10,14 @@ import os
 import sys
 import time
 import webbrowser
+from collections.abc import Iterator
 from typing import Any, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._monitor import Monitor
 from ._random import get_rng_state, set_rng_state
+from .nn.module import Module
 
 # Steps before which nothing is told but what is not finite, and looks in a row that must find it.
 _FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
@@ -201,7 +203,9 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
 
 
 def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
-    """The tensors of the caller's variables, with their names and the lines that assign them."""
+    """The tensors of the caller's variables, with their names and the lines that assign them, and the
+    parameters of modules that are variables, or stand in lists that are.
+    """
     at = _assigned("\n".join(lines), frame)
     scopes = [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]
     found: dict[str, Tensor] = {}
@@ -209,7 +213,24 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
         for name, value in list(scope.items()):
             if isinstance(value, Tensor) and value.requires_grad:
                 found[name] = value
-    return [(t, name, at.get(name, 0)) for name, t in found.items()]
+    # The name of a variable is better known than that of a module's parameter.
+    known = {id(t) for t in found.values()}
+    parameters: dict[int, tuple[str, Tensor]] = {}
+    for scope in scopes:
+        for name, value in list(scope.items()):
+            for path, t in _parameters(name, value):
+                if id(t) not in known:
+                    parameters.setdefault(id(t), (path, t))
+    return [(t, name, at.get(name, 0)) for name, t in found.items()] + [(t, path, 0) for path, t in parameters.values()]
+
+
+def _parameters(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Module):
+        yield from ((f"{name}.{path}", t) for path, t in value.named_parameters() if isinstance(t, Tensor))
+    elif isinstance(value, (list, tuple)):
+        for i, one in enumerate(value):
+            if isinstance(one, Module):
+                yield from _parameters(f"{name}[{i}]", one)
 
 
 def _assigned(text: str, frame: Any) -> dict[str, int]:
