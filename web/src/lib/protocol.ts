@@ -13,7 +13,7 @@ export interface Value {
   shape: number[];
   dtype: string;
   data: Numeral[] | null;
-  /** Of the finite elements: the root mean square, and the largest magnitude. */
+  /** The root mean square and the largest magnitude of the finite elements. */
   rms?: Numeral;
   largest?: Numeral;
 }

@@ -281,7 +281,7 @@ const PLAIN: &str = "the plain program runs";
 pub struct ResultDifference {
     /// The name of the result.
     pub name: String,
-    /// How far it is off: from this program's result, or in f32 from its result in f64.
+    /// The distance from this program's result, or in f32 from its result in f64.
     pub by: f64,
     /// The largest element of this program's result.
     pub size: f64,
@@ -300,7 +300,7 @@ impl Program {
     /// The results that another form of this program gave for these arguments, each beside this
     /// program's own: how far they are apart, and how far roundings may take them.
     ///
-    /// What rounding explains is measured as in the first run of a [`Validated`](super::Validated):
+    /// The share of rounding is measured as in the first run of a [`Validated`](super::Validated):
     /// by runs of this program in f64, on inputs moved in their last bits, and with its steps moved
     /// too. A result that is rounding alone, such as the gradient of a bias before a batch norm,
     /// is thus judged by the sizes that cancelled in it, not by its own. Errors for arguments that
@@ -308,14 +308,13 @@ impl Program {
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
-    /// let x = Tensor::from([0.1f64, 0.2, 0.3]);
-    /// // Exactly zero, but for rounding.
-    /// let step = |a: &[Tensor]| Ok(vec![(&a[0] - a[0].mean_all()).sum_all().named("zero")]);
-    /// let program = Program::trace([("x", &x)], step)?;
-    /// let apart = program.differences(&[&x], &[Tensor::scalar(1e-17)])?;
-    /// assert!(!apart[0].parts(), "{apart:?}");
-    /// let apart = program.differences(&[&x], &[Tensor::scalar(1e-3)])?;
-    /// assert!(apart[0].parts(), "{apart:?}");
+    /// let x = Tensor::from([1.0f64, 2.0]);
+    /// let program = Program::trace([("x", &x)], |a| Ok(vec![a[0].exp().sum_all().named("y")]))?;
+    /// let own = program.run(&[&x])?;
+    /// assert_eq!(program.differences(&[&x], &own)?[0].by, 0.0);
+    /// let other = Tensor::scalar(own[0].item() + 1e-3);
+    /// let apart = &program.differences(&[&x], &[other])?[0];
+    /// assert!(apart.parts() && apart.name == "y", "{apart:?}");
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn differences(

@@ -53,9 +53,9 @@ class Page:
 class LivePage(Monitor):
     """A page that shows a training while its `with` block runs: curves, layers, findings.
 
-    From the page the loop can be held between two steps, stepped, and given another rate. Where
-    model and optimizer have `state_dict`, a state can be kept in memory, and gone back to: the loop
-    goes on from there with its next batch, as a run of its own.
+    From the page the loop can be held between two steps, stepped, and given another rate. If model
+    and optimizer have `state_dict`, a state can be kept in memory, and gone back to: the loop goes
+    on from there with its next batch, as a run of its own.
     """
 
     # The page hears of every step.
@@ -203,8 +203,8 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
 
 
 def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
-    """The tensors of the caller's variables, with their names and the lines that assign them, and the
-    parameters of modules that are variables, or stand in lists that are.
+    """The tensors of the caller's variables, with their names and the lines that assign them, and
+    the parameters of modules that are variables, or stand in lists that are.
     """
     at = _assigned("\n".join(lines), frame)
     scopes = [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]

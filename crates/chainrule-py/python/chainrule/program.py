@@ -325,7 +325,7 @@ class Compiled:
         return self._last.program.listing
 
     def to_json(self) -> str:
-        """The program of the last arguments as JSON text; the book's page on JSON has its fields."""
+        """The program of the last arguments as JSON text; the book has its fields."""
         if self._last is None:
             raise ValueError("to_json: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.to_json()

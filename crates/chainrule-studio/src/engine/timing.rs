@@ -6,11 +6,11 @@ use chainrule::program::{Program, TimedLines};
 
 use crate::language::fault::Outcome;
 
-/// The programs take turns in rounds, and of each the quickest counts: other work of the machine
-/// thus disturbs all of them alike. There are rounds until for so many milliseconds none of them has
-/// become quicker by a share of its time; no more than for the longest time. A browser compiles code
-/// again, in the background, once it has run for some tenths of a second, and a program that is
-/// measured before that seems slower than others that share less of their code with what ran before.
+/// Programs take turns in rounds, and of each the quickest counts: other work of the machine thus
+/// disturbs all of them alike. There are rounds until for so many milliseconds none of them has
+/// become quicker by a share of its time; no more than for the longest time. A browser compiles
+/// code again, in the background, once it has run for some tenths of a second, and a program that
+/// is measured before that seems slower than others, which share more of what ran before.
 const SETTLED: f64 = 250.0;
 const QUICKER: f64 = 0.05;
 const LONGEST: f64 = 2000.0;
@@ -94,7 +94,7 @@ fn mean(program: &Program, arguments: &[&Tensor], clock: fn() -> f64, least: f64
     let start = clock();
     let mut runs = 0u32;
     loop {
-        // As many again, so that reading the clock does not count.
+        // Doubled, so that reading the clock does not count.
         for _ in 0..runs.max(1) {
             program.run(arguments)?.into_iter().for_each(Tensor::recycle);
         }

@@ -57,7 +57,7 @@ struct Orders {
 }
 
 impl Control {
-    /// Of a run whose states can be kept from the first on.
+    /// For a run whose states can be kept from the first on.
     pub fn branching() -> Control {
         Control { can_branch: true.into(), ..Control::default() }
     }

@@ -1,5 +1,5 @@
-"""`python -m chainrule.check FILE.py [--picture FILE.svg] [--json]`: the backward passes that a file
-holds, checked; `chainrule check backward FILE.py` runs it.
+"""`python -m chainrule.check FILE.py [--picture FILE.svg] [--json]`: the backward passes that a
+file holds, checked; `chainrule check backward FILE.py` runs it.
 """
 
 from __future__ import annotations
