@@ -71,3 +71,15 @@ impl PyOnnxModel {
         Ok(made.into_iter().map(Into::into).collect())
     }
 }
+
+/// The module of this name runs, for programs that are traced.
+#[pyfunction]
+pub fn _enter_scope(name: &str) {
+    chainrule_core::tensor::scope::enter(name);
+}
+
+/// The module that was entered last is done.
+#[pyfunction]
+pub fn _leave_scope() {
+    chainrule_core::tensor::scope::leave();
+}

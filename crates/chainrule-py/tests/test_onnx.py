@@ -153,6 +153,56 @@ def test_networks_train_as_in_chainrule(name: str, tmp_path: Path) -> None:
         kept = {before: out[after] for before, after in state.items()}
 
 
+def test_names_of_nodes_begin_with_their_modules(tmp_path: Path) -> None:
+    """As PyTorch's exporter names them; stored tensors have the names of the state."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.mlp = nn.LayerNorm(4), nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4))
+
+        def forward(self, x: cr.Tensor) -> cr.Tensor:
+            return x + self.mlp(self.norm(x))
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks, self.last = nn.ModuleList([Block(), Block()]), nn.BatchNorm1d(4)
+
+        def forward(self, x: cr.Tensor) -> cr.Tensor:
+            for block in self.blocks:
+                x = block(x)
+            return self.last(x)
+
+    net, x = Net(), cr.randn(6, 4)
+    cr.onnx.export(net.eval(), (x,), tmp_path / "net.onnx", batch=True)
+    graph = judged(tmp_path / "net.onnx").graph
+    names = [n.name for n in graph.node]
+    assert len(set(names)) == len(names) and all(n.startswith("/") for n in names)
+    for scope in ("blocks.0/norm", "blocks.1/norm", "blocks.0/mlp/0", "blocks.0/mlp/1", "blocks.1/mlp/2", "last"):
+        assert any(n.startswith(f"/{scope}/") for n in names), (scope, names)
+    assert {"/blocks.0/Add", "/blocks.1/Add", "/blocks.1/mlp/0/MatMul"} <= set(names)
+    stored = {t.name for t in graph.initializer}
+    assert {n for n, _ in net.named_parameters()} | {"last.running_mean", "last.running_var"} <= stored
+
+    optimizer = cr.optim.SGD(net.train().parameters(), lr=0.1)
+
+    def step(x: cr.Tensor) -> cr.Tensor:
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    made = cr.onnx.export(step, (x,), tmp_path / "step.onnx")
+    names = [n.name for n in judged(tmp_path / "step.onnx").graph.node]
+    assert len(set(names)) == len(names)
+    assert any(n.startswith("/backward/blocks.1/mlp/0/") for n in names), names
+    assert "blocks.0.mlp.0.weight" in made.inputs and "blocks.0.mlp.0.weight_new" in made.outputs
+    # The modules do not remember that they were asked for their names.
+    net(x)
+
+
 def test_an_op_without_a_form_is_named(tmp_path: Path) -> None:
     """One clear line, and no file."""
     with pytest.raises(ValueError, match="`cholesky` has no ONNX form"):

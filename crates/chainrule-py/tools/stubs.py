@@ -49,7 +49,7 @@ RESULTS = {
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
-    "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
+    "_enter_scope": "None", "_leave_scope": "None", "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
     "OnnxModel.outputs": "list[str]", "OnnxModel.ops": "list[str]", "OnnxModel.run": "list[Tensor]",
     "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
     "TextModel.kind": "str", "TextModel.sizes": "tuple[int, int]", "TextModel.encode": "list[int]", "TextModel.prompt": "list[int]",

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ._chainrule import Tensor
-from .nn.module import Module
+from .nn.module import Module, scopes
 
 
 def name_captured(function: Callable[..., Any]) -> None:
@@ -29,6 +30,25 @@ def name_captured(function: Callable[..., Any]) -> None:
         elif isinstance(value, Module):
             for path, parameter in value.named_parameters(prefix=name if len(modules) > 1 else ""):
                 _name(parameter, path)
+
+
+@contextmanager
+def module_scopes(function: Callable[..., Any]) -> Iterator[None]:
+    """Traces know the modules that the function captures, or is, by their names, and these names
+    are given to their parameters and buffers that have none.
+    """
+    found = [("", function)] if isinstance(function, Module) else [(n, v) for n, v in _variables(function) if isinstance(v, Module)]
+    several = len({id(module) for _, module in found}) > 1
+    for name, module in found:
+        prefix = name if several else ""
+        for path, t in [*module.named_parameters(prefix=prefix), *module.named_buffers(prefix=prefix)]:
+            if t.is_leaf and t.name is None:
+                t.named(path)
+        scopes.update({id(inner): path for path, inner in module.named_modules(prefix=prefix) if path})
+    try:
+        yield
+    finally:
+        scopes.clear()
 
 
 def _variables(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

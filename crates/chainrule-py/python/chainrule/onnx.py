@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor, tensor
+from ._captured import module_scopes
 from ._nest import put_back, taken
 from .autograd import no_grad
 from .nn import Module, Parameter
@@ -40,7 +41,10 @@ def export(function: Callable[..., Any], args: tuple[Any, ...], path: str | os.P
     reads. If it changes parameters (a training step: backward pass and optimizer included), all
     that lasts from run to run is an input whose default is the present value, with its new value as
     an output: the file's metadata ``chainrule.state`` has the pairs as JSON,
-    ``chainrule.parameters`` the names of the gradients. Nothing is changed by the export.
+    ``chainrule.parameters`` the names of the gradients. No value is changed by the export.
+
+    Nodes have the names of their modules as scopes, as ``/blocks.0/attn/MatMul``, those of a
+    backward pass below ``/backward``; stored tensors have the names of the state.
 
     With ``batch`` the first size of every tensor among the arguments is left open. An op without a
     form is an error that names it.
@@ -57,10 +61,11 @@ def export(function: Callable[..., Any], args: tuple[Any, ...], path: str | os.P
 def _export(function: Callable[..., Any], args: tuple[Any, ...], path: str | os.PathLike[str], batch: bool) -> Exported:
     plain = function._function if isinstance(function, Compiled) else function
     compiled = Compiled(plain, simplify=False, fuse=False)
-    if not batch:
-        return Exported(*_program(compiled, args).to_onnx(path))
-    first, second = (_program(compiled, _of_size(args, n)) for n in SIZES)
-    return Exported(*first.to_onnx(path, second))
+    with module_scopes(plain):
+        if not batch:
+            return Exported(*_program(compiled, args).to_onnx(path))
+        first, second = (_program(compiled, _of_size(args, n)) for n in SIZES)
+        return Exported(*first.to_onnx(path, second))
 
 
 def _program(compiled: Compiled, args: tuple[Any, ...]) -> Any:

@@ -116,6 +116,22 @@ class _WithKeywords:
         return self._hook(*args)
 
 
+# The names of modules by their ids, while an export asks for them.
+scopes: dict[int, str] = {}
+
+
+def _in_scope(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The module's result; ops that are traced meanwhile belong to it."""
+    name = scopes.get(id(module))
+    if name is None:
+        return module.forward(*args, **kwargs)
+    _c._enter_scope(name)
+    try:
+        return module.forward(*args, **kwargs)
+    finally:
+        _c._leave_scope()
+
+
 class Module(Stateful):
     """Subclass it, set parameters and modules as attributes, and write `forward`."""
 
@@ -144,7 +160,7 @@ class Module(Stateful):
                 args = args if new is None else new if isinstance(new, tuple) else (new,)
         watch = watched(self) if "_backward_hooks" in self.__dict__ or "_backward_pre_hooks" in self.__dict__ else None
         args = args if watch is None else watch.entered(args)
-        out = self.forward(*args, **kwargs)
+        out = _in_scope(self, args, kwargs) if scopes else self.forward(*args, **kwargs)
         if self._hooks:
             for hook in self._hooks.values():
                 new = hook(self, args, kwargs, out) if isinstance(hook, _WithKeywords) else hook(self, args, out)
