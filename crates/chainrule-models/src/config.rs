@@ -51,7 +51,9 @@ impl Json {
     }
 
     pub fn error(&self, why: impl Into<String>) -> Error {
-        Error::File { path: self.path.clone(), why: why.into() }
+        // A text of the file may have ends of lines.
+        let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        Error::File { path: self.path.clone(), why: why.into().chars().map(shown).collect() }
     }
 
     /// The value, unless it is absent or null.

@@ -34,6 +34,9 @@ fn fuzz(name: &str, good: &str, read: impl Fn(&str) -> Result<()>) {
         let mut bytes = good.as_bytes().to_vec();
         let draw = g.random_u64();
         for round in 0..1 + draw % 3 {
+            if bytes.is_empty() {
+                break;
+            }
             let draw = g.random_u64();
             let at = (draw >> 16) as usize % bytes.len();
             match (draw & 0xff, draw >> 8 & 7) {
