@@ -70,7 +70,7 @@ impl Sources {
         cargo.current_dir(&self.0).args([command, "--offline"]);
         if !cfg!(debug_assertions) {
             // Speed is no matter here: most of a release build is its optimisation.
-            let lighter = [("LTO", "off"), ("OPT_LEVEL", "1"), ("CODEGEN_UNITS", "16")];
+            let lighter = [("LTO", "off"), ("OPT_LEVEL", "0"), ("CODEGEN_UNITS", "16")];
             cargo.arg("--release");
             cargo.envs(lighter.map(|(name, to)| (format!("CARGO_PROFILE_RELEASE_{name}"), to)));
         }
