@@ -5,6 +5,7 @@
 //! on it both prove by a keyed hash over fresh random numbers that they know the run's token. A
 //! stranger is turned away and disturbs nobody.
 
+mod address;
 mod hello;
 mod link;
 mod token;
@@ -12,12 +13,14 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use self::address::Failure;
 use self::hello::{Hello, Proved, Refusal};
 use self::link::TcpLink;
 use self::token::Token;
@@ -51,6 +54,9 @@ const TURNED_AWAY: Duration = Duration::from_secs(20);
 /// Time between two looks whether rank 0 has ended.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Time between two questions where rank 0 is.
+const ASK: Duration = Duration::from_secs(5);
+
 /// Time for a connection to prove itself.
 const PROOF: Duration = Duration::from_secs(5);
 
@@ -66,10 +72,12 @@ impl Tcp {
     pub fn join(launch: &Launch, options: TcpOptions) -> Result<Tcp> {
         let fail = |why: String| ExchangeError::Start { rank: launch.rank, size: launch.size, why };
         let deadline = Instant::now() + options.start;
-        let address = resolved(&launch.address).map_err(&fail)?;
+        let patience = address::patience(deadline);
+        let find = || address::find(&launch.address);
+        let address = address::until(patience, &launch.address, find).map_err(&fail)?;
         let token = Token::of(launch, address).map_err(&fail)?;
-        let meeting = Meeting { launch, token, deadline, timeout: options.timeout };
-        let streams = if launch.rank == 0 { meeting.host(address) } else { meeting.guest(address) };
+        let meeting = Meeting { launch, token, deadline, patience, timeout: options.timeout };
+        let streams = if launch.rank == 0 { meeting.host() } else { meeting.guest(address) };
         let links = streams
             .map_err(&fail)?
             .into_iter()
@@ -88,23 +96,6 @@ impl Tcp {
 
 exchange_by_links!(Tcp);
 
-fn resolved(address: &str) -> Result<SocketAddr, String> {
-    let mut all = address.to_socket_addrs().map_err(|e| {
-        format!("the address {address} of rank 0 is not known: {e}; check MASTER_ADDR")
-    })?;
-    let place = all.next().ok_or_else(|| {
-        format!("the address {address} of rank 0 is not known; check MASTER_ADDR")
-    })?;
-    let ip = place.ip();
-    let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
-    if ip.is_unspecified() || ip.is_multicast() || is_broadcast {
-        return Err(format!(
-            "{address} is no address of one machine; set MASTER_ADDR to that of rank 0"
-        ));
-    }
-    Ok(place)
-}
-
 type Streams = Vec<Option<TcpStream>>;
 
 /// The coming together of the ranks.
@@ -112,13 +103,16 @@ struct Meeting<'a> {
     launch: &'a Launch,
     token: Token,
     deadline: Instant,
+    /// The end of the time in which the name of rank 0 may become known or move.
+    patience: Instant,
     timeout: Duration,
 }
 
 impl Meeting<'_> {
     /// Rank 0: waits for all others, then tells them where all are.
-    fn host(&self, address: SocketAddr) -> Result<Streams, String> {
-        let listener = self.listener(address)?;
+    fn host(&self) -> Result<Streams, String> {
+        let name = &self.launch.address;
+        let listener = address::until(self.patience, name, || self.listener(address::find(name)?))?;
         self.token.publish()?;
         let mut came = self.nobody();
         if let Err(why) = self.accept(&listener, 1..self.launch.size, &mut came, None) {
@@ -142,23 +136,27 @@ impl Meeting<'_> {
     }
 
     /// A listener at the first port that is free.
-    fn listener(&self, address: SocketAddr) -> Result<TcpListener, String> {
+    fn listener(&self, address: SocketAddr) -> Result<TcpListener, Failure> {
         for bound in self.places(address).map(TcpListener::bind) {
             match bound {
                 Ok(listener) => return Ok(listener),
-                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {}
+                Err(e) if e.kind() == ErrorKind::AddrInUse => {}
+                // A name server may still tell where an earlier rank 0 was.
                 Err(e) => {
-                    return Err(format!(
-                        "cannot listen at {address}: {e}; MASTER_ADDR is to be an address of the \
-                         machine of rank 0"
-                    ));
+                    return Err(Failure {
+                        may_pass: e.kind() == ErrorKind::AddrNotAvailable,
+                        why: format!(
+                            "cannot listen at {address}: {e}; MASTER_ADDR is to be an address of \
+                             the machine of rank 0"
+                        ),
+                    });
                 }
             }
         }
-        Err(format!(
+        Err(Failure::lasting(format!(
             "the port of {address} is in use; set MASTER_PORT to a free one, on all ranks, unless \
              this is a second process with rank 0"
-        ))
+        )))
     }
 
     /// The places at which rank 0 may listen, in the order in which it tries them.
@@ -193,9 +191,19 @@ impl Meeting<'_> {
 
     /// A connection to rank 0, which may come later than this one, and the listener that it is
     /// told of: on the interface of that connection, and no other.
-    fn reach(&self, peer: usize, address: SocketAddr) -> Result<(TcpListener, TcpStream), String> {
+    fn reach(
+        &self,
+        peer: usize,
+        mut address: SocketAddr,
+    ) -> Result<(TcpListener, TcpStream), String> {
         let (mut why, mut refused) = (String::new(), None);
+        let mut asked = Instant::now();
         loop {
+            // Started again, rank 0 may be at another address.
+            if asked.elapsed() > ASK {
+                address = address::find(&self.launch.address).unwrap_or(address);
+                asked = Instant::now();
+            }
             for place in self.places(address) {
                 match self.reach_once(place) {
                     Ok(Ok(done)) => return Ok(done),
