@@ -46,6 +46,14 @@ pub enum Error {
         /// The argument, its value, and the remedy.
         why: String,
     },
+    /// A matrix has no such decomposition.
+    #[error("{op}: {why}")]
+    Decomposition {
+        /// The op that was called.
+        op: &'static str,
+        /// The property that the matrix lacks, and which matrix of a batch it is.
+        why: String,
+    },
     /// The backward or forward pass cannot go on.
     #[error("{op}: {why}")]
     Gradient {
@@ -91,6 +99,11 @@ impl Error {
     /// An error about an argument.
     pub fn argument(op: &'static str, why: impl Into<String>) -> Self {
         Error::Argument { op, why: why.into() }
+    }
+
+    /// An error about a matrix that has no such decomposition.
+    pub fn decomposition(op: &'static str, why: impl Into<String>) -> Self {
+        Error::Decomposition { op, why: why.into() }
     }
 
     /// An error about shapes.

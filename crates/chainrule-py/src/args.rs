@@ -2,12 +2,13 @@
 
 use chainrule::ops::binding::Argument;
 use chainrule::{DType, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
 };
 
+use crate::error::argument_error;
 use crate::tensor::PyTensor;
 
 /// A tensor or a Python number.
@@ -239,7 +240,7 @@ pub fn shape(sizes: Vec<i64>) -> PyResult<Vec<usize>> {
         .iter()
         .map(|&n| {
             usize::try_from(n).map_err(|_| {
-                PyValueError::new_err(format!("a shape has no negative sizes, got {sizes:?}"))
+                argument_error(format!("a shape has no negative sizes, got {sizes:?}"))
             })
         })
         .collect()

@@ -5,13 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use chainrule::rng::{self, GeneratorState};
 use chainrule::{DType, Generator, Indexing, Tensor};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::args::{DTypeArg, Operand, ShapeArg, default_float};
 use crate::complex;
-use crate::error::{room, run};
+use crate::error::{argument_error, room, run};
 use crate::interchange::tensor_of;
 use crate::tensor::{PyTensor, copied};
 
@@ -88,7 +88,7 @@ impl Flat {
             return self.push(x);
         };
         if depth >= chainrule::MAX_RANK {
-            return Err(PyValueError::new_err("tensor: the data are nested more than 8 deep"));
+            return Err(argument_error("tensor: the data are nested more than 8 deep"));
         }
         if depth == self.shape.len() {
             if self.len() > 0 || self.shape.contains(&0) {
@@ -145,7 +145,7 @@ impl Flat {
 }
 
 fn ragged() -> PyErr {
-    PyValueError::new_err(
+    argument_error(
         "tensor: the lists at one depth have different lengths, or are mixed with numbers",
     )
 }
@@ -206,7 +206,7 @@ pub fn tensor(
         && !device.str()?.to_cow()?.starts_with("cpu")
     {
         let why = format!("there is one device, the processor ('cpu'), not {device}");
-        return Err(PyValueError::new_err(why));
+        return Err(argument_error(why));
     }
     let py = data.py();
     let real = match dtype {
@@ -242,7 +242,7 @@ pub fn _full(
     }
     let value = value.alone();
     if value.numel() != 1 {
-        return Err(PyValueError::new_err(format!(
+        return Err(argument_error(format!(
             "full: one number is wanted, not a tensor of shape {}; use expand to repeat a tensor",
             value.shape()
         )));
@@ -277,11 +277,11 @@ pub fn _arange(
     let to = dtype.map_or(if whole { DType::I64 } else { default_float() }, |d| d.0);
     let (a, b, s) = (start.extract::<f64>()?, end.extract::<f64>()?, step.extract::<f64>()?);
     if s == 0.0 || !(a.is_finite() && b.is_finite() && s.is_finite()) {
-        return Err(PyValueError::new_err(format!("arange: from {a} to {b} by {s} is no range")));
+        return Err(argument_error(format!("arange: from {a} to {b} by {s} is no range")));
     }
     let count = ((b - a) / s).ceil().max(0.0);
     if count > 1e12 {
-        return Err(PyValueError::new_err(format!("arange: {count} elements are too many")));
+        return Err(argument_error(format!("arange: {count} elements are too many")));
     }
     let n = count as usize;
     room("arange", n)?;
@@ -316,7 +316,7 @@ pub fn _linspace(
 ) -> PyResult<PyTensor> {
     let to = dtype.map_or(default_float(), |d| d.0);
     if steps > 1 << 40 {
-        return Err(PyValueError::new_err(format!("linspace: {steps} elements are too many")));
+        return Err(argument_error(format!("linspace: {steps} elements are too many")));
     }
     room("linspace", steps)?;
     let gaps = if endpoint { steps.saturating_sub(1) } else { steps }.max(1);
@@ -367,7 +367,7 @@ impl PyGenerator {
 
     fn _set_state(&self, state: Vec<u8>) -> PyResult<()> {
         let state =
-            GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
+            GeneratorState::from_bytes(&state).map_err(|e| argument_error(e.to_string()))?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).set_state(&state);
         Ok(())
     }
@@ -387,8 +387,7 @@ pub fn _rng_state() -> PyResult<Vec<u8>> {
 /// Puts the generator of all to where it was.
 #[pyfunction]
 pub fn _set_rng_state(state: Vec<u8>) -> PyResult<()> {
-    let state =
-        GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let state = GeneratorState::from_bytes(&state).map_err(|e| argument_error(e.to_string()))?;
     draw(None, |g| {
         g.set_state(&state);
         Ok(())
@@ -454,7 +453,7 @@ pub fn _multinomial(
     let t = input.get().tensor();
     let why = |e: rng::RngError| chainrule::Error::from(e);
     if t.rank() == 0 || t.rank() > 2 {
-        return Err(PyValueError::new_err(format!(
+        return Err(argument_error(format!(
             "multinomial: shape {}: one or two axes are needed",
             t.shape()
         )));

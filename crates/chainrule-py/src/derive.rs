@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chainrule::autograd::{self, CustomContext, CustomOp};
 use chainrule::{Tensor, json};
 use chainrule_core::tensor::node::Mode;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::error::{check, run, through};
+use crate::error::{argument_error, check, run, through};
 use crate::tensor::PyTensor;
 
 fn all_of(tensors: &[Bound<'_, PyTensor>]) -> Vec<Tensor> {
@@ -217,7 +217,7 @@ pub fn op_table() -> Vec<(&'static str, String, &'static str, &'static str, &'st
 #[pyfunction]
 pub fn set_num_threads(n: usize) -> PyResult<()> {
     if n == 0 {
-        return Err(PyValueError::new_err("set_num_threads: at least one thread is needed"));
+        return Err(argument_error("set_num_threads: at least one thread is needed"));
     }
     chainrule::set_num_threads(n);
     Ok(())

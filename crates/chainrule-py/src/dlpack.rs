@@ -7,10 +7,10 @@ use dlpark::ffi::{
     DLDataType, DLDataTypeCode, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
 };
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, python};
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 
-use crate::error::{GradientError, run};
+use crate::error::{GradientError, argument_error, run};
 use crate::tensor::{PyTensor, copied};
 
 /// The type of DLPack for a dtype.
@@ -121,8 +121,7 @@ impl PyTensor {
 #[pyfunction]
 pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTensor> {
     let imported = python::from_dlpack(x.as_borrowed(), None, copy)?;
-    let wrong =
-        |error: &dyn std::fmt::Display| PyValueError::new_err(format!("from_dlpack: {error}"));
+    let wrong = |error: &dyn std::fmt::Display| argument_error(format!("from_dlpack: {error}"));
     let view = imported.validate().map_err(|e| wrong(&e))?;
     if view.device() != DLDevice::CPU {
         return Err(wrong(&"the memory is not that of the processor"));

@@ -4,11 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use chainrule::Error;
-use pyo3::exceptions::{
-    PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
-    PyValueError,
-};
+use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::places;
 use crate::words::in_python;
@@ -30,14 +28,31 @@ pyo3::create_exception!(
 pub fn to_python(error: Error) -> PyErr {
     let text = in_python(&error.kind().to_string());
     match error.kind() {
-        Error::DType { .. } => PyTypeError::new_err(text),
+        Error::DType { .. } => of_class("DTypeError", text),
+        Error::Decomposition { .. } => of_class("LinAlgError", text),
         Error::Gradient { .. } => GradientError::new_err(text),
-        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        Error::OutOfMemory { .. } => of_class("OutOfMemoryError", text),
         Error::File { path, .. } if !path.exists() => PyFileNotFoundError::new_err(text),
         Error::File { .. } => PyOSError::new_err(text),
         _ if is_index(&text) => PyIndexError::new_err(text),
-        _ => PyValueError::new_err(text),
+        _ => argument_error(text),
     }
+}
+
+/// The exception for an argument that an op does not take.
+pub fn argument_error(text: impl Into<String>) -> PyErr {
+    of_class("ArgumentError", text.into())
+}
+
+/// An exception of the package's own, which its Python files define.
+fn of_class(name: &str, text: String) -> PyErr {
+    Python::attach(|py| {
+        let class = py.import("chainrule._errors").and_then(|errors| errors.getattr(name));
+        match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+            Ok(class) => PyErr::from_type(class, text),
+            Err(error) => error,
+        }
+    })
 }
 
 /// Whether a message is of an index or an axis that is out of range.
@@ -111,7 +126,10 @@ pub fn has_room(elements: usize) -> bool {
 pub fn room(op: &str, elements: usize) -> PyResult<()> {
     match has_room(elements) {
         true => Ok(()),
-        false => Err(PyMemoryError::new_err(format!("{op}: no memory for {elements} elements"))),
+        false => {
+            let text = format!("{op}: no memory for {elements} elements");
+            Err(of_class("OutOfMemoryError", text))
+        }
     }
 }
 

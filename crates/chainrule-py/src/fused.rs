@@ -2,11 +2,11 @@
 //! attention.
 
 use chainrule::*;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::args::Operand;
 use crate::create::{PyGenerator, draw};
+use crate::error::argument_error;
 use crate::tensor::{PyTensor, work};
 
 type TensorArg<'a, 'py> = &'a Bound<'py, PyTensor>;
@@ -69,7 +69,7 @@ fn many<const N: usize>(name: &str, x: &[usize]) -> PyResult<[usize; N]> {
     match x {
         [one] => Ok([*one; N]),
         _ => x.try_into().map_err(|_| {
-            PyValueError::new_err(format!("{name}: one number or {N} are needed, got {x:?}"))
+            argument_error(format!("{name}: one number or {N} are needed, got {x:?}"))
         }),
     }
 }
@@ -253,7 +253,7 @@ pub fn _pad(
         "reflect" => PadMode::Reflect,
         "replicate" => PadMode::Replicate,
         "circular" => PadMode::Circular,
-        _ => return Err(PyValueError::new_err(format!("pad: there is no mode '{mode}'"))),
+        _ => return Err(argument_error(format!("pad: there is no mode '{mode}'"))),
     };
     let x = of(x);
     work(py, x.numel(), || x.try_pad(&padding, mode)).map(PyTensor::from)

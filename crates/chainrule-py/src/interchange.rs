@@ -5,11 +5,11 @@ use std::sync::Arc;
 use chainrule::{DType, Memory, Tensor};
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::alias::Shown;
-use crate::error::{GradientError, run};
+use crate::error::{GradientError, argument_error, run};
 use crate::tensor::{Outside, PyTensor};
 
 /// Owner of the memory of a NumPy array.
@@ -72,7 +72,7 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     };
     let size = to.size() as isize;
     if array.ndim() > chainrule::MAX_RANK {
-        return Err(PyValueError::new_err(format!(
+        return Err(argument_error(format!(
             "an array of {} axes: a tensor has at most 8",
             array.ndim()
         )));
@@ -259,7 +259,7 @@ impl PyTensor {
         let array = match dtype {
             Some(d) if !array.getattr("dtype")?.eq(d)? => {
                 if copy == Some(false) {
-                    return Err(PyValueError::new_err(
+                    return Err(argument_error(
                         "__array__: another dtype needs a copy, which copy=False forbids",
                     ));
                 }

@@ -2,11 +2,10 @@
 
 use chainrule::ops::binding::along_axis_pair;
 use chainrule::{Result, Tensor};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::args::{Axes, Operand};
-use crate::error::run;
+use crate::error::{argument_error, run};
 use crate::tensor::{PyTensor, work};
 
 pub type Pair = (PyTensor, PyTensor);
@@ -34,7 +33,7 @@ fn reduce(
 /// The correction of a variance, which is whole here.
 fn correction(c: f64) -> PyResult<usize> {
     if c < 0.0 || c.fract() != 0.0 {
-        return Err(PyValueError::new_err(format!(
+        return Err(argument_error(format!(
             "the correction must be a whole number from 0 up, it is {c}"
         )));
     }

@@ -1,13 +1,13 @@
 //! Views: their results alias.
 
 use chainrule::{Result, Tensor};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::alias::Step;
 use crate::args::{Axes, shape, sizes};
-use crate::error::run;
+use crate::error::{argument_error, run};
 use crate::tensor::{PyTensor, work};
 
 #[pymethods]
@@ -86,7 +86,7 @@ impl PyTensor {
     fn matrix_t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         if t.rank() < 2 {
-            return Err(PyValueError::new_err(format!(
+            return Err(argument_error(format!(
                 "mT: shape {}: a matrix has two axes or more",
                 t.shape()
             )));

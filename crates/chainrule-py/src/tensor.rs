@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use chainrule::{DType, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
@@ -13,7 +13,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 use crate::alias::{Alias, Behind, Past, Shows, Views, follow_behind};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::derive::{Handle, backward_to};
-use crate::error::{GradientError, check, has_room, keep, run, through};
+use crate::error::{GradientError, argument_error, check, has_room, keep, run, through};
 use crate::{places, session};
 
 /// A tensor of Python.
@@ -283,7 +283,7 @@ impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let t = self.tensor();
         if t.numel() != 1 {
-            return Err(PyValueError::new_err(format!(
+            return Err(argument_error(format!(
                 "bool: shape {}: the truth of a tensor with more or less than one element is not defined; use any() or all()",
                 t.shape()
             )));

@@ -11,6 +11,7 @@ import numpy as np
 from . import _chainrule as _c
 from . import linalg
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 from .nn import functional as _F
 
 # Methods of `Tensor` that write their result, which are functions, too.
@@ -90,7 +91,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     input, at = input.expand(shape), mask.expand(shape)
     count = int(at.sum())
     if source.numel() < count:
-        raise ValueError(f"masked_scatter: {count} places in the mask, and {source.numel()} elements of source")
+        raise ArgumentError(f"masked_scatter: {count} places in the mask, and {source.numel()} elements of source")
     return input.index_put((at,), source.reshape(-1)[:count])
 
 
@@ -129,7 +130,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     from .distributions.counts import Poisson
 
     if generator is not None:
-        raise ValueError("poisson: draws are seeded by manual_seed, and no generator is taken")
+        raise ArgumentError("poisson: draws are seeded by manual_seed, and no generator is taken")
     return Poisson(input).sample()
 
 
@@ -207,7 +208,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, the second axis."""
     axes = input.ndim - 2
     if axes < 0:
-        raise ValueError(f"feature_dropout: shape {tuple(input.shape)}: the second axis is that of the channels")
+        raise ArgumentError(f"feature_dropout: shape {tuple(input.shape)}: the second axis is that of the channels")
     flat = input.reshape(*input.shape[:2], -1, 1) if axes != 2 else input
     return _F.dropout2d(flat, p, train).reshape(input.shape)
 
@@ -219,7 +220,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     from .distributions.counts import Binomial
 
     if generator is not None:
-        raise ValueError("binomial: draws are seeded by manual_seed, and no generator is taken")
+        raise ArgumentError("binomial: draws are seeded by manual_seed, and no generator is taken")
     return Binomial(count, prob).sample()
 
 

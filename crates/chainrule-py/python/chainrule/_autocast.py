@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._chainrule import dtype as DType
+from ._errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
 bfloat16, float16, float64 = (_c._dtype(name) for name in ("bfloat16", "float16", "float64"))
@@ -21,7 +22,7 @@ _DTYPES: dict[str, Any] = {name: bfloat16 if name in ("cpu", "hpu", "xla") else 
 
 def _device(name: str, device_type: Any) -> str:
     if not isinstance(device_type, str):
-        raise ValueError(f"{name}: the type of a device is a text such as 'cpu', not {type(device_type).__name__}")
+        raise ArgumentError(f"{name}: the type of a device is a text such as 'cpu', not {type(device_type).__name__}")
     kind = device_type.partition(":")[0]
     if kind not in _DTYPES:
         raise RuntimeError(f"{name}: there is no type of device '{device_type}'; products are computed on 'cpu'")

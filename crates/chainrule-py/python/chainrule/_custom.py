@@ -10,6 +10,7 @@ from . import _chainrule as _c
 from . import _functions as _f
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from .autograd import no_grad
 
 
@@ -136,7 +137,7 @@ class Function:
                 ctx._known = []
             grads = grads if isinstance(grads, (tuple, list)) else (grads,)
             if len(grads) != len(args):
-                raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
+                raise ArgumentError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
             return [grads[i] for i in places]
 
         made = parts.taken(_c._apply_custom(cls.__name__, run, reverse, [args[i] for i in places]))

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError, LinAlgError
 from ._complex import _matrices as _m
 from ._complex._tensor import ComplexTensor
 from ._making import eye
@@ -34,7 +35,7 @@ class Eigh(NamedTuple):
 
 def _matrices(op: str, A: Tensor, square: bool = False) -> Tensor:
     if A.ndim < 2 or (square and A.shape[-1] != A.shape[-2]):
-        raise ValueError(f"{op}: shape {tuple(A.shape)}: {'square matrices are' if square else 'a matrix is'} needed")
+        raise ArgumentError(f"{op}: shape {tuple(A.shape)}: {'square matrices are' if square else 'a matrix is'} needed")
     if not A.is_floating_point():
         raise TypeError(f"{op}: dtype {A.dtype.name}: defined for float32 and float64")
     return A
@@ -46,7 +47,7 @@ def _finite(name: str, x: Any, half: str = "") -> Any:
     """
     read = {"": x, "L": np.tril(x), "U": np.triu(x)}[half]
     if not np.isfinite(read).all():
-        raise ValueError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
+        raise LinAlgError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
     return x
 
 
@@ -61,7 +62,7 @@ def _parts(A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: 
         try:
             return [np.ascontiguousarray(part) for part in compute(x.detach().numpy())]
         except np.linalg.LinAlgError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise LinAlgError(f"{name}: {error}") from None
 
     if not (A.requires_grad and _c.is_grad_enabled()) and not _c._session_on():
         return [_c.from_numpy(part) for part in computed(A)]
@@ -145,7 +146,7 @@ def svdvals(A: Tensor) -> Tensor:
 
 def _triangle(UPLO: str) -> Literal["L", "U"]:
     if UPLO not in ("L", "l", "U", "u"):
-        raise ValueError(f"eigh: UPLO is 'L' or 'U', not {UPLO!r}")
+        raise ArgumentError(f"eigh: UPLO is 'L' or 'U', not {UPLO!r}")
     return "L" if UPLO in ("L", "l") else "U"
 
 

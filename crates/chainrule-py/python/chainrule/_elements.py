@@ -12,6 +12,7 @@ from . import _chainrule as _c
 from . import special as _special
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from ._methods import ValuesIndices
 from ._results import Frexp, MinMax
 from ._types import TensorLike, as_tensor as _t
@@ -238,7 +239,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     x = input if input.ndim else input.reshape(1)
     n = x.shape[dim]
     if not 1 <= k <= n:
-        raise ValueError(f"kthvalue: shape {tuple(input.shape)}: k is from 1 to {n}, got {k}")
+        raise ArgumentError(f"kthvalue: shape {tuple(input.shape)}: k is from 1 to {n}, got {k}")
     values, at = x.sort(dim)
     values, at = values.narrow(dim, k - 1, 1), at.narrow(dim, k - 1, 1)
     if input.ndim == 0:
@@ -270,14 +271,14 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def _quantile(op: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool) -> Tensor:
     if interpolation not in _INTERPOLATIONS:
-        raise ValueError(f"{op}: interpolation is one of {', '.join(_INTERPOLATIONS)}, not {interpolation!r}")
+        raise ArgumentError(f"{op}: interpolation is one of {', '.join(_INTERPOLATIONS)}, not {interpolation!r}")
     if not input.is_floating_point():
         raise TypeError(f"{op}: dtype {input.dtype.name}: defined for float32 and float64")
     if not input.numel():
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: there is no element")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: there is no element")
     q = q._to_dtype(input.dtype) if isinstance(q, Tensor) else _c.tensor(q, input.dtype)
     if q.ndim > 1 or not bool(((q >= 0).logical_and(q <= 1)).all()):
-        raise ValueError(f"{op}: q is a number from 0 to 1, or a vector of them")
+        raise ArgumentError(f"{op}: q is a number from 0 to 1, or a vector of them")
     x = input.flatten() if dim is None or input.ndim == 0 else input.movedim(dim, -1)
     ordered = x.sort(-1).values
     nans = x.isnan()
@@ -320,7 +321,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     whole numbers and of others.
     """
     if input.ndim > 2:
-        raise ValueError(f"cov: shape {tuple(input.shape)}: at most two axes, a row for each variable")
+        raise ArgumentError(f"cov: shape {tuple(input.shape)}: at most two axes, a row for each variable")
     x = input.reshape(1, -1) if input.ndim < 2 else input
     x = x if x.is_floating_point() else x._to_dtype(_c.get_default_dtype())
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
@@ -369,9 +370,9 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The n-th differences of neighbours along an axis."""
     if input.ndim == 0:
-        raise ValueError("diff: shape (): an axis is needed")
+        raise ArgumentError("diff: shape (): an axis is needed")
     if n < 0:
-        raise ValueError(f"diff: n must not be negative, got {n}")
+        raise ArgumentError(f"diff: n must not be negative, got {n}")
     around = [p for p in (prepend, input, append) if p is not None]
     x = input
     if len(around) > 1:
@@ -420,12 +421,12 @@ def gradient(input: Tensor, *, spacing: Any = 1.0, dim: Axes = None, edge_order:
     axes = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     spacing = 1.0 if spacing is None else spacing
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: edge_order is 1 or 2, not {edge_order}")
+        raise ArgumentError(f"gradient: edge_order is 1 or 2, not {edge_order}")
     spacings = [spacing] * len(axes) if isinstance(spacing, (int, float)) else list(spacing)
     if len(spacings) == 1 != len(axes):
         spacings = spacings * len(axes)
     if len(spacings) != len(axes):
-        raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")
+        raise ArgumentError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")
     return tuple(_slope(x, axis % x.ndim, at, edge_order) for axis, at in zip(axes, spacings))
 
 
@@ -437,7 +438,7 @@ def _slope(x: Tensor, axis: int, at: Any, order: int) -> Tensor:
 
     n = x.shape[axis]
     if n < order + 1:
-        raise ValueError(f"gradient: shape {tuple(x.shape)}: axis {axis} needs {order + 1} elements, and has {n}")
+        raise ArgumentError(f"gradient: shape {tuple(x.shape)}: axis {axis} needs {order + 1} elements, and has {n}")
     if isinstance(at, Tensor) and at.ndim == 1:
         widths = diff(at)._to_dtype(x.dtype)
     else:

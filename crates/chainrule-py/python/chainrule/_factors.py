@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError, LinAlgError
 from ._complex._base import refused
 from ._complex._tensor import ComplexTensor
 from ._decompositions import _finite, _matrices, _parts
@@ -70,7 +71,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     T, B = T.expand(*batch, *T.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     diagonal = T.detach().diagonal(0, -2, -1)
     if bool((diagonal == 0).any()):
-        raise ValueError("solve_triangular: the matrix has a 0 on its diagonal: there is no solution, or many")
+        raise LinAlgError("solve_triangular: the matrix has a 0 on its diagonal: there is no solution, or many")
     return T._solve(B)
 
 
@@ -168,7 +169,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """As `lu_factor`, with the number of the first pivot that is 0, or 0 where there is none."""
     out = LUFactorEx(*_factored(A, pivot))
     if check_errors and bool((out.info != 0).any()):
-        raise ValueError("lu_factor: the matrix is singular")
+        raise LinAlgError("lu_factor: the matrix is singular")
     return out
 
 
@@ -237,7 +238,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of the linear map from the last axes to the first `ind` ones."""
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if ind < 1 or math.prod(first) != math.prod(last):
-        raise ValueError(f"tensorinv: shape {tuple(A.shape)}: the first {ind} sizes and the others have different products")
+        raise ArgumentError(f"tensorinv: shape {tuple(A.shape)}: the first {ind} sizes and the others have different products")
     return A.reshape(math.prod(first), -1).inverse().reshape(*last, *first)
 
 
@@ -247,7 +248,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         A = A.movedim(list(dims), list(range(A.ndim - len(dims), A.ndim)))
     rest = tuple(A.shape[B.ndim :])
     if math.prod(rest) != B.numel():
-        raise ValueError(f"tensorsolve: shapes {tuple(A.shape)} and {tuple(B.shape)}: there are {math.prod(rest)} unknowns for {B.numel()} equations")
+        raise ArgumentError(f"tensorsolve: shapes {tuple(A.shape)} and {tuple(B.shape)}: there are {math.prod(rest)} unknowns for {B.numel()} equations")
     return A.reshape(B.numel(), -1)._solve(B.reshape(-1, 1)).reshape(rest)
 
 
@@ -256,7 +257,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     x = x if x.ndim else x.unsqueeze(0)
     count = x.shape[-1] if N is None else N
     if count < 0:
-        raise ValueError(f"vander: N={count}: N must not be negative")
+        raise ArgumentError(f"vander: N={count}: N must not be negative")
     first = _c._full((*x.shape, 1), 1, x.dtype)
     if count < 2:
         return first[..., :count]

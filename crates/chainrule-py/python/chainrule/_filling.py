@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 
 # With fewer elements PyTorch draws normal numbers one by one, in f64.
 FEW = 16
@@ -52,7 +53,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any
     seed.
     """
     if not std >= 0:
-        raise ValueError(f"normal_: std must be 0 or more, it is {std}")
+        raise ArgumentError(f"normal_: std must be 0 or more, it is {std}")
     if (mean, std) == (0, 1):
         return self._assign(_c._randn(self._dims, self.dtype, generator))
     if self.dtype.name == "float32" and self.numel() < FEW:

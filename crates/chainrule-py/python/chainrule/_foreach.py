@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 
 _WITH_OTHERS = "add sub mul div maximum minimum clamp_min clamp_max pow lerp addcmul addcdiv".split()
 _ALONE = (
@@ -24,7 +25,7 @@ def _each(x: Any, n: int, name: str) -> list[Any]:
     if not isinstance(x, (list, tuple)):
         return [x] * n
     if len(x) != n:
-        raise ValueError(f"{name}: {n} tensors and {len(x)} of another argument")
+        raise ArgumentError(f"{name}: {n} tensors and {len(x)} of another argument")
     return list(x)
 
 

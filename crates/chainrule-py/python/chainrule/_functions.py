@@ -10,6 +10,7 @@ from . import _chainrule as _c
 from ._chainrule import Generator, Tensor, dtype
 from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from ._methods import ValuesIndices
 from ._types import Shape, TensorLike, as_tensor as _t
 from ._out import put, with_out
@@ -61,7 +62,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     if len(tensors) == 1 and not isinstance(tensors[0], (Tensor, ComplexTensor)):
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
-        raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not '{indexing}'")
+        raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not '{indexing}'")
     if any(isinstance(t, ComplexTensor) for t in tensors):
         places = _c._meshgrid([_c._arange(0, t.numel(), 1, None) for t in tensors], indexing == "xy")
         return tuple(t.reshape(-1)[at] for t, at in zip(tensors, places))
@@ -94,7 +95,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     for s in shapes:
         for i, n in enumerate(s, rank - len(s)):
             if n != 1 and out[i] not in (1, n):
-                raise ValueError(f"broadcast_shapes: {', '.join(str(tuple(s)) for s in shapes)} do not go together")
+                raise ArgumentError(f"broadcast_shapes: {', '.join(str(tuple(s)) for s in shapes)} do not go together")
             out[i] = n if n != 1 else out[i]
     return Size(out)
 
@@ -139,14 +140,14 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor
     """Sums of products over pairs of axes."""
     if isinstance(dims, int):
         if dims < 0 or dims > min(a.ndim, b.ndim):
-            raise ValueError(f"tensordot: shapes {a.shape} and {b.shape} have no {dims} axes in common")
+            raise ArgumentError(f"tensordot: shapes {a.shape} and {b.shape} have no {dims} axes in common")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         left = [d % a.ndim for d in dims[0]]
         right = [d % b.ndim for d in dims[1]]
     a, b = _without_ones(a, b, left, right)
     if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
-        raise ValueError(f"tensordot: shapes {tuple(a.shape)} and {tuple(b.shape)} differ along the axes {left} and {right}")
+        raise ArgumentError(f"tensordot: shapes {tuple(a.shape)} and {tuple(b.shape)} differ along the axes {left} and {right}")
     keep_a = [i for i in range(a.ndim) if i not in left]
     keep_b = [i for i in range(b.ndim) if i not in right]
     n = math.prod(a.shape[i] for i in left)
@@ -172,7 +173,7 @@ def searchsorted(
 ) -> Tensor:
     """Positions of the values in a sorted sequence, or in one that `sorter` sorts."""
     if side not in (None, "left", "right") or (right and side == "left"):
-        raise ValueError(f"searchsorted: side is 'left' or 'right', and right=True says 'right'; got side={side!r}, right={right}")
+        raise ArgumentError(f"searchsorted: side is 'left' or 'right', and right=True says 'right'; got side={side!r}, right={right}")
     if sorter is not None:
         sorted_sequence = sorted_sequence.gather(-1, sorter)
     values = _t(input, sorted_sequence)
@@ -290,7 +291,7 @@ def result_type(a: Any, b: Any) -> dtype:
 def manual_seed(seed: int) -> None:
     """Puts the generator of all at the beginning of PyTorch's stream of this seed."""
     if _c._session_on():
-        raise ValueError("compile: the function seeds the generator, which a program would not do again: seed it before the call")
+        raise ArgumentError("compile: the function seeds the generator, which a program would not do again: seed it before the call")
     _c._manual_seed(int(seed))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 
 
 def _reshaping(name: str) -> Any:
@@ -28,7 +29,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise _c.GradientError("resize_: a tensor that requires a gradient keeps its shape")
     n, own = math.prod(shape), self.numel()
     if not self.is_contiguous():
-        raise ValueError("resize_: the elements do not lie in row-major order, and PyTorch would take them as they lie: write x.data = x.contiguous() first")
+        raise ArgumentError("resize_: the elements do not lie in row-major order, and PyTorch would take them as they lie: write x.data = x.contiguous() first")
     if n <= own:
         view = self if self.ndim == 1 else self.view(-1)
         return self._become_view((view if n == own else view[:n]).view(shape))
@@ -60,7 +61,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Writes a number to all elements."""
     if isinstance(value, Tensor) and value.ndim:
-        raise ValueError(f"fill_: shape {tuple(value.shape)}: one number is filled in; copy_ writes several")
+        raise ArgumentError(f"fill_: shape {tuple(value.shape)}: one number is filled in; copy_ writes several")
     return self._assign_cut(value)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 from ._devices import CPU
 from ._dtypes import iinfo
 from ._random import random63
@@ -24,7 +25,7 @@ class _Typed(type):
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         if cls._on_gpu:
-            raise ValueError(f"cuda.{cls.__name__}: there is one device, the processor; use {cls.__name__}")
+            raise ArgumentError(f"cuda.{cls.__name__}: there is one device, the processor; use {cls.__name__}")
         if len(args) == 1 and isinstance(args[0], Size):
             args = tuple(args[0])
         if not args or all(isinstance(n, int) and not isinstance(n, bool) for n in args):
@@ -86,11 +87,11 @@ def dtype_of_name(dtype: Any) -> Any:
     if isinstance(dtype, str):
         name = dtype.rpartition(".")[2]
         if ".cuda." in dtype:
-            raise ValueError(f"type: there is one device, the processor, and no {dtype}")
+            raise ArgumentError(f"type: there is one device, the processor, and no {dtype}")
         return _KINDS.get(name, name)
     if isinstance(dtype, _Typed):
         if dtype._on_gpu:
-            raise ValueError(f"type: there is one device, the processor, and no {dtype.__name__} on another")
+            raise ArgumentError(f"type: there is one device, the processor, and no {dtype.__name__} on another")
         return dtype._dtype
     return dtype
 
@@ -130,7 +131,7 @@ def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
     if bounds:
         low, high = (0, *bounds) if len(bounds) == 1 else bounds
         if low >= high:
-            raise ValueError(f"random_: there is no integer from {low} up to, without, {high}")
+            raise ArgumentError(f"random_: there is no integer from {low} up to, without, {high}")
         return self._assign(_c._randint(low, high, self._dims, generator)._to_dtype(self.dtype))
     if name in ("int64", "uint64"):
         drawn = [random63(generator) for _ in range(self.numel())]
@@ -176,7 +177,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     PyTorch.
     """
     if std <= 0:
-        raise ValueError(f"log_normal_: std must be positive, got {std}")
+        raise ArgumentError(f"log_normal_: std must be positive, got {std}")
     # Pairs of normal numbers one after the other, as PyTorch draws few of them, also where there
     # are many.
     many = self.numel()
@@ -189,14 +190,14 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     PyTorch.
     """
     if sigma <= 0:
-        raise ValueError(f"cauchy_: sigma must be positive, got {sigma}")
+        raise ArgumentError(f"cauchy_: sigma must be positive, got {sigma}")
     return self._assign((median + sigma * (math.pi * (_uniform(self, generator) - 0.5)).tan())._to_dtype(self.dtype))
 
 
 def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Numbers of trials up to the first success of probability `p`, in place; those of PyTorch."""
     if not 0 < p < 1:
-        raise ValueError(f"geometric_: p is between 0 and 1, got {p}")
+        raise ArgumentError(f"geometric_: p is between 0 and 1, got {p}")
     drawn = (_uniform(self, generator).log() / math.log1p(-p)).ceil()
     return self._assign(drawn._to_dtype(self.dtype))
 

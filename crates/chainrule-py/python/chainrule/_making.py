@@ -8,6 +8,7 @@ from . import _chainrule as _c
 from ._chainrule import Generator, Tensor, from_numpy, tensor
 from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from ._types import INT64, Number, Shape, as_tensor as _t
 from ._out import put, with_out
 
@@ -25,7 +26,7 @@ def _sizes(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
 
 def _on(device: Any) -> None:
     if device is not None and str(device) not in ("cpu", "cpu:0"):
-        raise ValueError(f"there is one device, the processor ('cpu'), not {device}")
+        raise ArgumentError(f"there is one device, the processor ('cpu'), not {device}")
 
 
 def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
@@ -254,7 +255,7 @@ def _drawn_normal(mean: Any, std: Any, size: Shape | None, generator: Generator 
 def bernoulli(input: Tensor, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """1 with the probability that the element says, else 0."""
     if not _c._session_on() and input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
-        raise ValueError("bernoulli: probabilities are from 0 to 1")
+        raise ArgumentError("bernoulli: probabilities are from 0 to 1")
     return (_c._rand(input._dims, input.dtype, generator) < input)._to_dtype(input.dtype)
 
 
@@ -283,7 +284,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None, requires_g
             return _leaf(_z.instead(obj, dtype), requires_grad)  # type: ignore[arg-type]
     out = as_tensor(obj, dtype)
     if copy is False and out is not obj and not (type(obj).__module__ == "numpy" and str(obj.dtype) == out.dtype.name):
-        raise ValueError("asarray: this needs a copy, which copy=False forbids")
+        raise ArgumentError("asarray: this needs a copy, which copy=False forbids")
     return _leaf(out, requires_grad) if requires_grad else out
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from . import _chainrule as _c
 from . import _repr
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 
 Axes = int | Sequence[int] | None
 
@@ -280,7 +281,7 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     from . import array_api
 
     if api_version not in (None, *array_api.VERSIONS):
-        raise ValueError(f"there is no version {api_version} of the array API here; there are {', '.join(array_api.VERSIONS)}")
+        raise ArgumentError(f"there is no version {api_version} of the array API here; there are {', '.join(array_api.VERSIONS)}")
     return array_api
 
 
@@ -301,7 +302,7 @@ def zero_(self: Tensor) -> Tensor:
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Writes a number to the diagonal of a matrix."""
     if self.ndim != 2 or wrap:
-        raise ValueError(f"fill_diagonal_: shape {tuple(self.shape)}: a matrix is filled, and wrap=True is not there; use x.diagonal().fill_(v)")
+        raise ArgumentError(f"fill_diagonal_: shape {tuple(self.shape)}: a matrix is filled, and wrap=True is not there; use x.diagonal().fill_(v)")
     self.diagonal().fill_(fill_value)
     return self
 

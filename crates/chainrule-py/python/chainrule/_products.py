@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 
@@ -125,34 +124,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return _l.pinv(input, rtol=rcond)
 
 
-_PADE = (
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0, 670442572800.0,
-    33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
-)
-
-
-def matrix_exp(input: Tensor) -> Tensor:
-    """The exponential of square matrices, `1 + A + A^2 / 2 + ...`: a quotient of polynomials of the
-    matrix over a power of 2,
-    squared as often."""
-    A = _matrices("matrix_exp", input, True)
-    if not A.numel():
-        return A.clone()
-    norm = float(A.detach().abs().sum(-2).amax())
-    if not math.isfinite(norm):
-        raise ValueError("matrix_exp: the matrix holds values that are not finite")
-    times = max(0, math.ceil(math.log2(norm / 5.37))) if norm > 5.37 else 0
-    A = A / 2.0**times if times else A
-    b, one = _PADE, eye(A.shape[-1], dtype=A.dtype)
-    A2 = A @ A
-    A4 = A2 @ A2
-    A6 = A4 @ A2
-    odd = A @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * one)
-    even = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * one
-    out = _l.solve(even - odd, even + odd)
-    for _ in range(times):
-        out = out @ out
-    return out
+matrix_exp, matrix_power = _l.matrix_exp, _l.matrix_power
 
 
 METHODS: dict[str, Any] = {
@@ -167,7 +139,6 @@ METHODS["matrix_power"].__doc__ = "The matrix times itself, n times."
 IN_PLACE = ("addmv", "addr", "baddbmm", "addbmm")
 """Methods that also write their result to the tensor."""
 
-matrix_power = _l.matrix_power
 qr: Any = METHODS["qr"]
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Generator, Tensor
+from ._errors import ArgumentError
 
 
 def random63(generator: Generator | None = None) -> int:
@@ -46,7 +47,7 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Puts the generator of all into a state that `get_rng_state` gave, here or in PyTorch."""
     if _c._session_on():
-        raise ValueError("compile: the function sets the state of the generator, which a program would not do again")
+        raise ArgumentError("compile: the function sets the state of the generator, which a program would not do again")
     _c._set_rng_state(_as_bytes("set_rng_state", new_state))
 
 

@@ -13,6 +13,7 @@ from . import _chainrule as _c
 from . import _functions as _f
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from ._types import as_tensor as _t
 from ._out import with_out
 
@@ -75,7 +76,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """The matrices along the diagonal of one, zeros elsewhere."""
     parts: list[Tensor] = [_at_least((t,), 2) for t in tensors]
     if any(p.ndim > 2 for p in parts):
-        raise ValueError(f"block_diag: shapes {[tuple(t.shape) for t in tensors]}: matrices are needed")
+        raise ArgumentError(f"block_diag: shapes {[tuple(t.shape) for t in tensors]}: matrices are needed")
     width, at, rows = sum(p.shape[1] for p in parts), 0, []
     if not parts:
         return _c._full((1, 0), 0.0, None)
@@ -99,7 +100,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All ways to take `r` elements of a vector, a row each."""
     if input.ndim != 1 or r < 0:
-        raise ValueError(f"combinations: shape {tuple(input.shape)}, r={r}: a vector and r from 0 are needed")
+        raise ArgumentError(f"combinations: shape {tuple(input.shape)}, r={r}: a vector and r from 0 are needed")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(len(input)), r)), dtype=np.int64).reshape(-1, r)
     if r == 0:
@@ -118,7 +119,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
         if count < 1:
-            raise ValueError(f"tensor_split: the number of parts must be positive, got {count}")
+            raise ArgumentError(f"tensor_split: the number of parts must be positive, got {count}")
         small, more = divmod(n, count)
         return input.split([small + 1] * more + [small] * (count - more), dim)
     bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in indices_or_sections), n]
@@ -127,9 +128,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 def _split_along(op: str, axis: int, rank: int, input: Tensor, parts: Any) -> tuple[Tensor, ...]:
     if input.ndim < rank:
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: at least {rank} axes are needed")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: at least {rank} axes are needed")
     if isinstance(parts, int) and (parts < 1 or input.shape[axis] % parts):
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: axis {axis} cannot be cut into {parts} equal parts")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: axis {axis} cannot be cut into {parts} equal parts")
     return tensor_split(input, parts, axis)
 
 
@@ -169,21 +170,21 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 def fliplr(input: Tensor) -> Tensor:
     """The columns in reverse order."""
     if input.ndim < 2:
-        raise ValueError(f"fliplr: shape {tuple(input.shape)}: at least 2 axes are needed")
+        raise ArgumentError(f"fliplr: shape {tuple(input.shape)}: at least 2 axes are needed")
     return input.flip(1)
 
 
 def flipud(input: Tensor) -> Tensor:
     """The rows in reverse order."""
     if input.ndim < 1:
-        raise ValueError("flipud: shape (): at least 1 axis is needed")
+        raise ArgumentError("flipud: shape (): at least 1 axis is needed")
     return input.flip(0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned `k` times by a quarter, from the first of two axes to the second."""
     if input.ndim < 2 or len(dims) != 2 or dims[0] % input.ndim == dims[1] % input.ndim:
-        raise ValueError(f"rot90: shape {tuple(input.shape)}, dims={tuple(dims)}: two different axes are needed")
+        raise ArgumentError(f"rot90: shape {tuple(input.shape)}, dims={tuple(dims)}: two different axes are needed")
     a, b = dims
     quarter = k % 4
     if quarter == 0:
@@ -236,7 +237,7 @@ def slice_scatter(
 
 def _same(op: str, wanted: tuple[int, ...], src: Tensor) -> None:
     if wanted != tuple(src.shape):
-        raise ValueError(f"{op}: src has shape {tuple(src.shape)}, and the part that is written has {wanted}")
+        raise ArgumentError(f"{op}: src has shape {tuple(src.shape)}, and the part that is written has {wanted}")
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -304,7 +305,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with other elements at flat positions; with `accumulate` they are added."""
     if index.numel() != source.numel():
-        raise ValueError(f"put: {index.numel()} positions and {source.numel()} elements")
+        raise ArgumentError(f"put: {index.numel()} positions and {source.numel()} elements")
     flat = input.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate)
     return flat.reshape(tuple(input.shape))
 
@@ -317,7 +318,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     'amin', with what stands
     there if `include_self`. Ties of the extremes share the gradient."""
     if reduce not in _REDUCTIONS:
-        raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_REDUCTIONS)}, not {reduce!r}")
+        raise ArgumentError(f"scatter_reduce: reduce is one of {', '.join(_REDUCTIONS)}, not {reduce!r}")
     if input.ndim == 0:
         return scatter_reduce(input.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self).reshape(())
     src = src[tuple(slice(0, n) for n in index.shape)]
@@ -390,7 +391,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     'prod', 'mean', 'amax' or 'amin'.
     """
     if reduce not in _REDUCTIONS[1:]:
-        raise ValueError(f"index_reduce: reduce is one of {', '.join(_REDUCTIONS[1:])}, not {reduce!r}")
+        raise ArgumentError(f"index_reduce: reduce is one of {', '.join(_REDUCTIONS[1:])}, not {reduce!r}")
     if input.ndim == 0:
         return scatter_reduce(input, 0, index.reshape(-1), source.reshape(-1), reduce, include_self=include_self)
     shape = tuple(-1 if i == dim % input.ndim else 1 for i in range(input.ndim))
@@ -408,12 +409,12 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     flat, offset = _in_memory(input)
     offset = offset if storage_offset is None else storage_offset
     if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
-        raise ValueError(f"as_strided: size {tuple(size)}, stride {tuple(stride)}, storage_offset {offset}: a step of 0 or more for each size is needed")
+        raise ArgumentError(f"as_strided: size {tuple(size)}, stride {tuple(stride)}, storage_offset {offset}: a step of 0 or more for each size is needed")
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1
     if 0 in size:
         return flat[:0].reshape(tuple(size))
     if reach > flat.numel():
-        raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} reach beyond {flat.numel()} elements")
+        raise ArgumentError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} reach beyond {flat.numel()} elements")
     # Axes from the longest step to the shortest, so that each is a row of windows in those before.
     order = sorted(range(len(size)), key=lambda i: -stride[i])
     x, moving = flat.narrow(0, offset, reach - offset), [i for i in order if stride[i] > 0 and size[i] > 1]
@@ -431,7 +432,7 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 def _in_memory(x: Tensor) -> tuple[Tensor, int]:
     if not x.is_contiguous():
-        raise ValueError(f"as_strided: shape {tuple(x.shape)}, strides {x.stride()}: a contiguous tensor is needed; use x.contiguous()")
+        raise ArgumentError(f"as_strided: shape {tuple(x.shape)}, strides {x.stride()}: a contiguous tensor is needed; use x.contiguous()")
     return x.reshape(-1), 0
 
 
@@ -478,7 +479,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     want = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     lead = self.ndim - len(want)
     if lead < 0 or any(m not in (1, n) for m, n in zip(want, self.shape[lead:])):
-        raise ValueError(f"sum_to_size: shape {tuple(self.shape)} is no stretched {want}")
+        raise ArgumentError(f"sum_to_size: shape {tuple(self.shape)} is no stretched {want}")
     if not want:
         return self.sum()
     axes = [*range(lead), *(lead + i for i, m in enumerate(want) if m == 1 != self.shape[lead + i])]
@@ -497,7 +498,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False, dev
 
 def _transposed(self: Tensor) -> Tensor:
     if self.ndim not in (0, 2):
-        raise ValueError(f"H: shape {tuple(self.shape)}: a matrix is needed; mH is for batches")
+        raise ArgumentError(f"H: shape {tuple(self.shape)}: a matrix is needed; mH is for batches")
     return self.t() if self.ndim else self
 
 

@@ -8,6 +8,7 @@ from . import _chainrule as _c
 from . import fft as _fft
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from .signal import windows as _w
 
 
@@ -44,11 +45,11 @@ def kaiser_window(
 def _window(op: str, window: Tensor | None, length: int, n_fft: int, dtype: Any) -> Tensor:
     """The window of `n_fft` samples, with zeros on both sides of a shorter one."""
     if not 0 < length <= n_fft:
-        raise ValueError(f"{op}: win_length is from 1 to n_fft = {n_fft}, got {length}")
+        raise ArgumentError(f"{op}: win_length is from 1 to n_fft = {n_fft}, got {length}")
     if window is None:
         window = _c._full((length,), 1.0, dtype)
     elif tuple(window.shape) != (length,):
-        raise ValueError(f"{op}: a window of shape {tuple(window.shape)}; {length} samples are needed")
+        raise ArgumentError(f"{op}: a window of shape {tuple(window.shape)}; {length} samples are needed")
     before = (n_fft - length) // 2
     if length < n_fft:
         from .nn.functional import pad
@@ -60,7 +61,7 @@ def _window(op: str, window: Tensor | None, length: int, n_fft: int, dtype: Any)
 def _hop(op: str, n_fft: int, hop_length: int | None) -> int:
     hop = n_fft // 4 if hop_length is None else hop_length
     if n_fft < 1 or hop < 1:
-        raise ValueError(f"{op}: n_fft and hop_length are positive, got {n_fft} and {hop}")
+        raise ArgumentError(f"{op}: n_fft and hop_length are positive, got {n_fft} and {hop}")
     return hop
 
 
@@ -84,21 +85,21 @@ def stft(
     """
     hop, length = _hop("stft", n_fft, hop_length), n_fft if win_length is None else win_length
     if align_to_window is not None and center:
-        raise ValueError("stft: align_to_window is for center=False")
+        raise ArgumentError("stft: align_to_window is for center=False")
     is_complex = isinstance(input, ComplexTensor)
     if not is_complex and not input.is_floating_point():
         raise TypeError(f"stft: a signal of floats is needed, not of {input.dtype}")
     if return_complex is None and not is_complex and not isinstance(window, ComplexTensor):
-        raise ValueError("stft: give return_complex=True, or False for pairs of real numbers")
+        raise ArgumentError("stft: give return_complex=True, or False for pairs of real numbers")
     if input.ndim not in (1, 2):
-        raise ValueError(f"stft: shape {tuple(input.shape)}: a signal or a batch of signals is needed")
+        raise ArgumentError(f"stft: shape {tuple(input.shape)}: a signal or a batch of signals is needed")
     if is_complex and onesided:
-        raise ValueError("stft: onesided is for real signals; a complex one has all frequencies")
+        raise ArgumentError("stft: onesided is for real signals; a complex one has all frequencies")
     x = input if input.ndim == 2 else input.unsqueeze(0)
     if center:
         x = _padded(x, n_fft // 2, pad_mode, is_complex)
     if x.shape[-1] < n_fft:
-        raise ValueError(f"stft: {x.shape[-1]} samples are less than n_fft = {n_fft}")
+        raise ArgumentError(f"stft: {x.shape[-1]} samples are less than n_fft = {n_fft}")
     real = x.dtype if not is_complex else x.real.dtype
     count = 1 + (x.shape[-1] - n_fft) // hop
     at = (_c._arange(0, count, 1, "int64") * hop).unsqueeze(1) + _c._arange(0, n_fft, 1, "int64")
@@ -136,13 +137,13 @@ def istft(
     if not isinstance(input, ComplexTensor):
         raise TypeError("istft: a complex tensor is needed, as stft(..., return_complex=True) gives it; of pairs view_as_complex makes one")
     if input.ndim not in (2, 3):
-        raise ValueError(f"istft: shape {tuple(input.shape)}: frequencies and pieces are needed, or a batch of them")
+        raise ArgumentError(f"istft: shape {tuple(input.shape)}: frequencies and pieces are needed, or a batch of them")
     bins = input.shape[-2]
     half = bins != n_fft if onesided is None else onesided
     if bins != (n_fft // 2 + 1 if half else n_fft):
-        raise ValueError(f"istft: {bins} frequencies; with n_fft = {n_fft} and onesided={half} there are {n_fft // 2 + 1 if half else n_fft}")
+        raise ArgumentError(f"istft: {bins} frequencies; with n_fft = {n_fft} and onesided={half} there are {n_fft // 2 + 1 if half else n_fft}")
     if return_complex and half:
-        raise ValueError("istft: return_complex=True is for onesided=False")
+        raise ArgumentError("istft: return_complex=True is for onesided=False")
     X: Any = (input if input.ndim == 3 else input.unsqueeze(0)).transpose(1, 2)
     norm = "ortho" if normalized else "backward"
     pieces: Any = _fft.irfft(X, n_fft, norm=norm) if half else _fft.ifft(X, norm=norm)

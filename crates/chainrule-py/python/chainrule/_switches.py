@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 from ._devices import device as _device
 from ._wide import set_default_dtype
 
@@ -22,7 +23,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 def set_float32_matmul_precision(precision: str) -> None:
     """Nothing: products of float32 are taken in float32."""
     if precision not in ("highest", "high", "medium"):
-        raise ValueError(f"set_float32_matmul_precision: 'highest', 'high' or 'medium', not {precision!r}")
+        raise ArgumentError(f"set_float32_matmul_precision: 'highest', 'high' or 'medium', not {precision!r}")
 
 
 def get_float32_matmul_precision() -> str:

@@ -8,6 +8,7 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._making import tensor as as_complex
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -15,7 +16,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     Nobody should write to it meanwhile.
     """
     if device not in (None, "cpu"):
-        raise ValueError(f"from_dlpack: there is one device, the processor ('cpu'), not {device}")
+        raise ArgumentError(f"from_dlpack: there is one device, the processor ('cpu'), not {device}")
     if isinstance(x, (Tensor, ComplexTensor)):
         return x.detach().clone() if copy else x.detach()  # type: ignore[return-value]
     try:

@@ -12,6 +12,7 @@ from . import autograd
 from ._chainrule import Tensor
 from ._complex._base import refused
 from ._complex._tensor import ComplexTensor
+from ._errors import ArgumentError
 from ._functions import stack
 from ._nest import put_back, taken
 
@@ -61,7 +62,7 @@ def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, h
             out = func(*inner, **kwargs)
             y, aux = out if has_aux else (out, None)
             if y.numel() != 1:
-                raise ValueError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
+                raise ArgumentError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
             grads = autograd.grad(y, copies, create_graph=True, materialize_grads=True)
         if not _is_linked((*args, *kwargs.values())):
             grads, y = tuple(g.detach() for g in grads), y.detach()
@@ -97,7 +98,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         ups: list[Any] = []
         taken(cotangent, ups)
         if len(ups) != len(ys):
-            raise ValueError(f"vjp: {len(ys)} results need as many cotangents, not {len(ups)}")
+            raise ArgumentError(f"vjp: {len(ys)} results need as many cotangents, not {len(ups)}")
         links = _c.is_grad_enabled() and _is_linked((primals, cotangent))
         return tuple(nests(autograd.grad(ys, copies, ups, retain_graph=True, create_graph=links, materialize_grads=True)))
 
@@ -113,7 +114,7 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     nest = taken(tuple(primals), xs)
     taken(tuple(tangents), us)
     if len(xs) != len(us):
-        raise ValueError(f"jvp: {len(xs)} tensors and {len(us)} tangents; each needs its own")
+        raise ArgumentError(f"jvp: {len(xs)} tensors and {len(us)} tangents; each needs its own")
     return _c._jvp(lambda *flat: func(*put_back(nest, list(flat))), xs, us)
 
 
@@ -197,14 +198,14 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     def run(*args: Any) -> Any:
         dims = (in_dims,) * len(args) if not isinstance(in_dims, (tuple, list)) else tuple(in_dims)
         if len(dims) != len(args):
-            raise ValueError(f"vmap: {len(dims)} in_dims for {len(args)} arguments")
+            raise ArgumentError(f"vmap: {len(dims)} in_dims for {len(args)} arguments")
         nests: list[tuple[Any, list[Any], Any]] = []
         for arg, dim in zip(args, dims):
             tensors: list[Any] = []
             nests.append((taken(arg, tensors), tensors, dim))
         sizes = {int(t.shape[dim]) for _, tensors, dim in nests if dim is not None for t in tensors}
         if len(sizes) != 1:
-            raise ValueError(f"vmap: the arguments have {sorted(sizes)} rows, and all need equally many" if sizes else "vmap: no argument has rows")
+            raise ArgumentError(f"vmap: the arguments have {sorted(sizes)} rows, and all need equally many" if sizes else "vmap: no argument has rows")
         rows: list[list[Any]] = []
         nest: Any = None
         for i in range(sizes.pop()):
@@ -213,7 +214,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
             nest = taken(func(*here), outs)
             rows.append(outs)
         if nest is None and not rows:
-            raise ValueError("vmap: there are no rows, and nothing tells what the function would give")
+            raise ArgumentError("vmap: there are no rows, and nothing tells what the function would give")
         ways = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(rows[0])
         return put_back(nest, [stack(column, dim) for column, dim in zip(zip(*rows), ways)])
 
@@ -266,7 +267,7 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
         owner = module.get_submodule(at)
         home = next((h for h in (owner._parameters, owner._buffers) if leaf in h), None)
         if home is None:
-            raise ValueError(f"functional_call: {type(module).__name__} has no parameter or buffer '{name}'")
+            raise ArgumentError(f"functional_call: {type(module).__name__} has no parameter or buffer '{name}'")
         new[id(home[leaf])] = value
         homes.append((home, leaf, value))
     if tie_weights:

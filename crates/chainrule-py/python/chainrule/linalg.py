@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
@@ -13,8 +14,9 @@ from ._complex._making import of_real
 from ._complex._matrices import Eig
 from ._complex._tensor import ComplexTensor
 from ._decompositions import (
-    SVD, Eigh, complete_qr, cond, eigh, eigvalsh, matrix_rank, norm_by_singular_values, pinv, svd, svdvals,
+    SVD, Eigh, _matrices, complete_qr, cond, eigh, eigvalsh, matrix_rank, norm_by_singular_values, pinv, svd, svdvals,
 )
+from ._errors import ArgumentError, LinAlgError as LinAlgError
 from ._factors import (
     LU, LstSq, LUFactor, LUFactorEx, cholesky_ex, householder_product, inv_ex, lstsq, lu, lu_factor, lu_factor_ex, lu_solve,
     permutation as permutation, solve_ex, solve_triangular, tensorinv, tensorsolve, unpacked as unpacked, vander,
@@ -71,9 +73,9 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> QR:
     square.
     """
     if mode not in ("reduced", "r", "complete"):
-        raise ValueError(f"qr: there are the modes 'reduced', 'complete' and 'r', not '{mode}'")
+        raise ArgumentError(f"qr: there are the modes 'reduced', 'complete' and 'r', not '{mode}'")
     if A.ndim < 2:
-        raise ValueError(f"qr: shape {tuple(A.shape)}: a matrix is needed")
+        raise ArgumentError(f"qr: shape {tuple(A.shape)}: a matrix is needed")
     if isinstance(A, ComplexTensor):
         return QR(*_m.qr(A, mode))
     rows, columns = A.shape[-2:]
@@ -111,7 +113,7 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
                 found = found.unsqueeze(d)
         return found
     if ord not in (1, -1, inf, -inf):
-        raise ValueError(f"matrix_norm: there is no norm {ord!r}; there are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf")
+        raise ArgumentError(f"matrix_norm: there is no norm {ord!r}; there are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf")
     sums = A.abs().sum(rows if abs(ord) == 1 else columns, keepdim=True)
     return sums.amax((rows, columns), keepdim) if ord > 0 else sums.amin((rows, columns), keepdim)
 
@@ -125,7 +127,7 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
     if len(axes) == 2:
         return matrix_norm(A, ord, axes, keepdim)
     if len(axes) > 2 or isinstance(ord, str):
-        raise ValueError(f"norm: shape {tuple(A.shape)}: the order {ord!r} over {len(axes)} axes is no norm of a vector or a matrix")
+        raise ArgumentError(f"norm: shape {tuple(A.shape)}: the order {ord!r} over {len(axes)} axes is no norm of a vector or a matrix")
     return A._norm(float(ord), axes if axes else None, keepdim)
 
 
@@ -174,6 +176,36 @@ def matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     return product
 
 
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0, 670442572800.0,
+    33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)
+
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential of square matrices, `1 + A + A^2 / 2 + ...`: a quotient of polynomials of the
+    matrix over a power of 2,
+    squared as often."""
+    A = _matrices("matrix_exp", input, True)
+    if not A.numel():
+        return A.clone()
+    norm = float(A.detach().abs().sum(-2).amax())
+    if not math.isfinite(norm):
+        raise LinAlgError("matrix_exp: the matrix holds values that are not finite")
+    times = max(0, math.ceil(math.log2(norm / 5.37))) if norm > 5.37 else 0
+    A = A / 2.0**times if times else A
+    b, one = _PADE, eye(A.shape[-1], dtype=A.dtype)
+    A2 = A @ A
+    A4 = A2 @ A2
+    A6 = A4 @ A2
+    odd = A @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * one)
+    even = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * one
+    out = solve(even - odd, even + odd)
+    for _ in range(times):
+        out = out @ out
+    return out
+
+
 @with_out
 def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of several matrices."""
@@ -194,8 +226,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 __all__ = [
-    "LU", "QR", "SVD", "Eig", "Eigh", "LUFactor", "LUFactorEx", "LstSq", "SlogDet", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "einsum", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_norm",
+    "LU", "LinAlgError", "QR", "SVD", "Eig", "Eigh", "LUFactor", "LUFactorEx", "LstSq", "SlogDet", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "einsum", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
     "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]

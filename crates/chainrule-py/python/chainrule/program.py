@@ -16,6 +16,7 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
 from ._captured import name_captured
+from ._errors import ArgumentError
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
@@ -81,7 +82,7 @@ class Compiled:
         if device is not None and _c._device(str(device)) is None:
             device = None
         if precision is not None and device is None:
-            raise ValueError(f"precision={precision!r} is for products on a device; add device=, or use cr.autocast on the processor")
+            raise ArgumentError(f"precision={precision!r} is for products on a device; add device=, or use cr.autocast on the processor")
         self._passes = simplify, fuse, None if device is None else str(device), precision
         self._programs: dict[Any, list[_Traced]] = {}
         self._last: _Traced | None = None
@@ -280,7 +281,7 @@ class Compiled:
         traced, _ = self._program(rows, {})
         if traced.eager is not None or traced.written or traced.given or traced.views:
             why = traced.eager or "it writes to its arguments, or returns what was there before, or views of one memory"
-            raise ValueError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
+            raise ArgumentError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
         if not traced.program.is_steady() or not traced.conditions.are_apart(list(args)):
             return self._row_by_row(args)
         traced.conditions.begin()
@@ -321,7 +322,7 @@ class Compiled:
     def listing(self) -> str:
         """The program of the last call, one line for each instruction."""
         if self._last is None:
-            raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
+            raise ArgumentError("listing: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.listing
 
     def to_json(self) -> str:
@@ -335,25 +336,25 @@ class Compiled:
         "jax".
         """
         if self._last is None:
-            raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
+            raise ArgumentError("to_python: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.to_python(library)
 
     def to_cuda(self) -> str:
         """The program of the last call as kernels of CUDA C, for which no GPU is needed."""
         if self._last is None:
-            raise ValueError("to_cuda: nothing was traced yet; call the function, or trace(...), first")
+            raise ArgumentError("to_cuda: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.to_cuda()
 
     def to_wgsl(self) -> str:
         """The program of the last call as kernels of WebGPU."""
         if self._last is None:
-            raise ValueError("to_wgsl: nothing was traced yet; call the function, or trace(...), first")
+            raise ArgumentError("to_wgsl: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.to_wgsl()
 
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
         if self._last is None:
-            raise ValueError("lines: nothing was traced yet; call the function, or trace(...), first")
+            raise ArgumentError("lines: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.lines()
 
 

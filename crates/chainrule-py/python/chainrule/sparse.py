@@ -10,6 +10,7 @@ from typing import Any
 from . import _chainrule as _c
 from . import _making as _m
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 from ._size import Size
 
 __all__ = ["SparseTensor", "addmm", "mm", "sum", "to_sparse"]
@@ -180,7 +181,7 @@ class SparseTensor:
     def matmul(self, other: Tensor) -> Tensor:
         """The product with a dense matrix or vector."""
         if self.ndim != 2 or other.ndim not in (1, 2) or self._size[1] != other.shape[0]:
-            raise ValueError(f"sparse: shapes {tuple(self._size)} and {tuple(other.shape)}: [m, n] and [n, k] or [n] are multiplied")
+            raise ArgumentError(f"sparse: shapes {tuple(self._size)} and {tuple(other.shape)}: [m, n] and [n, k] or [n] are multiplied")
         rows = other[self._at[1]]
         values = self._given if other.ndim == 1 else self._given.unsqueeze(1)
         zeros = _c._full((self._size[0], *other.shape[1:]), 0.0, _c._promoted(self.dtype, other.dtype))
@@ -247,12 +248,12 @@ def sparse_coo_tensor(
     given = values if isinstance(values, Tensor) else _c.tensor(values)
     given = given if dtype is None else given.to(dtype)
     if at.ndim != 2 or at.shape[1] != given.shape[0]:
-        raise ValueError(f"sparse_coo_tensor: shapes {tuple(at.shape)} and {tuple(given.shape)}: places [axes, n] and values [n] are needed")
+        raise ArgumentError(f"sparse_coo_tensor: shapes {tuple(at.shape)} and {tuple(given.shape)}: places [axes, n] and values [n] are needed")
     at = at.long()
     largest = [int(n) + 1 for n in at.amax(1).tolist()] if at.shape[1] else [0] * at.shape[0]
     sizes = largest if size is None else [int(n) for n in size]
     if len(sizes) != at.shape[0] or any(n > m for n, m in zip(largest, sizes)) or (at.numel() and int(at.min()) < 0):
-        raise ValueError(f"sparse_coo_tensor: a place is outside of the shape {tuple(sizes)}")
+        raise ArgumentError(f"sparse_coo_tensor: a place is outside of the shape {tuple(sizes)}")
     return SparseTensor(at, given.detach().requires_grad_() if requires_grad else given, sizes, bool(is_coalesced))
 
 

@@ -11,10 +11,19 @@ from typing import Any
 from . import _chainrule as _c
 from . import _special_values as _values
 from ._chainrule import Tensor
+from ._errors import ArgumentError
 from ._functions import logit as logit
 from ._ops import (
     erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, log1p as log1p, log_softmax as log_softmax,
     logsumexp as logsumexp, round as round, sigmoid as expit, softmax as softmax,
+)
+from ._polynomials import (
+    chebyshev_polynomial_t as chebyshev_polynomial_t, chebyshev_polynomial_u as chebyshev_polynomial_u,
+    chebyshev_polynomial_v as chebyshev_polynomial_v, chebyshev_polynomial_w as chebyshev_polynomial_w,
+    hermite_polynomial_h as hermite_polynomial_h, hermite_polynomial_he as hermite_polynomial_he,
+    laguerre_polynomial_l as laguerre_polynomial_l, legendre_polynomial_p as legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t, shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v, shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w,
 )
 from ._types import TensorLike, as_tensor as _t
 
@@ -64,7 +73,7 @@ def polygamma(n: int, input: TensorLike) -> Tensor:
     if not isinstance(n, int) or isinstance(n, bool):
         raise TypeError(f"polygamma: n, the first argument, must be an int, not {type(n).__name__}; call polygamma(n, input) or input.polygamma(n)")
     if n < 0:
-        raise ValueError(f"polygamma: n must not be negative, got {n}")
+        raise ArgumentError(f"polygamma: n must not be negative, got {n}")
     return _custom("polygamma", lambda x: _values.polygamma(n, x), lambda x, _: polygamma(n + 1, x), input)
 
 
@@ -73,7 +82,7 @@ def multigammaln(input: TensorLike, p: int) -> Tensor:
     - i / 2)`, i below p.
     """
     if p < 1:
-        raise ValueError(f"mvlgamma: p must be positive, got {p}")
+        raise ArgumentError(f"mvlgamma: p must be positive, got {p}")
     x = _float(input)
     out = gammaln(x) + 0.25 * p * (p - 1) * math.log(math.pi)
     for i in range(1, p):
@@ -201,6 +210,9 @@ def _incomplete(which: int, a: Tensor, x: Tensor) -> Tensor:
 
 
 __all__ = [
+    "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h",
+    "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w",
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e",
     "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "sinc", "softmax",
     "xlog1py", "xlogy", "zeta",

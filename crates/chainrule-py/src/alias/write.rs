@@ -1,12 +1,12 @@
 //! Writes through a handle.
 
 use chainrule::{DType, Index, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 
 use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
-use crate::error::{GradientError, run};
+use crate::error::{GradientError, argument_error, run};
 use crate::session;
 use crate::tensor::PyTensor;
 
@@ -212,7 +212,7 @@ impl PyTensor {
 /// The new value in the shape and dtype of the old one.
 fn fitted(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
     if new.shape() != old.shape() {
-        return Err(PyValueError::new_err(format!(
+        return Err(argument_error(format!(
             "a write keeps the shape: shapes {} and {}",
             old.shape(),
             new.shape()
@@ -282,7 +282,7 @@ pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
             Some(out) => (out.shows.is_over(), out.array.as_ref().map(|a| a.clone_ref(py))),
         };
     if is_over {
-        return Err(PyValueError::new_err(
+        return Err(argument_error(
             "write: an array made by numpy() lies over the memory of this tensor, and would not see the write: take x.numpy().copy(), \
              or write to a clone",
         ));
@@ -290,7 +290,7 @@ pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
     if let Some(array) = array
         && crate::interchange::is_held(array.bind(py), 2)?
     {
-        return Err(PyValueError::new_err(
+        return Err(argument_error(
             "write: this tensor has the memory of a NumPy array, which would not see the write: write to the array, or make the \
              tensor by tensor(a), which copies",
         ));

@@ -2,7 +2,7 @@
 
 use chainrule::Tensor;
 use chainrule::ops::binding::{Argument, Call, Kind, Parameter, Preset};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::{Given, Point, Way};
 use crate::args::{DTypeArg, Operand};
 use crate::create::from_data;
-use crate::error::run;
+use crate::error::{argument_error, run};
 use crate::tensor::PyTensor;
 
 /// A value for each parameter.
@@ -281,7 +281,7 @@ fn value(point: &Point, p: &Parameter, x: &Bound<'_, PyAny>) -> PyResult<Argumen
             n => {
                 let why =
                     format!("{}: {} must not be negative, got {n}", point.binding.name, p.name);
-                return Err(PyValueError::new_err(why));
+                return Err(argument_error(why));
             }
         },
         Kind::Bool => Argument::Bool(x.extract()?),
@@ -315,7 +315,7 @@ fn no_such_word(point: &Point, p: &Parameter, words: &[&str], word: &str) -> PyE
     }
     let last = all.pop().unwrap_or_default();
     let (op, name, all) = (point.binding.name, p.name, all.join(", "));
-    PyValueError::new_err(format!("{op}: {name} is {all} or {last}, not '{word}'"))
+    argument_error(format!("{op}: {name} is {all} or {last}, not '{word}'"))
 }
 
 fn not(x: &Bound<'_, PyAny>, wanted: &str) -> PyErr {

@@ -72,8 +72,8 @@ pub(super) fn each<T: Real>(
 #[cold]
 pub(super) fn failed(op: &'static str, i: usize, count: usize, why: &str) -> Error {
     match count {
-        1 => Error::argument(op, why),
-        _ => Error::argument(op, format!("matrix {i} of {count}: {why}")),
+        1 => Error::decomposition(op, why),
+        _ => Error::decomposition(op, format!("matrix {i} of {count}: {why}")),
     }
 }
 

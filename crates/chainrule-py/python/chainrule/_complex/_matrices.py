@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError, LinAlgError
 from ._base import Array, Base, as_array, of_number
 from ._reductions import Reductions
 from ._rules import apply, not_in_programs
@@ -18,7 +19,7 @@ C = TypeVar("C", bound="Matrices")
 
 def _checked(name: str, A: Base, square: bool = True) -> None:
     if A.ndim < 2 or (square and A._dims[-1] != A._dims[-2]):
-        raise ValueError(f"{name}: shape {A._dims}: {'square matrices are' if square else 'a matrix is'} needed")
+        raise ArgumentError(f"{name}: shape {A._dims}: {'square matrices are' if square else 'a matrix is'} needed")
 
 
 def _sound(name: str, compute: Callable[..., Any], A: Base) -> Any:
@@ -26,11 +27,11 @@ def _sound(name: str, compute: Callable[..., Any], A: Base) -> Any:
     not_in_programs(name, A.dtype)
     a = as_array(A._data)
     if not np.isfinite(a).all():
-        raise ValueError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
+        raise LinAlgError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
     try:
         return compute(a)
     except np.linalg.LinAlgError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise LinAlgError(f"{name}: {error}") from None
 
 
 def _to_real(name: str, value: Array, rule: Callable[..., Any], A: Any) -> Tensor:
@@ -110,7 +111,7 @@ class Matrices(Reductions):
             try:
                 return np.asarray(np.linalg.solve(x, y))
             except np.linalg.LinAlgError as error:
-                raise ValueError(f"solve: {error}") from None
+                raise LinAlgError(f"solve: {error}") from None
 
         def rule(g: Any, x: Any, y: Any, out: Any) -> Any:
             by_b = x.mH._solve(g)
@@ -194,7 +195,7 @@ def eigh(A: Any, UPLO: str = "L", vectors: bool = True) -> tuple[Tensor, Any]:
     _checked(name, A)
     side: Any = UPLO.upper()
     if side not in ("L", "U"):
-        raise ValueError(f"{name}: UPLO is 'L' or 'U', not {UPLO!r}")
+        raise ArgumentError(f"{name}: UPLO is 'L' or 'U', not {UPLO!r}")
     E, V = _sound(name, lambda a: np.linalg.eigh(a, side), A)
 
     def of_values(g: Tensor, x: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from ._base import Base, axes_of
 from ._elements import Elements
 
@@ -107,7 +108,7 @@ class Shapes(Elements):
         """The axes in another order."""
         order = _sizes(dims)
         if len(order) != self.ndim:
-            raise ValueError(f"permute: {len(order)} axes for a tensor of shape {self._dims}")
+            raise ArgumentError(f"permute: {len(order)} axes for a tensor of shape {self._dims}")
         return self._like(self._data.permute(*(self._axis("permute", d) for d in order), self.ndim))
 
     def transpose(self: C, dim0: int, dim1: int) -> C:
@@ -119,7 +120,7 @@ class Shapes(Elements):
     def t(self: C) -> C:
         """The transpose of a matrix; a vector stays."""
         if self.ndim > 2:
-            raise ValueError(f"t: shape {self._dims}: a matrix or a vector is needed")
+            raise ArgumentError(f"t: shape {self._dims}: a matrix or a vector is needed")
         return self.transpose(0, 1) if self.ndim == 2 else self
 
     @property
@@ -131,7 +132,7 @@ class Shapes(Elements):
     def mT(self: C) -> C:
         """The transposes of matrices."""
         if self.ndim < 2:
-            raise ValueError(f"mT: shape {self._dims}: a matrix is needed")
+            raise ArgumentError(f"mT: shape {self._dims}: a matrix is needed")
         return self.transpose(-2, -1)
 
     @property

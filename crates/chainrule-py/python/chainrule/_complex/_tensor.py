@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from .._size import Size
 from . import _dtype
 from ._base import Array, Base, as_array, of_array, refused
@@ -40,7 +41,7 @@ class ComplexTensor(Matrices):
         if not isinstance(pairs, Tensor) or pairs.dtype.name not in ("float32", "float64"):
             raise TypeError(f"view_as_complex: a tensor of float32 or float64 is needed, not {getattr(pairs, 'dtype', type(pairs).__name__)}")
         if not pairs.ndim or pairs._dims[-1] != 2:
-            raise ValueError(f"view_as_complex: shape {pairs._dims}: the last axis has the two parts")
+            raise ArgumentError(f"view_as_complex: shape {pairs._dims}: the last axis has the two parts")
         self._data = pairs
 
     # Size and memory
@@ -221,7 +222,7 @@ class ComplexTensor(Matrices):
     def item(self) -> complex:
         """The only element as a number of Python."""
         if self.numel() != 1:
-            raise ValueError(f"item: shape {self._dims}: a tensor of one element is needed")
+            raise ArgumentError(f"item: shape {self._dims}: a tensor of one element is needed")
         return complex(as_array(self._data).reshape(-1)[0])
 
     def __complex__(self) -> complex:

@@ -154,11 +154,11 @@ def grad(
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` for each of `inputs`, without touching any `.grad`."""
     if is_grads_batched or not only_inputs:
-        raise ValueError("grad: is_grads_batched=True and only_inputs=False are not there; take func.jacrev, or backward")
+        raise ArgumentError("grad: is_grads_batched=True and only_inputs=False are not there; take func.jacrev, or backward")
     ys, xs = _many(outputs), _many(inputs)
     ups = _many(grad_outputs) if grad_outputs is not None else [None] * len(ys)
     if len(ups) != len(ys):
-        raise ValueError(f"grad: {len(ys)} outputs need as many grad_outputs, not {len(ups)}")
+        raise ArgumentError(f"grad: {len(ys)} outputs need as many grad_outputs, not {len(ups)}")
     try:
         found = _c._grad(ys, xs, ups, create_graph)
     except TypeError:
@@ -241,6 +241,7 @@ from .._legacy import Variable as Variable  # noqa: E402
 from .._custom import Context as Context  # noqa: E402
 from .._custom import Function as Function  # noqa: E402
 from .._custom import once_differentiable as once_differentiable  # noqa: E402
+from .._errors import ArgumentError
 
 
 class GradcheckError(RuntimeError):
@@ -273,7 +274,7 @@ def _checked(name: str, func: Callable[..., Any], inputs: Any, order: int, raise
     given = _many(inputs)
     at = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not at:
-        raise ValueError(f"{name}: no input requires a gradient")
+        raise ArgumentError(f"{name}: no input requires a gradient")
 
     def of_these(*xs: Tensor) -> Any:
         args = list(given)

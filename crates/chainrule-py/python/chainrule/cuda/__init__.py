@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import amp as amp
+from .._errors import OutOfMemoryError as OutOfMemoryError
 from .._legacy import typed as _typed
 
 if TYPE_CHECKING:

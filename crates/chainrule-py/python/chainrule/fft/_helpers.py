@@ -9,11 +9,12 @@ import numpy as np
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._complex._base import axes_of
+from .._errors import ArgumentError
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, requires_grad: bool, every: Any) -> Tensor:
     if not isinstance(n, int) or n < 1:
-        raise ValueError(f"{name}: n is a whole number from 1, not {n}")
+        raise ArgumentError(f"{name}: n is a whole number from 1, not {n}")
     return _c.tensor(every(n, d), _c._dtype(_c.get_default_dtype() if dtype is None else dtype), requires_grad)
 
 

@@ -10,6 +10,7 @@ from .._chainrule import Tensor
 from .._complex._base import Base, axes_of
 from .._complex._making import of_real
 from .._complex._tensor import ComplexTensor
+from .._errors import ArgumentError
 from ._linear import DUAL, NORMS, complex_to_complex, complex_to_real, real_to_complex
 
 Input = Tensor | ComplexTensor
@@ -35,7 +36,7 @@ def _real(name: str, x: Any) -> Tensor:
 def _norm(name: str, norm: Any) -> str:
     norm = "backward" if norm is None else norm
     if norm not in NORMS:
-        raise ValueError(f"{name}: norm is one of {', '.join(NORMS)}, not {norm!r}")
+        raise ArgumentError(f"{name}: norm is one of {', '.join(NORMS)}, not {norm!r}")
     return str(norm)
 
 
@@ -44,19 +45,19 @@ def _axes(name: str, x: Input, s: Sizes, dim: Any) -> tuple[list[int], list[int]
     if dim is None:
         axes = list(range(x.ndim)) if s is None else list(range(x.ndim - len(s), x.ndim))
         if s is not None and len(s) > x.ndim:
-            raise ValueError(f"{name}: shape {tuple(x.shape)} has less axes than the {len(s)} sizes")
+            raise ArgumentError(f"{name}: shape {tuple(x.shape)} has less axes than the {len(s)} sizes")
     else:
         axes = axes_of(name, x.ndim, dim)
     if not x.ndim or not axes:
-        raise ValueError(f"{name}: shape {tuple(x.shape)}: an axis is needed")
+        raise ArgumentError(f"{name}: shape {tuple(x.shape)}: an axis is needed")
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: an axis stands twice in {tuple(axes)}")
+        raise ArgumentError(f"{name}: an axis stands twice in {tuple(axes)}")
     if s is not None and len(s) != len(axes):
-        raise ValueError(f"{name}: {len(s)} sizes for {len(axes)} axes")
+        raise ArgumentError(f"{name}: {len(s)} sizes for {len(axes)} axes")
     sizes = [x.shape[a] if s is None or n in (None, -1) else int(n) for n, a in zip(axes if s is None else s, axes)]
     for n in sizes:
         if n < 1:
-            raise ValueError(f"{name}: {n} elements along an axis; at least one is needed")
+            raise ArgumentError(f"{name}: {n} elements along an axis; at least one is needed")
     return axes, sizes
 
 
@@ -93,7 +94,7 @@ def _from_half(name: str, input: Input, s: Sizes, dim: Any, norm: Any) -> Tensor
     axes, sizes = _axes(name, z, known, dim)
     sizes[-1] = 2 * (z.shape[axes[-1]] - 1) if s is None or s[-1] in (None, -1) else sizes[-1]
     if sizes[-1] < 1:
-        raise ValueError(f"{name}: {sizes[-1]} elements along the last axis; say how many there are")
+        raise ArgumentError(f"{name}: {sizes[-1]} elements along the last axis; say how many there are")
     z = _sized(z, axes, [*sizes[:-1], sizes[-1] // 2 + 1])
     if len(axes) > 1:
         z = complex_to_complex(name, z, axes[:-1], norm, True)
@@ -183,3 +184,23 @@ def hfft(input: Input, n: int | None = None, dim: int = -1, norm: str | None = N
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> ComplexTensor:
     """The inverse of `hfft`: the first half of the `ifft` of real numbers."""
     return _to_half("ihfft", input, _one(n), dim, DUAL[_norm("ihfft", norm)]).conj()
+
+
+def hfftn(input: Input, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """`hfft` over several axes: the half that is given is that of the last one."""
+    return _from_half("hfftn", _complex("hfftn", input).conj(), s, dim, DUAL[_norm("hfftn", norm)])
+
+
+def ihfftn(input: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> ComplexTensor:
+    """The inverse of `hfftn`."""
+    return _to_half("ihfftn", input, s, dim, DUAL[_norm("ihfftn", norm)]).conj()
+
+
+def hfft2(input: Input, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """`hfftn` over two axes."""
+    return hfftn(input, s, dim, norm)
+
+
+def ihfft2(input: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> ComplexTensor:
+    """`ihfftn` over two axes."""
+    return ihfftn(input, s, dim, norm)

@@ -11,6 +11,7 @@ from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import _shapes as _s
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from ._more_functional import _feature_dropout, _reduced
 from ._ops import embedding
 
@@ -22,7 +23,7 @@ def _lengths(op: str, lengths: Any, batch: int) -> Tensor:
     found = lengths.detach().long() if isinstance(lengths, Tensor) else _c.tensor([int(n) for n in lengths])
     found = found.reshape(-1)
     if found.numel() != batch:
-        raise ValueError(f"{op}: {found.numel()} lengths for a batch of {batch}")
+        raise ArgumentError(f"{op}: {found.numel()} lengths for a batch of {batch}")
     return found
 
 
@@ -33,7 +34,7 @@ def _padded(targets: Tensor, lengths: Tensor, batch: int) -> Tensor:
     longest = int(lengths.max()) if batch else 0
     ends = lengths.cumsum(0)
     if int(ends[-1]) > targets.numel():
-        raise ValueError(f"ctc_loss: {targets.numel()} targets, and the lengths add up to {int(ends[-1])}")
+        raise ArgumentError(f"ctc_loss: {targets.numel()} targets, and the lengths add up to {int(ends[-1])}")
     at = (ends - lengths).unsqueeze(1) + _c._arange(0, longest, 1, "int64")
     return targets[at.clamp(max=max(targets.numel() - 1, 0))] if targets.numel() else targets.reshape(batch, 0)
 
@@ -57,14 +58,14 @@ def ctc_loss(
     """
     x = log_probs if log_probs.ndim == 3 else log_probs.unsqueeze(1)
     if x.ndim != 3 or not 0 <= blank < x.shape[2]:
-        raise ValueError(f"ctc_loss: log_probs of shape {tuple(log_probs.shape)}, blank={blank}: [steps, batch, classes] and one of these are needed")
+        raise ArgumentError(f"ctc_loss: log_probs of shape {tuple(log_probs.shape)}, blank={blank}: [steps, batch, classes] and one of these are needed")
     steps, batch, classes = x.shape
     ins, outs = _lengths("ctc_loss", input_lengths, batch), _lengths("ctc_loss", target_lengths, batch)
     if batch and (int(ins.max()) > steps or int(ins.min()) < 0 or int(outs.min()) < 0):
-        raise ValueError(f"ctc_loss: input_lengths are from 0 to {steps}, and target_lengths from 0")
+        raise ArgumentError(f"ctc_loss: input_lengths are from 0 to {steps}, and target_lengths from 0")
     rows = _padded(targets.reshape(1, -1) if log_probs.ndim == 2 and targets.ndim == 1 else targets, outs, batch).long()
     if rows.shape[0] != batch or (batch and int(outs.max()) > rows.shape[1]):
-        raise ValueError(f"ctc_loss: targets of shape {tuple(targets.shape)}: a row of at least the longest target for each of {batch} is needed")
+        raise ArgumentError(f"ctc_loss: targets of shape {tuple(targets.shape)}: a row of at least the longest target for each of {batch} is needed")
     losses = -_spelled(x, rows, ins, outs, blank)
     never = losses.detach() > -_NEVER / 2
     losses = losses.masked_fill(never, 0.0 if zero_infinity else math.inf)
@@ -116,7 +117,7 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over the classes i but the right one y of `w[y] max(0, margin - x[y] + x[i])^p`."""
     if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: p is 1 or 2, not {p}")
+        raise ArgumentError(f"multi_margin_loss: p is 1 or 2, not {p}")
     x = input.reshape(1, -1) if input.ndim < 2 else input
     y = target.reshape(-1, 1)
     gap = (margin - x.gather(1, y) + x).clamp(min=0)
@@ -135,7 +136,7 @@ def multilabel_margin_loss(
     A row of `target` names the right classes up to the first -1.
     """
     if target.shape != input.shape:
-        raise ValueError(f"multilabel_margin_loss: shapes {tuple(input.shape)} and {tuple(target.shape)} differ")
+        raise ArgumentError(f"multilabel_margin_loss: shapes {tuple(input.shape)} and {tuple(target.shape)} differ")
     x, y = (input, target) if input.ndim == 2 else (input.reshape(1, -1), target.reshape(1, -1))
     named = (y >= 0)._to_dtype("int64").cumprod(1).bool()
     at = y.clamp(min=0)
@@ -170,13 +171,13 @@ def embedding_bag(
     of which `offsets` are the beginnings.
     """
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        raise ArgumentError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
     if scale_grad_by_freq:
-        raise ValueError("embedding_bag: scale_grad_by_freq is not there")
+        raise ArgumentError("embedding_bag: scale_grad_by_freq is not there")
     if per_sample_weights is not None and mode != "sum":
-        raise ValueError(f"embedding_bag: per_sample_weights are for the mode 'sum', not {mode!r}")
+        raise ArgumentError(f"embedding_bag: per_sample_weights are for the mode 'sum', not {mode!r}")
     if (input.ndim == 2) == (offsets is not None) or input.ndim not in (1, 2):
-        raise ValueError(f"embedding_bag: input of shape {tuple(input.shape)}: rows without offsets, or a vector with them")
+        raise ArgumentError(f"embedding_bag: input of shape {tuple(input.shape)}: rows without offsets, or a vector with them")
     ids = input.reshape(-1).long()
     if offsets is None:
         bags = input.shape[0]
@@ -227,7 +228,7 @@ def _alpha(op: str, input: Tensor, shape: tuple[int, ...], p: float, training: b
     """Elements set to what SELU has far below 0, and all scaled so that mean 0 and variance 1 stay.
     """
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{op}: p is a probability, got {p}")
+        raise ArgumentError(f"{op}: p is a probability, got {p}")
     if not training or p == 0.0 or not input.numel():
         return input
     if p == 1.0:
@@ -255,7 +256,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all pairs of rows, each pair once."""
     if input.ndim != 2:
-        raise ValueError(f"pdist: shape {tuple(input.shape)}: a matrix is needed")
+        raise ArgumentError(f"pdist: shape {tuple(input.shape)}: a matrix is needed")
     i, j = _s.triu_indices(input.shape[0], input.shape[0], 1)
     return (input[i] - input[j]).norm(p, -1)
 
@@ -264,7 +265,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels `[groups, n]` in the order of `[n, groups]`."""
     channels = input.shape[1]
     if groups < 1 or channels % groups:
-        raise ValueError(f"channel_shuffle: shape {tuple(input.shape)}: {channels} channels are no {groups} groups")
+        raise ArgumentError(f"channel_shuffle: shape {tuple(input.shape)}: {channels} channels are no {groups} groups")
     shape = tuple(input.shape)
     return input.reshape(shape[0], groups, channels // groups, *shape[2:]).transpose(1, 2).reshape(shape)
 

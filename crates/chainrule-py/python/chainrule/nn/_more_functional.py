@@ -11,15 +11,16 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from .._legacy import exponential_
 
 
 def _feature_dropout(op: str, axes: int, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     """Whole channels set to 0; the mask is PyTorch's."""
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{op}: p is a probability, got {p}")
+        raise ArgumentError(f"{op}: p is a probability, got {p}")
     if input.ndim not in (axes + 1, axes + 2):
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: {axes + 2} axes, or {axes + 1} without a batch")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: {axes + 2} axes, or {axes + 1} without a batch")
     if not training or p == 0.0:
         return input
     batched = input.ndim == axes + 2
@@ -52,7 +53,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """
     r, (c, h, w) = upscale_factor, input.shape[-3:]
     if c % (r * r):
-        raise ValueError(f"pixel_shuffle: shape {tuple(input.shape)}: {c} channels are no multiple of {r} squared")
+        raise ArgumentError(f"pixel_shuffle: shape {tuple(input.shape)}: {c} channels are no multiple of {r} squared")
     lead = tuple(input.shape[:-3])
     x = input.reshape(math.prod(lead), c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // (r * r), h * r, w * r)
@@ -62,7 +63,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """`[..., C, H r, W r]` as `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
     r, (c, h, w) = downscale_factor, input.shape[-3:]
     if h % r or w % r:
-        raise ValueError(f"pixel_unshuffle: shape {tuple(input.shape)}: height and width are no multiples of {r}")
+        raise ArgumentError(f"pixel_unshuffle: shape {tuple(input.shape)}: height and width are no multiples of {r}")
     lead = tuple(input.shape[:-3])
     x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r * r, h // r, w // r)
@@ -83,7 +84,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
 
 def _reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{op}: reduction is 'none', 'mean' or 'sum', not {reduction!r}")
+        raise ArgumentError(f"{op}: reduction is 'none', 'mean' or 'sum', not {reduction!r}")
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 
 Sizes = int | Sequence[int]
 # For each axis: the positions that each window looks at, one row for a window; -1 for those
@@ -101,7 +102,7 @@ def avg_pool2d(
     if divisor_override is None:
         return means
     if divisor_override == 0:
-        raise ValueError("avg_pool2d: divisor_override must not be 0")
+        raise ArgumentError("avg_pool2d: divisor_override must not be 0")
     # Means times what they were divided by: all of a window, or what of it lies in the input.
     k, p = _each(kernel_size, 2), _each(padding, 2)
     s = _each(stride or k, 2)
@@ -123,7 +124,7 @@ def _adaptive(max: bool, axes: int, input: Tensor, output_size: Any, return_indi
     wanted = wanted * axes if len(wanted) == 1 else wanted
     if len(wanted) != axes:
         name = f"adaptive_{'max' if max else 'avg'}_pool{axes}d"
-        raise ValueError(f"{name}: output_size {tuple(wanted)} has {len(wanted)} sizes where {axes} {'is' if axes == 1 else 'are'} wanted")
+        raise ArgumentError(f"{name}: output_size {tuple(wanted)} has {len(wanted)} sizes where {axes} {'is' if axes == 1 else 'are'} wanted")
     have = input.shape[input.ndim - axes :]
     sizes = [n if m is None else m for n, m in zip(have, wanted)]
     batched = input.ndim == axes + 2

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear")
@@ -36,30 +37,30 @@ def interpolate(
     axes = input.ndim - 2
     wanted = LINEAR.get(mode, 2 if mode == "bicubic" else axes)
     if mode not in MODES or wanted != axes or axes not in (1, 2, 3):
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: shape {tuple(input.shape)}, mode {mode!r}: modes are 'nearest', 'nearest-exact', 'area', 'linear' for one axis, "
             "'bilinear' and 'bicubic' for two, and 'trilinear' for three, after batch and channels"
         )
     smooth = mode not in ("nearest", "nearest-exact", "area")
     if (antialias and mode not in ("bilinear", "bicubic")) or (align_corners is not None and not smooth):
-        raise ValueError("interpolate: antialias is for 'bilinear' and 'bicubic', and align_corners for these and the other linear modes")
+        raise ArgumentError("interpolate: antialias is for 'bilinear' and 'bicubic', and align_corners for these and the other linear modes")
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: give size or scale_factor, one of them")
+        raise ArgumentError("interpolate: give size or scale_factor, one of them")
     corners = bool(align_corners) if smooth else None
     factors: list[float] | None = None
     if scale_factor is not None:
         factors = [float(scale_factor)] * axes if isinstance(scale_factor, (int, float)) else [float(s) for s in scale_factor]
         if len(factors) != axes:
-            raise ValueError(f"interpolate: {len(factors)} factors for {axes} axes")
+            raise ArgumentError(f"interpolate: {len(factors)} factors for {axes} axes")
         size = [math.floor(n * s) for n, s in zip(input.shape[2:], factors)]
         factors = None if recompute_scale_factor or mode == "area" else factors
     sizes = [size] * axes if isinstance(size, int) else [int(n) for n in size or ()]
     if len(sizes) != axes:
-        raise ValueError(f"interpolate: {len(sizes)} sizes for {axes} axes")
+        raise ArgumentError(f"interpolate: {len(sizes)} sizes for {axes} axes")
     if axes < 3 and (mode == "nearest" or mode in LINEAR) and not antialias:
         return _c._interpolate(input, None if factors else sizes, factors, corners)
     if min((*sizes, *input.shape[2:])) < 1:
-        raise ValueError(f"interpolate: shape {tuple(input.shape)} and size {tuple(sizes)}: no axis may be empty")
+        raise ArgumentError(f"interpolate: shape {tuple(input.shape)} and size {tuple(sizes)}: no axis may be empty")
     from ._sampling import resized
 
     kind = "linear" if mode in LINEAR else "cubic" if mode == "bicubic" else mode
@@ -89,7 +90,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     """The windows of images as columns: `[batch, channels * window, windows]`."""
     (kh, kw), (dh, dw), (ph, pw), (sh, sw) = map(_pair, (kernel_size, dilation, padding, stride))
     if input.ndim not in (3, 4):
-        raise ValueError(f"unfold: shape {tuple(input.shape)}: an image or a batch of them is needed")
+        raise ArgumentError(f"unfold: shape {tuple(input.shape)}: an image or a batch of them is needed")
     x = input if input.ndim == 4 else input.unsqueeze(0)
     x = _c._pad(x, [(-1, [pw, pw]), (-2, [ph, ph])], "constant", 0.0)
     windows = x.unfold(2, dh * (kh - 1) + 1, sh).unfold(3, dw * (kw - 1) + 1, sw)[..., ::dh, ::dw]

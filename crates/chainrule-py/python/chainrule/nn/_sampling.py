@@ -14,6 +14,7 @@ import numpy as np
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
 
@@ -83,7 +84,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     """
     axes = len(size) - 2
     if axes not in (2, 3) or tuple(theta.shape) != (size[0], axes, axes + 1):
-        raise ValueError(f"affine_grid: theta of shape {tuple(theta.shape)} and size {tuple(size)} do not go together")
+        raise ArgumentError(f"affine_grid: theta of shape {tuple(theta.shape)} and size {tuple(size)} do not go together")
     sides = []
     for n in size[2:]:
         # Rounded as in PyTorch: where a map is the identity the positions are pixels, up to the
@@ -143,11 +144,11 @@ def grid_sample(
     """
     axes = input.ndim - 2
     if axes not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != axes or grid.shape[0] != input.shape[0]:
-        raise ValueError(f"grid_sample: input of shape {tuple(input.shape)} and grid of shape {tuple(grid.shape)} do not go together")
+        raise ArgumentError(f"grid_sample: input of shape {tuple(input.shape)} and grid of shape {tuple(grid.shape)} do not go together")
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(f"grid_sample: mode is 'bilinear', 'nearest' or 'bicubic', not {mode!r}")
+        raise ArgumentError(f"grid_sample: mode is 'bilinear', 'nearest' or 'bicubic', not {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(f"grid_sample: padding_mode is 'zeros', 'border' or 'reflection', not {padding_mode!r}")
+        raise ArgumentError(f"grid_sample: padding_mode is 'zeros', 'border' or 'reflection', not {padding_mode!r}")
     sizes, corners = [int(n) for n in input.shape[2:]], bool(align_corners)
     batch, channels = input.shape[:2]
     flat = input.reshape(batch, channels, math.prod(sizes))

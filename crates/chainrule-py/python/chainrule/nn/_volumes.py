@@ -14,6 +14,7 @@ import numpy as np
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from ._pooling import Windows, _each, _where
 
 Sizes = int | Sequence[int]
@@ -25,7 +26,7 @@ def _threes(x: Sizes) -> list[int]:
 
 def _batched(op: str, input: Tensor, axes: int) -> tuple[Tensor, bool]:
     if input.ndim not in (axes + 1, axes + 2):
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: {axes + 2} axes are needed, or {axes + 1} without a batch")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: {axes + 2} axes are needed, or {axes + 1} without a batch")
     if not input.is_floating_point() and not op.endswith("max_pool3d"):
         raise TypeError(f"{op}: dtype {input.dtype}: defined for floats; convert with .float() first")
     return (input, True) if input.ndim == axes + 2 else (input.unsqueeze(0), False)
@@ -49,11 +50,11 @@ def conv3d(
     """
     x, is_batched = _batched("conv3d", input, 3)
     if weight.ndim != 5:
-        raise ValueError(f"conv3d: weight of shape {tuple(weight.shape)}: 5 axes are needed, [out, in, depth, height, width]")
+        raise ArgumentError(f"conv3d: weight of shape {tuple(weight.shape)}: 5 axes are needed, [out, in, depth, height, width]")
     s, d, kernel = _threes(stride), _threes(dilation), weight.shape[2:]
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueError(f"conv3d: padding is 'same', 'valid' or numbers, not {padding!r}")
+            raise ArgumentError(f"conv3d: padding is 'same', 'valid' or numbers, not {padding!r}")
         total = [n * (k - 1) if padding == "same" else 0 for n, k in zip(d, kernel)]
         pairs = [(t // 2, t - t // 2) for t in total]
     else:
@@ -61,7 +62,7 @@ def conv3d(
     x = _c._pad(x, [(i - 3, list(p)) for i, p in enumerate(pairs) if any(p)], "constant", 0.0) if any(map(any, pairs)) else x
     n, depth = x.shape[0], (x.shape[2] - d[0] * (kernel[0] - 1) - 1) // s[0] + 1
     if depth < 1 or not kernel[0]:
-        raise ValueError(f"conv3d: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weights are deeper than the padded input")
+        raise ArgumentError(f"conv3d: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weights are deeper than the padded input")
     out: Any = None
     for k in range(kernel[0]):
         at = k * d[0]
@@ -108,10 +109,10 @@ def _windows(op: str, input: Tensor, k: list[int], s: list[int], p: list[int], d
     for i in range(axes):
         n = input.shape[input.ndim - axes + i]
         if p[i] * 2 > k[i]:
-            raise ValueError(f"{op}: padding {p[i]} is more than half of the window, {k[i]}")
+            raise ArgumentError(f"{op}: padding {p[i]} is more than half of the window, {k[i]}")
         count = _count(n, k[i], s[i], p[i], d[i], ceil)
         if count < 1:
-            raise ValueError(f"{op}: shape {tuple(input.shape)}: no window of {k[i]} fits into axis {input.ndim - axes + i}")
+            raise ArgumentError(f"{op}: shape {tuple(input.shape)}: no window of {k[i]} fits into axis {input.ndim - axes + i}")
         at = np.arange(count)[:, None] * s[i] - p[i] + np.arange(k[i]) * d[i]
         out.append(np.where((at >= 0) & (at < n), at, -1))
     return out
@@ -158,7 +159,7 @@ def avg_pool3d(
     """The mean of each window over three axes, or its sum over `divisor_override`."""
     _batched("avg_pool3d", input, 3)
     if divisor_override == 0:
-        raise ValueError("avg_pool3d: divisor_override must not be 0")
+        raise ArgumentError("avg_pool3d: divisor_override must not be 0")
     k, p = _threes(kernel_size), _threes(padding)
     s = _threes(stride) if stride is not None and stride != [] else k
     windows = _windows("avg_pool3d", input, k, s, p, [1, 1, 1], ceil_mode)
@@ -177,7 +178,7 @@ def _adaptive_windows(op: str, input: Tensor, output_size: Any, axes: int) -> Wi
     wanted = [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
     wanted = wanted * axes if len(wanted) == 1 else wanted
     if len(wanted) != axes:
-        raise ValueError(f"{op}: output_size {tuple(wanted)} has {len(wanted)} sizes where {axes} are wanted")
+        raise ArgumentError(f"{op}: output_size {tuple(wanted)} has {len(wanted)} sizes where {axes} are wanted")
     windows = []
     for n, m in zip(have, wanted):
         m = n if m is None else m
@@ -214,7 +215,7 @@ def _unpool(axes: int, input: Tensor, indices: Tensor, kernel_size: Sizes, strid
     if output_size is not None:
         given = list(output_size)[-axes:]
         if any(abs(a - b) >= step for a, b, step in zip(given, sizes, s)):
-            raise ValueError(f"{op}: output_size {tuple(given)} is too far from {tuple(sizes)}")
+            raise ArgumentError(f"{op}: output_size {tuple(given)} is too far from {tuple(sizes)}")
         sizes = given
     count = math.prod(have)
     flat = _c._full((*lead, math.prod(sizes)), 0.0, input.dtype)
@@ -242,20 +243,28 @@ def max_unpool3d(
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
+def _lp(mean: Tensor, norm_type: float, elements: int) -> Tensor:
+    """The p-norms of windows from the means of their powers."""
+    return (mean.sign() * mean.abs().relu() * elements).pow(1.0 / norm_type)
+
+
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window."""
     from ._pooling import avg_pool1d
 
-    mean = avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    return (mean.sign() * mean.abs().relu() * kernel_size).pow(1.0 / norm_type)
+    return _lp(avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, kernel_size)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window of an image."""
     from ._pooling import avg_pool2d
 
-    mean = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    return (mean.sign() * mean.abs().relu() * math.prod(_each(kernel_size, 2))).pow(1.0 / norm_type)
+    return _lp(avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, math.prod(_each(kernel_size, 2)))
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The p-norm of each window of a volume."""
+    return _lp(avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, math.prod(_each(kernel_size, 3)))
 
 
 def fold(
@@ -269,7 +278,7 @@ def fold(
     places = [(size[i] + 2 * p[i] - d[i] * (k[i] - 1) - 1) // s[i] + 1 for i in (0, 1)]
     count = k[0] * k[1]
     if x.ndim != 3 or x.shape[1] % count or x.shape[2] != places[0] * places[1]:
-        raise ValueError(f"fold: shape {tuple(input.shape)} is no columns of {places[0]} x {places[1]} windows of {k[0]} x {k[1]}")
+        raise ArgumentError(f"fold: shape {tuple(input.shape)} is no columns of {places[0]} x {places[1]} windows of {k[0]} x {k[1]}")
     sides = [np.arange(k[i])[:, None] * d[i] + np.arange(places[i]) * s[i] for i in (0, 1)]
     wide = [size[i] + 2 * p[i] for i in (0, 1)]
     at = sides[0][:, None, :, None] * wide[1] + sides[1][None, :, None, :]
@@ -304,20 +313,20 @@ def _fractional(axes: int, input: Tensor, kernel: Sizes, output_size: Any, ratio
     x, is_batched = _batched(op, input, axes)
     have, k = x.shape[2:], _each(kernel, axes)
     if (output_size is None) == (ratio is None):
-        raise ValueError(f"{op}: give output_size or output_ratio, one of them")
+        raise ArgumentError(f"{op}: give output_size or output_ratio, one of them")
     if output_size is None:
         ratios = [ratio] * axes if isinstance(ratio, float) else list(ratio)
         sizes = [int(n * r) for n, r in zip(have, ratios)]
     else:
         sizes = _each(output_size, axes)
     if any(m + size - 1 > n for n, m, size in zip(have, sizes, k)):
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: {tuple(sizes)} windows of {tuple(k)} do not fit")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: {tuple(sizes)} windows of {tuple(k)} do not fit")
     if not x.shape[0] and x.shape[1]:
         # The sum has no elements either, and a gradient that is empty.
         none = x.sum(tuple(range(2, axes + 2)), keepdim=True).expand(0, x.shape[1], *sizes)
         return (none, _c._full((0, x.shape[1], *sizes), 0, "int64")) if indices else none
     if not x.shape[0] * x.shape[1]:
-        raise ValueError(f"{op}: shape {tuple(input.shape)}: no axis may be empty")
+        raise ArgumentError(f"{op}: shape {tuple(input.shape)}: no axis may be empty")
     samples = _m.rand(x.shape[0], x.shape[1], axes, dtype=x.dtype) if samples is None else samples
     drawn = samples.detach().numpy()
     values, at = [], []
@@ -351,5 +360,5 @@ def _starts(sample: float, n: int, m: int, k: int, dtype: Any) -> Any:
 
 __all__ = [
     "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "conv3d", "conv_transpose3d", "fold", "fractional_max_pool2d",
-    "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]

@@ -9,6 +9,7 @@ from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from .container_layers import ModuleList, Sequential
 from .layers import Linear
@@ -46,7 +47,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs = list(cutoffs)
         rising = all(a < b for a, b in zip(cutoffs, cutoffs[1:]))
         if not cutoffs or not rising or cutoffs[0] <= 0 or cutoffs[-1] > n_classes - 1 or any(int(c) != c for c in cutoffs):
-            raise ValueError(f"AdaptiveLogSoftmaxWithLoss: cutoffs rise from 1 or more to {n_classes - 1} or less, without repeats; they are {cutoffs}")
+            raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: cutoffs rise from 1 or more to {n_classes - 1} or less, without repeats; they are {cutoffs}")
         self.in_features, self.n_classes, self.div_value, self.head_bias = in_features, n_classes, div_value, head_bias
         self.cutoffs = [*cutoffs, n_classes]
         self.shortlist_size, self.n_clusters = cutoffs[0], len(cutoffs)
@@ -73,14 +74,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """`output` and `loss`."""
         is_batched = input.ndim == 2
         if input.ndim != target.ndim + 1 or input.ndim not in (1, 2) or input.shape[:-1] != target.shape:
-            raise ValueError(
+            raise ArgumentError(
                 f"AdaptiveLogSoftmaxWithLoss: shapes {tuple(input.shape)} and {tuple(target.shape)}: an input (n, {self.in_features}) has a target (n,), and "
                 f"({self.in_features},) has ()"
             )
         x, y = (input, target) if is_batched else (input.unsqueeze(0), target.unsqueeze(0))
         traced = _c._session_on()
         if not traced and y.numel() and not 0 <= int(y.min()) <= int(y.max()) < self.n_classes:
-            raise ValueError(f"AdaptiveLogSoftmaxWithLoss: targets are from 0 to {self.n_classes - 1}; they are from {int(y.min())} to {int(y.max())}")
+            raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: targets are from 0 to {self.n_classes - 1}; they are from {int(y.min())} to {int(y.max())}")
         head = self.head(x).log_softmax(1)
         output = head.gather(1, y.clamp(max=self.shortlist_size - 1).unsqueeze(1)).squeeze(1)
         for i, tail in enumerate(self.tail):
@@ -119,11 +120,11 @@ class _FractionalMaxPool(Module):
     ) -> None:
         super().__init__()
         if (output_size is None) == (output_ratio is None):
-            raise ValueError(f"{type(self).__name__}: give output_size or output_ratio, one of them")
+            raise ArgumentError(f"{type(self).__name__}: give output_size or output_ratio, one of them")
         if output_ratio is not None:
             ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,)
             if not all(0 < ratio < 1 for ratio in ratios):
-                raise ValueError(f"{type(self).__name__}: output_ratio must be between 0 and 1, it is {output_ratio}")
+                raise ArgumentError(f"{type(self).__name__}: output_ratio must be between 0 and 1, it is {output_ratio}")
         self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)

@@ -9,6 +9,7 @@ from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from . import init
 from .layers import Linear
@@ -66,7 +67,7 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ValueError(f"MultiheadAttention: embed_dim {embed_dim} is not cut into {num_heads} heads")
+            raise ArgumentError(f"MultiheadAttention: embed_dim {embed_dim} is not cut into {num_heads} heads")
         _m._on(device)
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.head_dim, self.add_zero_attn = embed_dim // num_heads, add_zero_attn

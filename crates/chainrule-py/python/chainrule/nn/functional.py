@@ -9,6 +9,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Generator, Tensor
+from .._errors import ArgumentError
 from ._ops import *  # noqa: F403
 from ._ops import cross_entropy as _native_cross_entropy
 from ._ops import nll_loss as _native_nll_loss
@@ -66,7 +67,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half times the sigmoid of the second."""
     if input.shape[dim] % 2:
-        raise ValueError(f"glu: shape {tuple(input.shape)}: the axis {dim} must be even")
+        raise ArgumentError(f"glu: shape {tuple(input.shape)}: the axis {dim} must be even")
     a, b = input.chunk(2, dim)
     return a * b.sigmoid()
 
@@ -158,7 +159,7 @@ def cross_entropy(  # type: ignore[no-redef]
     classes = input.shape[1 if input.ndim > 1 else 0]
     assert weight is not None
     if weight.shape != (classes,):
-        raise ValueError(f"cross_entropy: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
+        raise ArgumentError(f"cross_entropy: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
     w = weight.detach()._to_dtype(input.dtype).reshape((-1,) + (1,) * max(input.ndim - 2, 0))
     share = label_smoothing / max(classes, 1)
     if target.is_floating_point():
@@ -182,7 +183,7 @@ def nll_loss(  # type: ignore[no-redef]
         return _native_nll_loss(input, target, weight, ignore_index=ignore_index, reduction=reduction)
     assert weight is not None
     if weight.shape != (input.shape[1 if input.ndim > 1 else 0],):
-        raise ValueError(f"nll_loss: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
+        raise ArgumentError(f"nll_loss: shapes {tuple(input.shape)} and {tuple(weight.shape)}: the weight must have one element for each class")
     weights = _weights_of(weight, target, ignore_index, input.dtype)
     losses = _native_nll_loss(input, target, ignore_index=ignore_index, reduction="none")
     return _weighted(losses * weights, weights, reduction)
@@ -207,7 +208,7 @@ def batch_norm(
         return input.clone()
     if not training:
         if running_mean is None or running_var is None:
-            raise ValueError("batch_norm: evaluation needs running_mean and running_var")
+            raise ArgumentError("batch_norm: evaluation needs running_mean and running_var")
         return _c._batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     out, mean, var = _c._batch_norm_train(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
@@ -281,7 +282,7 @@ def conv_transpose2d(
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Elements added around: pairs (before, after), the last axis first."""
     if len(pad) % 2:
-        raise ValueError(f"pad: pairs of numbers are needed, got {len(pad)} numbers")
+        raise ArgumentError(f"pad: pairs of numbers are needed, got {len(pad)} numbers")
     pairs = [(-1 - i // 2, [pad[i], pad[i + 1]]) for i in range(0, len(pad), 2)]
     return _c._pad(input, pairs, mode, 0.0 if value is None else float(value))
 
@@ -315,7 +316,7 @@ def _dropped_attention(
     """Step by step, as the mask of PyTorch is one of the weights themselves."""
     if is_causal:
         if attn_mask is not None:
-            raise ValueError("scaled_dot_product_attention: either attn_mask or is_causal is given, not both")
+            raise ArgumentError("scaled_dot_product_attention: either attn_mask or is_causal is given, not both")
         attn_mask = _m.ones(query.shape[-2], key.shape[-2], dtype="bool").tril()
     # Half of the scale on either side, as PyTorch has it.
     factor = math.sqrt(1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Generator, Tensor
+from .._errors import ArgumentError
 from ..autograd import no_grad
 
 GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
@@ -19,14 +20,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity.startswith("conv"):
         return 1.0
     if nonlinearity not in GAINS:
-        raise ValueError(f"calculate_gain: there is no gain for '{nonlinearity}'")
+        raise ArgumentError(f"calculate_gain: there is no gain for '{nonlinearity}'")
     return GAINS[nonlinearity]
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
     """The number of inputs and outputs of a weight."""
     if tensor.ndim < 2:
-        raise ValueError(f"fans: shape {tuple(tensor.shape)}: a weight has two axes or more")
+        raise ArgumentError(f"fans: shape {tuple(tensor.shape)}: a weight has two axes or more")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -109,7 +110,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     It is Q of the QR decomposition of normal numbers, with the signs of R's diagonal.
     """
     if tensor.ndim < 2:
-        raise ValueError(f"orthogonal_: shape {tuple(tensor.shape)}: a weight has two axes or more")
+        raise ArgumentError(f"orthogonal_: shape {tuple(tensor.shape)}: a weight has two axes or more")
     if not tensor.numel():
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
@@ -129,7 +130,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     a probability in proportion to the density.
     """
     if not a < b:
-        raise ValueError(f"trunc_normal_: a must be below b, got {a} and {b}")
+        raise ArgumentError(f"trunc_normal_: a must be below b, got {a} and {b}")
     ends = [math.erf((x - mean) / std / math.sqrt(2.0)) / 2.0 for x in (a, b)]
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
@@ -154,7 +155,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     group.
     """
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
-        raise ValueError(f"dirac_: shape {tuple(tensor.shape)}: the weight of a convolution whose outputs are a multiple of {groups}")
+        raise ArgumentError(f"dirac_: shape {tuple(tensor.shape)}: the weight of a convolution whose outputs are a multiple of {groups}")
     each = tensor.shape[0] // groups
     tensor.fill_(0.0)
     for g in range(groups):
@@ -168,7 +169,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     from .._making import randperm
 
     if tensor.ndim != 2:
-        raise ValueError(f"sparse_: shape {tuple(tensor.shape)}: a matrix is needed")
+        raise ArgumentError(f"sparse_: shape {tuple(tensor.shape)}: a matrix is needed")
     normal_(tensor, 0.0, std, generator)
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)

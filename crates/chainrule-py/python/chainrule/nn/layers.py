@@ -9,6 +9,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from ._losses import averaged_gradient, shorten_rows
 from .module import Module, Parameter
@@ -87,7 +88,7 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"Embedding: padding_idx {padding_idx} is outside of {num_embeddings} rows")
+            raise ArgumentError(f"Embedding: padding_idx {padding_idx} is outside of {num_embeddings} rows")
         padding_idx = padding_idx % num_embeddings if padding_idx is not None else None
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
@@ -111,7 +112,7 @@ class Embedding(Module):
     ) -> Embedding:
         """A table of these rows, which are not trained unless `freeze=False`."""
         if embeddings.ndim != 2:
-            raise ValueError(f"from_pretrained: shape {tuple(embeddings.shape)}: a matrix of rows is needed")
+            raise ArgumentError(f"from_pretrained: shape {tuple(embeddings.shape)}: a matrix of rows is needed")
         rows, size = embeddings.shape
         return cls(rows, size, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
@@ -153,9 +154,9 @@ class _Conv(Module):
         self.stride, self.dilation, self.groups, self.padding_mode = self._each(stride), self._each(dilation), groups, padding_mode
         self.padding: Any = padding if isinstance(padding, str) else self._each(padding)
         if padding_mode not in ("zeros", "reflect", "replicate", "circular") or (padding_mode != "zeros" and isinstance(padding, str)):
-            raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros', or with numbers as padding 'reflect', 'replicate' or 'circular'")
+            raise ArgumentError(f"{type(self).__name__}: padding_mode is 'zeros', or with numbers as padding 'reflect', 'replicate' or 'circular'")
         if in_channels % groups or out_channels % groups:
-            raise ValueError(f"{type(self).__name__}: {in_channels} and {out_channels} channels are no multiples of {groups} groups")
+            raise ArgumentError(f"{type(self).__name__}: {in_channels} and {out_channels} channels are no multiples of {groups} groups")
         shape = [in_channels, out_channels // groups] if self.transposed else [out_channels, in_channels // groups]
         self.weight = _empty(*shape, *kernel, dtype=dtype)
         self.register_parameter("bias", _empty(out_channels, dtype=dtype) if bias else None)
@@ -233,7 +234,7 @@ class _ConvTranspose(_Conv):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros'")
+            raise ArgumentError(f"{type(self).__name__}: padding_mode is 'zeros'")
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype=dtype)
         self.output_padding = self._each(output_padding)
 
@@ -411,7 +412,7 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0.0 <= p <= 1.0:
-            raise ValueError(f"Dropout: p is a probability, got {p}")
+            raise ArgumentError(f"Dropout: p is a probability, got {p}")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from .._chainrule import Tensor
 from .._random import fork_rng
 from .layers import BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, Linear
 from .module import Module, Parameter, UninitializedParameter
+from .more_layers import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .volume_layers import BatchNorm3d, Conv3d, ConvTranspose3d
 
 # The argument and attribute that the first input tells, and the axis of it that does.
@@ -96,8 +97,11 @@ LazyConvTranspose3d: Any = _lazy(ConvTranspose3d, "in_channels")
 LazyBatchNorm1d: Any = _lazy(BatchNorm1d, "num_features")
 LazyBatchNorm2d: Any = _lazy(BatchNorm2d, "num_features")
 LazyBatchNorm3d: Any = _lazy(BatchNorm3d, "num_features")
+LazyInstanceNorm1d: Any = _lazy(InstanceNorm1d, "num_features")
+LazyInstanceNorm2d: Any = _lazy(InstanceNorm2d, "num_features")
+LazyInstanceNorm3d: Any = _lazy(InstanceNorm3d, "num_features")
 
 __all__ = [
     "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d",
-    "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
+    "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
 ]

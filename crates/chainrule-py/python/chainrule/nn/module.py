@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from .._devices import dtype_of
 from ..autograd import no_grad
 from ._backward_hooks import watched
@@ -83,7 +84,7 @@ class UninitializedParameter:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"a parameter without a shape has no {name}")
-        raise ValueError(f"a parameter without a shape has no {name} yet: call the lazy module with an input first")
+        raise ArgumentError(f"a parameter without a shape has no {name} yet: call the lazy module with an input first")
 
 
 class HookHandle:
@@ -172,7 +173,7 @@ class Module(Stateful):
         `hook(module, inputs, kwargs, output)`; what it returns replaces the output.
         """
         if always_call:
-            raise ValueError("register_forward_hook: always_call=True is not there; catch the error where the module is called")
+            raise ArgumentError("register_forward_hook: always_call=True is not there; catch the error where the module is called")
         return HookHandle(self._hooks, _WithKeywords(hook) if with_kwargs else hook, prepend)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> Any:

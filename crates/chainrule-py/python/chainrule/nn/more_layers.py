@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from ..autograd import no_grad
 from . import _more_functional as M
 from . import functional as F
@@ -119,7 +120,7 @@ class _ChannelDropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0.0 <= p <= 1.0:
-            raise ValueError(f"{type(self).__name__}: p is a probability, got {p}")
+            raise ArgumentError(f"{type(self).__name__}: p is a probability, got {p}")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
@@ -163,10 +164,10 @@ class _InstanceNorm(_BatchNorm):
         """The normalised input."""
         batched = input.ndim == self.spatial + 2
         if not batched and input.ndim != self.spatial + 1:
-            raise ValueError(f"{type(self).__name__}: shape {tuple(input.shape)}: {self.spatial + 2} axes, or {self.spatial + 1} without a batch")
+            raise ArgumentError(f"{type(self).__name__}: shape {tuple(input.shape)}: {self.spatial + 2} axes, or {self.spatial + 1} without a batch")
         x = input if batched else input.unsqueeze(0)
         if x.shape[1] != self.num_features:
-            raise ValueError(f"{type(self).__name__}: shape {tuple(input.shape)}: {x.shape[1]} channels, and num_features is {self.num_features}")
+            raise ArgumentError(f"{type(self).__name__}: shape {tuple(input.shape)}: {x.shape[1]} channels, and num_features is {self.num_features}")
         if self.running_mean is not None and not self.training:
             out = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
         else:
@@ -180,7 +181,7 @@ class _InstanceNorm(_BatchNorm):
         if mean is None or var is None or not self.track_running_stats:
             return
         if self.momentum is None:
-            raise ValueError(f"{type(self).__name__}: momentum=None is not there; give a number")
+            raise ArgumentError(f"{type(self).__name__}: momentum=None is not there; give a number")
         axes = list(range(2, x.ndim))
         with no_grad():
             mean.lerp_(x.mean(axes).mean(0), self.momentum)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from .module import Module
 
@@ -18,7 +19,7 @@ class _Pad(Module):
         super().__init__()
         self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
         if len(self.padding) != 2 * self.axes:
-            raise ValueError(f"{type(self).__name__}: {2 * self.axes} numbers, or one, not {self.padding}")
+            raise ArgumentError(f"{type(self).__name__}: {2 * self.axes} numbers, or one, not {self.padding}")
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with elements around."""

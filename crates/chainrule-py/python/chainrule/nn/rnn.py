@@ -9,6 +9,7 @@ from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from ._recurrence import State, gru_step, lstm_step, over_packed, over_steps, plain_step
 from .module import Module, Parameter
@@ -46,9 +47,9 @@ class RNNBase(Module):
         super().__init__()
         name = type(self).__name__
         if hidden_size <= 0 or num_layers <= 0 or not 0 <= dropout <= 1:
-            raise ValueError(f"{name}: hidden_size and num_layers are positive and dropout is a probability, got {hidden_size}, {num_layers}, {dropout}")
+            raise ArgumentError(f"{name}: hidden_size and num_layers are positive and dropout is a probability, got {hidden_size}, {num_layers}, {dropout}")
         if not 0 <= proj_size < hidden_size:
-            raise ValueError(f"{name}: proj_size is from 0, for none, to below hidden_size, got {proj_size} and {hidden_size}")
+            raise ArgumentError(f"{name}: proj_size is from 0, for none, to below hidden_size, got {proj_size} and {hidden_size}")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bidirectional, proj_size
         _m._on(device)
@@ -128,7 +129,7 @@ class RNNBase(Module):
         name, packed = type(self).__name__, isinstance(input, PackedSequence)
         x: Tensor = input.data if packed else input
         if not packed and x.ndim not in (2, 3):
-            raise ValueError(f"{name}: shape {tuple(x.shape)}: the input has 3 axes, or 2 without a batch")
+            raise ArgumentError(f"{name}: shape {tuple(x.shape)}: the input has 3 axes, or 2 without a batch")
         if x.shape[-1] != self.input_size:
             raise RuntimeError(f"{name}: shape {tuple(x.shape)}: the last size of the input is {x.shape[-1]}, and input_size is {self.input_size}")
         is_batched = packed or x.ndim == 3
@@ -182,9 +183,9 @@ class RNN(RNNBase):
         if len(args) > 3:
             nonlinearity, args = args[3], (*args[:3], *args[4:])
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+            raise ArgumentError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
         if kwargs.get("proj_size"):
-            raise ValueError("RNN: proj_size is for LSTM")
+            raise ArgumentError("RNN: proj_size is for LSTM")
         super().__init__(*args, **kwargs)
         self.nonlinearity = nonlinearity
 
@@ -220,7 +221,7 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("proj_size"):
-            raise ValueError("GRU: proj_size is for LSTM")
+            raise ArgumentError("GRU: proj_size is for LSTM")
         super().__init__(*args, **kwargs)
 
 
@@ -284,7 +285,7 @@ class RNNCell(_Cell):
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None, dtype: Any = None
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"RNNCell: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+            raise ArgumentError(f"RNNCell: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
 

@@ -9,6 +9,7 @@ from .. import _making as _m
 from .. import distributed
 from .._chainrule import Tensor
 from .._custom import Function
+from .._errors import ArgumentError
 from .layers import _BatchNorm
 from .module import Module
 
@@ -53,7 +54,7 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         if input.ndim < 2 or input.shape[1] != self.num_features:
-            raise ValueError(f"SyncBatchNorm: the input must be [n, {self.num_features}] or [n, {self.num_features}, ...], has shape {tuple(input.shape)}")
+            raise ArgumentError(f"SyncBatchNorm: the input must be [n, {self.num_features}] or [n, {self.num_features}, ...], has shape {tuple(input.shape)}")
         ranks = self.process_group or distributed.current()
         if ranks is None or ranks.size == 1 or not (self.training or not self.track_running_stats):
             return super().forward(input)

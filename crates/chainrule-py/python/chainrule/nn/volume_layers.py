@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _making as _m
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 from . import functional as F
 from .layers import _BatchNorm, _Conv, _ConvTranspose
 from .module import Module, Parameter
@@ -122,7 +123,7 @@ class EmbeddingBag(Module):
     ) -> None:
         super().__init__()
         if scale_grad_by_freq or sparse:
-            raise ValueError("EmbeddingBag: there is no scale_grad_by_freq and no sparse gradient")
+            raise ArgumentError("EmbeddingBag: there is no scale_grad_by_freq and no sparse gradient")
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.max_norm, self.norm_type = max_norm, norm_type
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx

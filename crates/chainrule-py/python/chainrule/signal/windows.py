@@ -10,12 +10,13 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import ArgumentError
 
 
 def _positions(op: str, M: int, sym: bool) -> tuple[Tensor, float]:
     """The numbers of the samples, and that of the last one of the whole window."""
     if M < 0:
-        raise ValueError(f"{op}: M must not be negative, got {M}")
+        raise ArgumentError(f"{op}: M must not be negative, got {M}")
     return _c._arange(0, M, 1, "float64"), float(M - 1 if sym else M)
 
 
@@ -75,7 +76,7 @@ def exponential(
 ) -> Tensor:
     """`exp(-|n - center| / tau)`."""
     if tau <= 0 or (sym and center is not None):
-        raise ValueError(f"exponential: tau must be positive, and a symmetric window has no center of its own; got tau={tau}, center={center}")
+        raise ArgumentError(f"exponential: tau must be positive, and a symmetric window has no center of its own; got tau={tau}, center={center}")
     n, last = _positions("exponential", M, sym)
     return _given((-(n - (last / 2 if center is None else center)).abs() / tau).exp(), M, dtype, requires_grad)
 
@@ -83,7 +84,7 @@ def exponential(
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`exp(-((n - N / 2) / std)^2 / 2)`."""
     if std <= 0:
-        raise ValueError(f"gaussian: std must be positive, got {std}")
+        raise ArgumentError(f"gaussian: std must be positive, got {std}")
     n, last = _positions("gaussian", M, sym)
     return _given((-0.5 * ((n - last / 2) / std).square()).exp(), M, dtype, requires_grad)
 
@@ -93,7 +94,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, d
     from ..special import i0
 
     if beta < 0:
-        raise ValueError(f"kaiser: beta must not be negative, got {beta}")
+        raise ArgumentError(f"kaiser: beta must not be negative, got {beta}")
     n, last = _positions("kaiser", M, sym)
     inside = (1.0 - (n * (2 / (last or 1.0)) - 1.0).square()).clamp(min=0.0)
     return _given(i0(beta * inside.sqrt()) / i0(_c.tensor(beta, "float64")), M, dtype, requires_grad)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ..._errors import ArgumentError
 from ...autograd import no_grad
 from ..module import Parameter
 
 
 def _fused(layer: Any, norm: Any, axis: int) -> Any:
     if layer.training or norm.training:
-        raise ValueError("fuse: both modules are in evaluation mode: call eval() first")
+        raise ArgumentError("fuse: both modules are in evaluation mode: call eval() first")
     new = copy.deepcopy(layer)
     with no_grad():
         scale = (norm.running_var + norm.eps).rsqrt()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ... import _making as _m
 from ..._chainrule import Tensor
+from ..._errors import ArgumentError
 from ...autograd import no_grad
 from ..functional import normalize
 from ..module import Module, Parameter
@@ -56,7 +57,7 @@ class _Weight:
                     delattr(module, f"{name}_{part}")
                 setattr(module, name, Parameter(value.clone()))
                 return
-        raise ValueError(f"{type(module).__name__}: '{name}' is not computed in this way")
+        raise ArgumentError(f"{type(module).__name__}: '{name}' is not computed in this way")
 
     def parts(self) -> tuple[str, ...]:
         """The endings of the parameters and buffers that the weight is computed from."""
@@ -132,7 +133,7 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
     The parameter is `weight_orig`, and the singular vectors are the buffers `weight_u`, `weight_v`.
     """
     if n_power_iterations < 1:
-        raise ValueError(f"spectral_norm: n_power_iterations is positive, got {n_power_iterations}")
+        raise ArgumentError(f"spectral_norm: n_power_iterations is positive, got {n_power_iterations}")
     axis = int(getattr(module, "transposed", False)) if dim is None else dim
     hook, weight = _Spectral(name, n_power_iterations, eps, axis), getattr(module, name)
     hook.install(module)

@@ -12,6 +12,7 @@ from ... import _functions as _f
 from ... import _making as _m
 from ... import linalg
 from ..._chainrule import Tensor, tensor
+from ..._errors import ArgumentError
 from ..._products import matrix_exp
 from ...autograd import no_grad
 from ..functional import normalize
@@ -25,7 +26,7 @@ M = TypeVar("M", bound=Module)
 def _weight_of(op: str, module: Module, name: str) -> Tensor:
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
-        raise ValueError(f"{op}: {type(module).__name__} has no parameter or buffer '{name}'")
+        raise ArgumentError(f"{op}: {type(module).__name__} has no parameter or buffer '{name}'")
     return weight
 
 
@@ -60,7 +61,7 @@ class _SpectralNorm(Module):
         if not -weight.ndim <= dim < weight.ndim:
             raise IndexError(f"spectral_norm: dim {dim} of a weight with {weight.ndim} axes")
         if n_power_iterations < 1:
-            raise ValueError(f"spectral_norm: n_power_iterations is positive, got {n_power_iterations}")
+            raise ArgumentError(f"spectral_norm: n_power_iterations is positive, got {n_power_iterations}")
         self.dim, self.eps, self.n_power_iterations = dim % weight.ndim, eps, n_power_iterations
         if weight.ndim > 1:
             matrix = self._matrix(weight.detach())
@@ -180,7 +181,7 @@ class _Orthogonal(Module):
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         if tuple(Q.shape) != self.shape:
-            raise ValueError(f"orthogonal: shape {tuple(Q.shape)}: a value of shape {self.shape} is needed")
+            raise ArgumentError(f"orthogonal: shape {tuple(Q.shape)}: a value of shape {self.shape} is needed")
         is_wide, shape = Q.shape[-2] < Q.shape[-1], tuple(Q.shape)
         Q = (Q.mT if is_wide else Q).detach()
         n, k = Q.shape[-2], Q.shape[-1]
@@ -216,10 +217,10 @@ def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = Non
     """
     weight = _weight_of("orthogonal", module, name)
     if weight.ndim < 2:
-        raise ValueError(f"orthogonal: a weight with {weight.ndim} axes; a matrix or a batch of them is needed")
+        raise ArgumentError(f"orthogonal: a weight with {weight.ndim} axes; a matrix or a batch of them is needed")
     kind = ("matrix_exp" if weight.shape[-2] == weight.shape[-1] else "householder") if orthogonal_map is None else orthogonal_map
     if kind not in _MAPS:
-        raise ValueError(f"orthogonal: orthogonal_map is one of {', '.join(_MAPS)}, not {orthogonal_map!r}")
+        raise ArgumentError(f"orthogonal: orthogonal_map is one of {', '.join(_MAPS)}, not {orthogonal_map!r}")
     return register_parametrization(module, name, _Orthogonal(weight, kind, use_trivialization), unsafe=True)
 
 

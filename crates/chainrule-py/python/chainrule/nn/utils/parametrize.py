@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..._chainrule import Tensor
+from ..._errors import ArgumentError
 from ...autograd import no_grad
 from ..container_layers import ModuleDict, ModuleList
 from ..module import Module, Parameter
@@ -58,11 +59,11 @@ class ParametrizationList(ModuleList):
                     except NotImplementedError:
                         pass
         if not isinstance(new, (Tensor, tuple, list)) or not all(isinstance(t, Tensor) for t in new):
-            raise ValueError(f"parametrize: right_inverse gives a tensor or several, not {type(new).__name__}")
+            raise ArgumentError(f"parametrize: right_inverse gives a tensor or several, not {type(new).__name__}")
         self.is_tensor, self.ntensors = isinstance(new, Tensor), 1 if isinstance(new, Tensor) else len(new)
         if isinstance(new, Tensor):
             if new.dtype != original.dtype:
-                raise ValueError(f"parametrize: right_inverse makes {new.dtype} of {original.dtype}; one tensor keeps its dtype")
+                raise ArgumentError(f"parametrize: right_inverse makes {new.dtype} of {original.dtype}; one tensor keeps its dtype")
             _set_value(original, new)
             self._keep("original", original)
         else:
@@ -73,7 +74,7 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             made = self()
             if not isinstance(made, Tensor):
-                raise ValueError(f"parametrize: a parametrization gives a tensor, not {type(made).__name__}")
+                raise ArgumentError(f"parametrize: a parametrization gives a tensor, not {type(made).__name__}")
             _same("registering a parametrization", made, original)
 
     def _keep(self, name: str, t: Tensor) -> None:
@@ -96,10 +97,10 @@ class ParametrizationList(ModuleList):
                 new = module.right_inverse(new)
             parts = [new] if isinstance(new, Tensor) else list(new)
             if isinstance(new, Tensor) != self.is_tensor or len(parts) != self.ntensors:
-                raise ValueError(f"parametrize: right_inverse gave {len(parts)} tensors, and {self.ntensors} are kept")
+                raise ArgumentError(f"parametrize: right_inverse gave {len(parts)} tensors, and {self.ntensors} are kept")
             for to, part in zip(self.originals(), parts):
                 if part.dtype != to.dtype:
-                    raise ValueError(f"parametrize: right_inverse gave {part.dtype}, and the original is {to.dtype}")
+                    raise ArgumentError(f"parametrize: right_inverse gave {part.dtype}, and the original is {to.dtype}")
                 _set_value(to, part)
 
     def forward(self) -> Any:
@@ -113,7 +114,7 @@ class ParametrizationList(ModuleList):
 
 def _same(what: str, made: Tensor, before: Tensor) -> None:
     if made.dtype != before.dtype or made.shape != before.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"parametrize: {what} makes {made.dtype} of shape {tuple(made.shape)} of {before.dtype} of shape {tuple(before.shape)}; "
             "unsafe=True allows it"
         )
@@ -191,13 +192,13 @@ def register_parametrization(module: M, tensor_name: str, parametrization: Modul
                     pass
                 else:
                     if not isinstance(back, Tensor):
-                        raise ValueError("parametrize: only the first parametrization's right_inverse may give several tensors")
+                        raise ArgumentError("parametrize: only the first parametrization's right_inverse may give several tensors")
                     _same("right_inverse", back, before)
         kept.append(parametrization)
         kept.unsafe = kept.unsafe or unsafe
         return module
     if module._parameters.get(tensor_name) is None and module._buffers.get(tensor_name) is None:
-        raise ValueError(f"parametrize: {type(module).__name__} has no parameter or buffer '{tensor_name}'")
+        raise ArgumentError(f"parametrize: {type(module).__name__} has no parameter or buffer '{tensor_name}'")
     made_list = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe)
     delattr(module, tensor_name)
     if not is_parametrized(module):
@@ -221,10 +222,10 @@ def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: boo
     `leave_parametrized=False` with that of its original.
     """
     if not is_parametrized(module, tensor_name):
-        raise ValueError(f"parametrize: {type(module).__name__} has no parametrization of '{tensor_name}'")
+        raise ArgumentError(f"parametrize: {type(module).__name__} has no parametrization of '{tensor_name}'")
     kept: ParametrizationList = module.parametrizations[tensor_name]
     if not leave_parametrized and not kept.is_tensor:
-        raise ValueError("parametrize: leave_parametrized=False needs one original, and there are several")
+        raise ArgumentError("parametrize: leave_parametrized=False needs one original, and there are several")
     originals = kept.originals()
     wanted = any(t.requires_grad for t in originals)
     original: Tensor = originals[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import _chainrule as _c
 from ..._chainrule import Tensor
+from ..._errors import ArgumentError
 from ..._functions import cat
 from ...autograd import no_grad
 from ..module import Module, Parameter
@@ -27,7 +28,7 @@ class _Mask:
 def _count(amount: float, n: int) -> int:
     """The number of weights to prune: a share of them, or so many."""
     if isinstance(amount, bool) or amount < 0 or (isinstance(amount, float) and amount > 1) or amount > n:
-        raise ValueError(f"prune: amount is a share from 0 to 1 or a number up to {n}, got {amount}")
+        raise ArgumentError(f"prune: amount is a share from 0 to 1 or a number up to {n}, got {amount}")
     return round(amount * n) if isinstance(amount, float) else int(amount)
 
 
@@ -116,7 +117,7 @@ def global_unstructured(parameters: Iterable[tuple[Any, str]], pruning_method: A
     elif pruning_method is random_unstructured:
         scores = [_c._rand(mask._dims, mask.dtype, None) for _, mask in found]
     else:
-        raise ValueError("global_unstructured: the method is L1Unstructured or RandomUnstructured")
+        raise ArgumentError("global_unstructured: the method is L1Unstructured or RandomUnstructured")
     keep = _smallest(cat([s.reshape(-1) for s in scores]), cat([mask.reshape(-1) for _, mask in found]), amount)
     at = 0
     for (module, name), (_, mask) in zip(pairs, found):
@@ -132,7 +133,7 @@ def remove(module: Any, name: str) -> Any:
     """Makes the pruned weight a parameter as it is."""
     key = _hook_of(module, name)
     if key is None:
-        raise ValueError(f"prune.remove: '{name}' is not pruned")
+        raise ArgumentError(f"prune.remove: '{name}' is not pruned")
     del module._pre_hooks[key]
     weight, mask = module._parameters.pop(name + "_orig"), module._buffers.pop(name + "_mask")
     with no_grad():

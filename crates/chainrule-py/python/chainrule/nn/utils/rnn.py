@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ... import _chainrule as _c
 from ... import _functions as _f
 from ..._chainrule import Tensor
+from ..._errors import ArgumentError
 
 
 class PackedSequence(NamedTuple):
@@ -53,9 +54,9 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def _lengths(op: str, lengths: Any, longest: int, count: int) -> list[int]:
     found = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     if len(found) != count:
-        raise ValueError(f"{op}: {len(found)} lengths for {count} sequences")
+        raise ArgumentError(f"{op}: {len(found)} lengths for {count} sequences")
     if any(not 0 < n <= longest for n in found):
-        raise ValueError(f"{op}: lengths are from 1 to {longest}, the padded length, got {found}")
+        raise ArgumentError(f"{op}: lengths are from 1 to {longest}, the padded length, got {found}")
     return found
 
 
@@ -104,7 +105,7 @@ def pad_packed_sequence(
     batch_sizes = sequence.batch_sizes.tolist()
     steps = len(batch_sizes)
     if total_length is not None and total_length < steps:
-        raise ValueError(f"pad_packed_sequence: total_length is {total_length}, and the longest sequence has {steps}")
+        raise ArgumentError(f"pad_packed_sequence: total_length is {total_length}, and the longest sequence has {steps}")
     count, steps = batch_sizes[0], total_length or steps
     data, starts, at = sequence.data, 0, []
     empty = data.shape[0]
@@ -135,7 +136,7 @@ def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding
     if not all_of:
         raise RuntimeError("pad_sequence: there are no sequences")
     if padding_side not in ("left", "right"):
-        raise ValueError(f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}")
+        raise ArgumentError(f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}")
     rest = tuple(all_of[0].shape[1:])
     if any(tuple(s.shape[1:]) != rest for s in all_of):
         raise RuntimeError(f"pad_sequence: shapes {', '.join(str(tuple(s.shape)) for s in all_of)}: all but the first size must be equal")
