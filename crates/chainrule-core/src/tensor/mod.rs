@@ -432,9 +432,9 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 
 /// Runs `f` with products of half precision, as PyTorch's `autocast`: `matmul`, `linear`, attention
 /// and convolutions of f32 tensors, and what is made of them, as recurrent layers, round their
-/// operands to `dtype`, and sum in f32. All values stay f32, so that weights, gradients and the state of an
-/// optimizer need no copies of their own. Under the dtype f32 products are whole again, also inside
-/// of another `autocast`.
+/// operands to `dtype`, and sum in f32. All values stay f32, so that weights, gradients and the
+/// state of an optimizer need no copies of their own. Under the dtype f32 products are whole again,
+/// also inside of another `autocast`.
 ///
 /// Each product keeps its precision: its backward products round the gradient and the other operand
 /// in the same way, wherever `backward` is called, and a program traced inside has them. Products

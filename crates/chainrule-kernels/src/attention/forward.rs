@@ -77,7 +77,7 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
     /// # Safety
     ///
     /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs`
-    /// is the pair's. What is rounded has its room.
+    /// is the pair's. Rounded operands have a room of their own.
     unsafe fn run(&self, scores: &mut [T], logs: &mut [T]) {
         let Problem { queries, depth, width, .. } = *self.problem;
         for first in (0..queries).step_by(QUERIES) {

@@ -43,7 +43,7 @@ pub struct LayerNames {
 }
 
 impl LayerNames {
-    /// Those of this module, which must stay where it is.
+    /// The names in this module, which must stay where it is.
     pub fn of(module: &dyn Module) -> LayerNames {
         let mut names: HashMap<Place, Vec<String>> = HashMap::new();
         for (name, inner) in module.named_modules() {

@@ -16,9 +16,9 @@ const RAW: u64 = 9;
 const AT: u64 = 1000;
 const LEN: u64 = 1001;
 
-/// Messages that lead to tensors.
+/// A message that leads to tensors.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum Message {
     Model,
     Graph,
     Node,
@@ -26,14 +26,14 @@ enum Kind {
     Tensor,
 }
 
-impl Kind {
+impl Message {
     /// The message in a field, if it leads to tensors.
-    fn inner(self, field: u64) -> Option<Kind> {
+    fn inner(self, field: u64) -> Option<Message> {
         Some(match (self, field) {
-            (Kind::Model, 7) | (Kind::Attribute, 6) => Kind::Graph,
-            (Kind::Graph, 1) => Kind::Node,
-            (Kind::Node, 5) => Kind::Attribute,
-            (Kind::Graph | Kind::Attribute, 5) => Kind::Tensor,
+            (Message::Model, 7) | (Message::Attribute, 6) => Message::Graph,
+            (Message::Graph, 1) => Message::Node,
+            (Message::Node, 5) => Message::Attribute,
+            (Message::Graph | Message::Attribute, 5) => Message::Tensor,
             _ => return None,
         })
     }
@@ -43,7 +43,7 @@ impl Kind {
 /// for their reader to say.
 pub(super) fn messages(file: File, len: u64) -> Option<Vec<u8>> {
     let mut from = Messages { reader: BufReader::new(file), at: 0 };
-    from.copy(len, Kind::Model, DEEPEST)
+    from.copy(len, Message::Model, DEEPEST)
 }
 
 struct Messages {
@@ -53,7 +53,7 @@ struct Messages {
 
 impl Messages {
     /// The fields up to a place.
-    fn copy(&mut self, end: u64, kind: Kind, deepest: usize) -> Option<Vec<u8>> {
+    fn copy(&mut self, end: u64, kind: Message, deepest: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         while self.at < end {
             let key = self.number()?;
@@ -70,7 +70,7 @@ impl Messages {
             };
             let after = self.at.checked_add(len).filter(|after| *after <= end)?;
             let (field, bytes) = (key >> 3, key & 7 == 2);
-            if bytes && len >= LARGE && kind == Kind::Tensor && field == RAW {
+            if bytes && len >= LARGE && kind == Message::Tensor && field == RAW {
                 push_field(&mut out, AT << 3, self.at);
                 push_field(&mut out, LEN << 3, len);
                 self.reader.seek_relative(i64::try_from(len).ok()?).ok()?;

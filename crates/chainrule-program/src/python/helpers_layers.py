@@ -351,8 +351,8 @@ def _attention_grad(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):
 
 
 def _attention_bf16(q, k, v, mask=None, *, causal, scale, dropout):
-    """As _attention, with the operands of both products rounded: the weights before they are divided
-    by the sum of their row, of which the largest is 1.
+    """As _attention, with the operands of both products rounded: the weights before they are
+    divided by the sum of their row, of which the largest is 1.
     """
     w, keep = _attention_weights(_bf16(q), _bf16(k), mask, causal, scale, dropout)
     if w.size == 0:
