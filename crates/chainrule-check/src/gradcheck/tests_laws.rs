@@ -252,7 +252,7 @@ fn bounds_that_no_input_reaches() {
             move |g, x| g * (x.gt(-2.5).to_dtype(DType::F64) * x.lt(bound).to_dtype(DType::F64)),
         )
     };
-    right(&clamped(6.0), &[x.clone()]);
+    right(&clamped(6.0), std::slice::from_ref(&x));
     let found = wrong(&clamped(1e9), &[x]);
     assert!(found.far && found.to_string().contains("several times their size"), "{found}");
 }

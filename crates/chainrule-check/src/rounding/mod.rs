@@ -197,7 +197,7 @@ impl<'a> Noise<'a> {
         };
         let left = own((0..a.len()).collect());
         let mean = mean_square(self.moved.borrow().by[&number].iter()).sqrt();
-        if left.is_empty() || open(left.clone(), &|_| mean).len() > 0 {
+        if left.is_empty() || !open(left.clone(), &|_| mean).is_empty() {
             return left.is_empty();
         }
         // The noise of an element may be small by chance: more runs tell.
