@@ -1,4 +1,4 @@
-"""Orthogonal polynomials, transforms of Hermitian signals and p-norms of windows, by NumPy's formulas."""
+"""Orthogonal polynomials, transforms of Hermitian signals and p-norms of windows, by NumPy."""
 
 from __future__ import annotations
 

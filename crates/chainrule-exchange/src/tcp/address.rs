@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Where `address` is now.
+/// The place that `address` names now.
 pub(super) fn find(address: &str) -> Result<SocketAddr, Failure> {
     let unknown = |more: String| {
         format!("the address {address} of rank 0 is not known{more}; check MASTER_ADDR")

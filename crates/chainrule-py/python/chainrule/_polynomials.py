@@ -21,7 +21,7 @@ MOST = 10_000
 
 
 def _polynomial(name: str, x: TensorLike, n: TensorLike, first: First, step: Step) -> Tensor:
-    """`p_0 = 1`, `p_1 = first(x)`, `p_{k+1} = step(k, x, p_k, p_{k-1})`, each where it is asked for."""
+    """`p_0 = 1`, `p_1 = first(x)`, `p_{k+1} = step(k, x, p_k, p_{k-1})`, each at its degrees."""
     x, n = _t(x), _t(n)
     if not x.is_floating_point():
         x = x._to_dtype(_c.get_default_dtype())

@@ -223,7 +223,8 @@ def compare(loss: Tensor, by_hand: Mapping[str, Any] | Callable[[], Mapping[str,
     rounding keeps it from that: the backward pass is run again with its numbers changed in their
     last bits, in the dtype that it runs in, and what that does to an element is its rounding.
     Without an `atol` each element is judged by its own size, however small and whatever stands
-    beside it. A gradient that cannot be compared does not pass. If one is wrong, `verdict` is asked what gives these numbers.
+    beside it. A gradient that cannot be compared does not pass. If one is wrong, `verdict` is asked
+    what gives these numbers.
     """
     given = by_hand() if callable(by_hand) else by_hand
     report = Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in given.items()], rtol, atol))
