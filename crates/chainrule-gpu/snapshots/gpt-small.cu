@@ -115,18 +115,18 @@ extern "C" __global__ void k00_embedding(
     embedding[i] = symbols_weight_;
 }
 
-// layer_norm_reducemean, of forward/layer_norm/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_reducemean_2, of forward/layer_norm/ReduceMean.2  f32 [768, 1, 1, 1]
-// layer_norm_div, of forward/layer_norm/Div  f32 [768, 1, 1, 1]
-// layer_norm_add_2, of forward/layer_norm/Add.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k01_layer_norm_add_2(
+// blocks_0_norm1_reducemean, of /blocks/0/norm1/ReduceMean  f32 [768, 1, 1, 1]
+// blocks_0_norm1_reducemean_2, of /blocks/0/norm1/ReduceMean.2  f32 [768, 1, 1, 1]
+// blocks_0_norm1_div, of /blocks/0/norm1/Div  f32 [768, 1, 1, 1]
+// blocks_0_norm1_add_2, of /blocks/0/norm1/Add.2  f32 [768, 1, 128, 1]
+extern "C" __global__ void k01_blocks_0_norm1_add_2(
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ blocks_0_norm1_bias,
-    float* __restrict__ layer_norm_reducemean,
-    float* __restrict__ layer_norm_div,
-    float* __restrict__ layer_norm_add_2
+    float* __restrict__ blocks_0_norm1_reducemean,
+    float* __restrict__ blocks_0_norm1_div,
+    float* __restrict__ blocks_0_norm1_add_2
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
@@ -144,19 +144,19 @@ extern "C" __global__ void k01_layer_norm_add_2(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_reducemean_ = part_float[0] / 128.0f;
+    const float blocks_0_norm1_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     if (thread == 0) {
-        layer_norm_reducemean[row] = layer_norm_reducemean_;
+        blocks_0_norm1_reducemean[row] = blocks_0_norm1_reducemean_;
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
         const float add__2 = embedding__2 + positions_weight__2;
-        const float layer_norm_sub_ = add__2 - layer_norm_reducemean_;
-        const float layer_norm_mul_ = layer_norm_sub_ * layer_norm_sub_;
-        sum_2 = sum_2 + layer_norm_mul_;
+        const float blocks_0_norm1_sub_ = add__2 - blocks_0_norm1_reducemean_;
+        const float blocks_0_norm1_mul_ = blocks_0_norm1_sub_ * blocks_0_norm1_sub_;
+        sum_2 = sum_2 + blocks_0_norm1_mul_;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -164,46 +164,46 @@ extern "C" __global__ void k01_layer_norm_add_2(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_reducemean_2_ = part_float[0] / 128.0f;
+    const float blocks_0_norm1_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
-    const float layer_norm_add_ = layer_norm_reducemean_2_ + 1e-5f;
-    const float layer_norm_sqrt_ = sqrtf(layer_norm_add_);
-    const float layer_norm_div_ = 1.0f / layer_norm_sqrt_;
+    const float blocks_0_norm1_add_ = blocks_0_norm1_reducemean_2_ + 1e-5f;
+    const float blocks_0_norm1_sqrt_ = sqrtf(blocks_0_norm1_add_);
+    const float blocks_0_norm1_div_ = 1.0f / blocks_0_norm1_sqrt_;
     if (thread == 0) {
-        layer_norm_div[row] = layer_norm_div_;
+        blocks_0_norm1_div[row] = blocks_0_norm1_div_;
     }
     for (int col = thread; col < 128; col += 128) {
         const float embedding__3 = embedding[row * 128 + col];
         const float positions_weight__3 = positions_weight[(row % 64) * 128 + col];
         const float add__3 = embedding__3 + positions_weight__3;
-        const float layer_norm_sub__2 = add__3 - layer_norm_reducemean_;
-        const float layer_norm_mul_2_ = layer_norm_sub__2 * layer_norm_div_;
+        const float blocks_0_norm1_sub__2 = add__3 - blocks_0_norm1_reducemean_;
+        const float blocks_0_norm1_mul_2_ = blocks_0_norm1_sub__2 * blocks_0_norm1_div_;
         const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[col];
-        const float layer_norm_mul_3_ = layer_norm_mul_2_ * blocks_0_norm1_weight_;
+        const float blocks_0_norm1_mul_3_ = blocks_0_norm1_mul_2_ * blocks_0_norm1_weight_;
         const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[col];
-        const float layer_norm_add_2_ = layer_norm_mul_3_ + blocks_0_norm1_bias_;
-        layer_norm_add_2[row * 128 + col] = layer_norm_add_2_;
+        const float blocks_0_norm1_add_2_ = blocks_0_norm1_mul_3_ + blocks_0_norm1_bias_;
+        blocks_0_norm1_add_2[row * 128 + col] = blocks_0_norm1_add_2_;
     }
 }
 
 // layer_norm_1  f32 [768, 3]
 extern "C" __global__ void k02_layer_norm_1(
-    const float* __restrict__ layer_norm_reducemean,
-    const float* __restrict__ layer_norm_div,
+    const float* __restrict__ blocks_0_norm1_reducemean,
+    const float* __restrict__ blocks_0_norm1_div,
     float* __restrict__ layer_norm_1
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 2304) { return; }
-    const float layer_norm_reducemean_ = layer_norm_reducemean[i / 3];
-    const float layer_norm_div_ = layer_norm_div[i / 3];
-    const float layer_norm_1_ = ((i % 3) < 1) ? layer_norm_reducemean_ : (((i % 3) < 2) ? layer_norm_div_ : (0.0f));
+    const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[i / 3];
+    const float blocks_0_norm1_div_ = blocks_0_norm1_div[i / 3];
+    const float layer_norm_1_ = ((i % 3) < 1) ? blocks_0_norm1_reducemean_ : (((i % 3) < 2) ? blocks_0_norm1_div_ : (0.0f));
     layer_norm_1[i] = layer_norm_1_;
 }
 
-// linear_matmul, of forward/linear/MatMul  f32 [12, 64, 384]
+// blocks_0_attention_qkv_matmul, of /blocks/0/attention/qkv/MatMul  f32 [12, 64, 384]
 // linear  f32 [12, 64, 384]
 extern "C" __global__ void k03_linear(
-    const float* __restrict__ layer_norm_add_2,
+    const float* __restrict__ blocks_0_norm1_add_2,
     const float* __restrict__ blocks_0_attention_qkv_weight,
     const float* __restrict__ blocks_0_attention_qkv_bias,
     float* __restrict__ linear
@@ -225,8 +225,8 @@ extern "C" __global__ void k03_linear(
             float x_6 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
-                const float layer_norm_add_2_ = layer_norm_add_2[at * 128 + k];
-                x_6 = layer_norm_add_2_;
+                const float blocks_0_norm1_add_2_ = blocks_0_norm1_add_2[at * 128 + k];
+                x_6 = blocks_0_norm1_add_2_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -268,19 +268,19 @@ extern "C" __global__ void k03_linear(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 384) {
-                const float linear_matmul_ = sums[u * 4 + w];
+                const float blocks_0_attention_qkv_matmul_ = sums[u * 4 + w];
                 const float blocks_0_attention_qkv_bias_ = blocks_0_attention_qkv_bias[n];
-                const float linear_ = linear_matmul_ + blocks_0_attention_qkv_bias_;
+                const float linear_ = blocks_0_attention_qkv_matmul_ + blocks_0_attention_qkv_bias_;
                 linear[stack * 24576 + m * 384 + n] = linear_;
             }
         }
     }
 }
 
-// y_2_matmul, of forward/y_2/MatMul  f32 [12, 4, 64, 64]
-extern "C" __global__ void k04_y_2_matmul(
+// blocks_0_attention_matmul, of /blocks/0/attention/MatMul  f32 [12, 4, 64, 64]
+extern "C" __global__ void k04_blocks_0_attention_matmul(
     const float* __restrict__ linear,
-    float* __restrict__ y_2_matmul
+    float* __restrict__ blocks_0_attention_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -345,37 +345,37 @@ extern "C" __global__ void k04_y_2_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 64) {
-                const float y_2_matmul_ = sums[u * 4 + w];
-                y_2_matmul[stack * 4096 + m * 64 + n] = y_2_matmul_;
+                const float blocks_0_attention_matmul_ = sums[u * 4 + w];
+                blocks_0_attention_matmul[stack * 4096 + m * 64 + n] = blocks_0_attention_matmul_;
             }
         }
     }
 }
 
-// y_2_lessorequal, of forward/y_2/LessOrEqual  bool [64, 64]
-extern "C" __global__ void k05_y_2_lessorequal(
+// blocks_0_attention_lessorequal, of /blocks/0/attention/LessOrEqual  bool [64, 64]
+extern "C" __global__ void k05_blocks_0_attention_lessorequal(
     const long long* __restrict__ constant_20,
-    bool* __restrict__ y_2_lessorequal
+    bool* __restrict__ blocks_0_attention_lessorequal
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 4096) { return; }
     const long long constant_20_ = constant_20[i % 64];
     const long long constant_20__2 = constant_20[i / 64];
-    const bool y_2_lessorequal_ = constant_20_ <= constant_20__2;
-    y_2_lessorequal[i] = y_2_lessorequal_;
+    const bool blocks_0_attention_lessorequal_ = constant_20_ <= constant_20__2;
+    blocks_0_attention_lessorequal[i] = blocks_0_attention_lessorequal_;
 }
 
-// y_2_reducemax, of forward/y_2/ReduceMax  i64 [12, 4, 64, 1]
-// y_2_reducemax_2, of forward/y_2/ReduceMax.2  f32 [12, 4, 64, 1]
-// y_2_exp, of forward/y_2/Exp  f32 [12, 4, 64, 64]
-// y_2_reducesum, of forward/y_2/ReduceSum  f32 [12, 4, 64, 1]
-// y_2_where_3, of forward/y_2/Where.3  f32 [12, 4, 64, 64]
-extern "C" __global__ void k06_y_2_where_3(
-    const bool* __restrict__ y_2_lessorequal,
-    const float* __restrict__ y_2_matmul,
-    long long* __restrict__ y_2_reducemax,
-    float* __restrict__ y_2_exp,
-    float* __restrict__ y_2_where_3
+// blocks_0_attention_reducemax, of /blocks/0/attention/ReduceMax  i64 [12, 4, 64, 1]
+// blocks_0_attention_reducemax_2, of /blocks/0/attention/ReduceMax.2  f32 [12, 4, 64, 1]
+// blocks_0_attention_exp, of /blocks/0/attention/Exp  f32 [12, 4, 64, 64]
+// blocks_0_attention_reducesum, of /blocks/0/attention/ReduceSum  f32 [12, 4, 64, 1]
+// blocks_0_attention_where_3, of /blocks/0/attention/Where.3  f32 [12, 4, 64, 64]
+extern "C" __global__ void k06_blocks_0_attention_where_3(
+    const bool* __restrict__ blocks_0_attention_lessorequal,
+    const float* __restrict__ blocks_0_attention_matmul,
+    long long* __restrict__ blocks_0_attention_reducemax,
+    float* __restrict__ blocks_0_attention_exp,
+    float* __restrict__ blocks_0_attention_where_3
 ) {
     __shared__ long long part_long_long[64];
     __shared__ float part_float[64];
@@ -383,10 +383,10 @@ extern "C" __global__ void k06_y_2_where_3(
     const int thread = (int)threadIdx.x;
     long long sum = LEAST;
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_lessorequal_ = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and_ = true && y_2_lessorequal_;
-        const long long y_2_cast_ = (long long)y_2_and_;
-        sum = larger(sum, y_2_cast_);
+        const bool blocks_0_attention_lessorequal_ = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_;
+        const long long blocks_0_attention_cast_ = (long long)blocks_0_attention_and_;
+        sum = larger(sum, blocks_0_attention_cast_);
     }
     part_long_long[thread] = sum;
     __syncthreads();
@@ -394,21 +394,21 @@ extern "C" __global__ void k06_y_2_where_3(
         if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
         __syncthreads();
     }
-    const long long y_2_reducemax_ = part_long_long[0];
+    const long long blocks_0_attention_reducemax_ = part_long_long[0];
     __syncthreads();
     if (thread == 0) {
-        y_2_reducemax[row] = y_2_reducemax_;
+        blocks_0_attention_reducemax[row] = blocks_0_attention_reducemax_;
     }
     float sum_2 = -INF_F;
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_cast_2_ = y_2_reducemax_ != 0ll;
-        const bool y_2_lessorequal__2 = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and__2 = true && y_2_lessorequal__2;
-        const float y_2_matmul_ = y_2_matmul[row * 64 + col];
-        const float y_2_mul_ = y_2_matmul_ * 0.17677669f;
-        const float y_2_where_ = y_2_and__2 ? y_2_mul_ : (-INF_F);
-        const float y_2_where_2_ = y_2_cast_2_ ? y_2_where_ : 0.0f;
-        sum_2 = larger(sum_2, y_2_where_2_);
+        const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
+        const bool blocks_0_attention_lessorequal__2 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal__2;
+        const float blocks_0_attention_matmul_ = blocks_0_attention_matmul[row * 64 + col];
+        const float blocks_0_attention_mul_ = blocks_0_attention_matmul_ * 0.17677669f;
+        const float blocks_0_attention_where_ = blocks_0_attention_and__2 ? blocks_0_attention_mul_ : (-INF_F);
+        const float blocks_0_attention_where_2_ = blocks_0_attention_cast_2_ ? blocks_0_attention_where_ : 0.0f;
+        sum_2 = larger(sum_2, blocks_0_attention_where_2_);
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -416,24 +416,24 @@ extern "C" __global__ void k06_y_2_where_3(
         if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
         __syncthreads();
     }
-    const float y_2_reducemax_2_ = part_float[0];
+    const float blocks_0_attention_reducemax_2_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_cast_2__2 = y_2_reducemax_ != 0ll;
-        const bool y_2_lessorequal__3 = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and__3 = true && y_2_lessorequal__3;
-        const float y_2_matmul__2 = y_2_matmul[row * 64 + col];
-        const float y_2_mul__2 = y_2_matmul__2 * 0.17677669f;
-        const float y_2_where__2 = y_2_and__3 ? y_2_mul__2 : (-INF_F);
-        const float y_2_where_2__2 = y_2_cast_2__2 ? y_2_where__2 : 0.0f;
-        const float y_2_sub_ = y_2_where_2__2 - y_2_reducemax_2_;
-        const float y_2_exp_ = expf(y_2_sub_);
-        y_2_exp[row * 64 + col] = y_2_exp_;
+        const bool blocks_0_attention_cast_2__2 = blocks_0_attention_reducemax_ != 0ll;
+        const bool blocks_0_attention_lessorequal__3 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal__3;
+        const float blocks_0_attention_matmul__2 = blocks_0_attention_matmul[row * 64 + col];
+        const float blocks_0_attention_mul__2 = blocks_0_attention_matmul__2 * 0.17677669f;
+        const float blocks_0_attention_where__2 = blocks_0_attention_and__3 ? blocks_0_attention_mul__2 : (-INF_F);
+        const float blocks_0_attention_where_2__2 = blocks_0_attention_cast_2__2 ? blocks_0_attention_where__2 : 0.0f;
+        const float blocks_0_attention_sub_ = blocks_0_attention_where_2__2 - blocks_0_attention_reducemax_2_;
+        const float blocks_0_attention_exp_ = expf(blocks_0_attention_sub_);
+        blocks_0_attention_exp[row * 64 + col] = blocks_0_attention_exp_;
     }
     float sum_3 = 0.0f;
     for (int col = thread; col < 64; col += 64) {
-        const float y_2_exp__2 = y_2_exp[row * 64 + col];
-        sum_3 = sum_3 + y_2_exp__2;
+        const float blocks_0_attention_exp__2 = blocks_0_attention_exp[row * 64 + col];
+        sum_3 = sum_3 + blocks_0_attention_exp__2;
     }
     part_float[thread] = sum_3;
     __syncthreads();
@@ -441,21 +441,21 @@ extern "C" __global__ void k06_y_2_where_3(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float y_2_reducesum_ = part_float[0];
+    const float blocks_0_attention_reducesum_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_lessorequal__4 = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and__4 = true && y_2_lessorequal__4;
-        const float y_2_exp__3 = y_2_exp[row * 64 + col];
-        const float y_2_div_ = y_2_exp__3 / y_2_reducesum_;
-        const float y_2_where_3_ = y_2_and__4 ? y_2_div_ : 0.0f;
-        y_2_where_3[row * 64 + col] = y_2_where_3_;
+        const bool blocks_0_attention_lessorequal__4 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and__4 = true && blocks_0_attention_lessorequal__4;
+        const float blocks_0_attention_exp__3 = blocks_0_attention_exp[row * 64 + col];
+        const float blocks_0_attention_div_ = blocks_0_attention_exp__3 / blocks_0_attention_reducesum_;
+        const float blocks_0_attention_where_3_ = blocks_0_attention_and__4 ? blocks_0_attention_div_ : 0.0f;
+        blocks_0_attention_where_3[row * 64 + col] = blocks_0_attention_where_3_;
     }
 }
 
 // y_2  f32 [12, 4, 64, 32]
 extern "C" __global__ void k07_y_2(
-    const float* __restrict__ y_2_where_3,
+    const float* __restrict__ blocks_0_attention_where_3,
     const float* __restrict__ linear,
     float* __restrict__ y_2
 ) {
@@ -475,8 +475,8 @@ extern "C" __global__ void k07_y_2(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float y_2_where_3_ = y_2_where_3[stack * 4096 + m * 64 + k];
-                x_6 = y_2_where_3_;
+                const float blocks_0_attention_where_3_ = blocks_0_attention_where_3[stack * 4096 + m * 64 + k];
+                x_6 = blocks_0_attention_where_3_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -512,7 +512,7 @@ extern "C" __global__ void k07_y_2(
     }
 }
 
-// linear_2_matmul, of forward/linear_2/MatMul  f32 [12, 64, 128]
+// blocks_0_attention_out_matmul, of /blocks/0/attention/out/MatMul  f32 [12, 64, 128]
 // x_2  f32 [12, 64, 128]
 extern "C" __global__ void k08_x_2(
     const float* __restrict__ y_2,
@@ -581,12 +581,12 @@ extern "C" __global__ void k08_x_2(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 128) {
-                const float linear_2_matmul_ = sums[u * 4 + w];
+                const float blocks_0_attention_out_matmul_ = sums[u * 4 + w];
                 const float embedding_ = embedding[stack * 8192 + m * 128 + n];
                 const float positions_weight_ = positions_weight[m * 128 + n];
                 const float add_ = embedding_ + positions_weight_;
                 const float blocks_0_attention_out_bias_ = blocks_0_attention_out_bias[n];
-                const float linear_2_ = linear_2_matmul_ + blocks_0_attention_out_bias_;
+                const float linear_2_ = blocks_0_attention_out_matmul_ + blocks_0_attention_out_bias_;
                 const float x_2_ = add_ + linear_2_;
                 x_2[stack * 8192 + m * 128 + n] = x_2_;
             }
@@ -594,17 +594,17 @@ extern "C" __global__ void k08_x_2(
     }
 }
 
-// layer_norm_2_reducemean, of forward/layer_norm_2/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_2_reducemean_2, of forward/layer_norm_2/ReduceMean.2  f32 [768, 1, 1, 1]
-// layer_norm_2_div, of forward/layer_norm_2/Div  f32 [768, 1, 1, 1]
-// layer_norm_2_add_2, of forward/layer_norm_2/Add.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k09_layer_norm_2_add_2(
+// blocks_0_norm2_reducemean, of /blocks/0/norm2/ReduceMean  f32 [768, 1, 1, 1]
+// blocks_0_norm2_reducemean_2, of /blocks/0/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
+// blocks_0_norm2_div, of /blocks/0/norm2/Div  f32 [768, 1, 1, 1]
+// blocks_0_norm2_add_2, of /blocks/0/norm2/Add.2  f32 [768, 1, 128, 1]
+extern "C" __global__ void k09_blocks_0_norm2_add_2(
     const float* __restrict__ x_2,
     const float* __restrict__ blocks_0_norm2_weight,
     const float* __restrict__ blocks_0_norm2_bias,
-    float* __restrict__ layer_norm_2_reducemean,
-    float* __restrict__ layer_norm_2_div,
-    float* __restrict__ layer_norm_2_add_2
+    float* __restrict__ blocks_0_norm2_reducemean,
+    float* __restrict__ blocks_0_norm2_div,
+    float* __restrict__ blocks_0_norm2_add_2
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
@@ -620,17 +620,17 @@ extern "C" __global__ void k09_layer_norm_2_add_2(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_2_reducemean_ = part_float[0] / 128.0f;
+    const float blocks_0_norm2_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     if (thread == 0) {
-        layer_norm_2_reducemean[row] = layer_norm_2_reducemean_;
+        blocks_0_norm2_reducemean[row] = blocks_0_norm2_reducemean_;
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
         const float x_2__2 = x_2[row * 128 + col];
-        const float layer_norm_2_sub_ = x_2__2 - layer_norm_2_reducemean_;
-        const float layer_norm_2_mul_ = layer_norm_2_sub_ * layer_norm_2_sub_;
-        sum_2 = sum_2 + layer_norm_2_mul_;
+        const float blocks_0_norm2_sub_ = x_2__2 - blocks_0_norm2_reducemean_;
+        const float blocks_0_norm2_mul_ = blocks_0_norm2_sub_ * blocks_0_norm2_sub_;
+        sum_2 = sum_2 + blocks_0_norm2_mul_;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -638,33 +638,33 @@ extern "C" __global__ void k09_layer_norm_2_add_2(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_2_reducemean_2_ = part_float[0] / 128.0f;
+    const float blocks_0_norm2_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
-    const float layer_norm_2_add_ = layer_norm_2_reducemean_2_ + 1e-5f;
-    const float layer_norm_2_sqrt_ = sqrtf(layer_norm_2_add_);
-    const float layer_norm_2_div_ = 1.0f / layer_norm_2_sqrt_;
+    const float blocks_0_norm2_add_ = blocks_0_norm2_reducemean_2_ + 1e-5f;
+    const float blocks_0_norm2_sqrt_ = sqrtf(blocks_0_norm2_add_);
+    const float blocks_0_norm2_div_ = 1.0f / blocks_0_norm2_sqrt_;
     if (thread == 0) {
-        layer_norm_2_div[row] = layer_norm_2_div_;
+        blocks_0_norm2_div[row] = blocks_0_norm2_div_;
     }
     for (int col = thread; col < 128; col += 128) {
         const float x_2__3 = x_2[row * 128 + col];
-        const float layer_norm_2_sub__2 = x_2__3 - layer_norm_2_reducemean_;
-        const float layer_norm_2_mul_2_ = layer_norm_2_sub__2 * layer_norm_2_div_;
+        const float blocks_0_norm2_sub__2 = x_2__3 - blocks_0_norm2_reducemean_;
+        const float blocks_0_norm2_mul_2_ = blocks_0_norm2_sub__2 * blocks_0_norm2_div_;
         const float blocks_0_norm2_weight_ = blocks_0_norm2_weight[col];
-        const float layer_norm_2_mul_3_ = layer_norm_2_mul_2_ * blocks_0_norm2_weight_;
+        const float blocks_0_norm2_mul_3_ = blocks_0_norm2_mul_2_ * blocks_0_norm2_weight_;
         const float blocks_0_norm2_bias_ = blocks_0_norm2_bias[col];
-        const float layer_norm_2_add_2_ = layer_norm_2_mul_3_ + blocks_0_norm2_bias_;
-        layer_norm_2_add_2[row * 128 + col] = layer_norm_2_add_2_;
+        const float blocks_0_norm2_add_2_ = blocks_0_norm2_mul_3_ + blocks_0_norm2_bias_;
+        blocks_0_norm2_add_2[row * 128 + col] = blocks_0_norm2_add_2_;
     }
 }
 
-// linear_3_matmul, of forward/linear_3/MatMul  f32 [12, 64, 512]
+// blocks_0_expand_matmul, of /blocks/0/expand/MatMul  f32 [12, 64, 512]
 // gelu_tanh  f32 [12, 64, 512]
 extern "C" __global__ void k11_gelu_tanh(
-    const float* __restrict__ layer_norm_2_add_2,
+    const float* __restrict__ blocks_0_norm2_add_2,
     const float* __restrict__ blocks_0_expand_weight,
     const float* __restrict__ blocks_0_expand_bias,
-    float* __restrict__ linear_3_matmul,
+    float* __restrict__ blocks_0_expand_matmul,
     float* __restrict__ gelu_tanh
 ) {
     __shared__ float tile_a_float[1024];
@@ -684,8 +684,8 @@ extern "C" __global__ void k11_gelu_tanh(
             float x_6 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
-                const float layer_norm_2_add_2_ = layer_norm_2_add_2[at * 128 + k];
-                x_6 = layer_norm_2_add_2_;
+                const float blocks_0_norm2_add_2_ = blocks_0_norm2_add_2[at * 128 + k];
+                x_6 = blocks_0_norm2_add_2_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -727,26 +727,26 @@ extern "C" __global__ void k11_gelu_tanh(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 512) {
-                const float linear_3_matmul_ = sums[u * 4 + w];
-                linear_3_matmul[stack * 32768 + m * 512 + n] = linear_3_matmul_;
+                const float blocks_0_expand_matmul_ = sums[u * 4 + w];
+                blocks_0_expand_matmul[stack * 32768 + m * 512 + n] = blocks_0_expand_matmul_;
                 const float blocks_0_expand_bias_ = blocks_0_expand_bias[n];
-                const float linear_3_ = linear_3_matmul_ + blocks_0_expand_bias_;
-                const float gelu_tanh_mul_ = 0.044715f * linear_3_;
-                const float gelu_tanh_mul_2_ = gelu_tanh_mul_ * linear_3_;
-                const float gelu_tanh_mul_3_ = gelu_tanh_mul_2_ * linear_3_;
-                const float gelu_tanh_add_ = linear_3_ + gelu_tanh_mul_3_;
-                const float gelu_tanh_mul_4_ = 0.7978846f * gelu_tanh_add_;
-                const float gelu_tanh_tanh_ = tanhf(gelu_tanh_mul_4_);
-                const float gelu_tanh_add_2_ = 1.0f + gelu_tanh_tanh_;
-                const float gelu_tanh_mul_5_ = linear_3_ * gelu_tanh_add_2_;
-                const float gelu_tanh_ = gelu_tanh_mul_5_ / 2.0f;
+                const float linear_3_ = blocks_0_expand_matmul_ + blocks_0_expand_bias_;
+                const float blocks_0_gelu_mul_ = 0.044715f * linear_3_;
+                const float blocks_0_gelu_mul_2_ = blocks_0_gelu_mul_ * linear_3_;
+                const float blocks_0_gelu_mul_3_ = blocks_0_gelu_mul_2_ * linear_3_;
+                const float blocks_0_gelu_add_ = linear_3_ + blocks_0_gelu_mul_3_;
+                const float blocks_0_gelu_mul_4_ = 0.7978846f * blocks_0_gelu_add_;
+                const float blocks_0_gelu_tanh_ = tanhf(blocks_0_gelu_mul_4_);
+                const float blocks_0_gelu_add_2_ = 1.0f + blocks_0_gelu_tanh_;
+                const float blocks_0_gelu_mul_5_ = linear_3_ * blocks_0_gelu_add_2_;
+                const float gelu_tanh_ = blocks_0_gelu_mul_5_ / 2.0f;
                 gelu_tanh[stack * 32768 + m * 512 + n] = gelu_tanh_;
             }
         }
     }
 }
 
-// linear_4_matmul, of forward/linear_4/MatMul  f32 [12, 64, 128]
+// blocks_0_project_matmul, of /blocks/0/project/MatMul  f32 [12, 64, 128]
 // add_2  f32 [12, 64, 128]
 extern "C" __global__ void k12_add_2(
     const float* __restrict__ gelu_tanh,
@@ -814,10 +814,10 @@ extern "C" __global__ void k12_add_2(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 128) {
-                const float linear_4_matmul_ = sums[u * 4 + w];
+                const float blocks_0_project_matmul_ = sums[u * 4 + w];
                 const float x_2_ = x_2[stack * 8192 + m * 128 + n];
                 const float blocks_0_project_bias_ = blocks_0_project_bias[n];
-                const float linear_4_ = linear_4_matmul_ + blocks_0_project_bias_;
+                const float linear_4_ = blocks_0_project_matmul_ + blocks_0_project_bias_;
                 const float add_2_ = x_2_ + linear_4_;
                 add_2[stack * 8192 + m * 128 + n] = add_2_;
             }
@@ -825,31 +825,31 @@ extern "C" __global__ void k12_add_2(
     }
 }
 
-// y_3_reducemax_2, of forward/y_3/ReduceMax.2  f32 [12, 4, 64, 1]
-// y_3_exp, of forward/y_3/Exp  f32 [12, 4, 64, 64]
-// y_3_reducesum, of forward/y_3/ReduceSum  f32 [12, 4, 64, 1]
-// y_3_where_3, of forward/y_3/Where.3  f32 [12, 4, 64, 64]
-extern "C" __global__ void k17_y_3_where_3(
-    const long long* __restrict__ y_2_reducemax,
-    const bool* __restrict__ y_2_lessorequal,
-    const float* __restrict__ y_3_matmul,
-    float* __restrict__ y_3_exp,
-    float* __restrict__ y_3_where_3
+// blocks_1_attention_reducemax_2, of /blocks/1/attention/ReduceMax.2  f32 [12, 4, 64, 1]
+// blocks_1_attention_exp, of /blocks/1/attention/Exp  f32 [12, 4, 64, 64]
+// blocks_1_attention_reducesum, of /blocks/1/attention/ReduceSum  f32 [12, 4, 64, 1]
+// blocks_1_attention_where_3, of /blocks/1/attention/Where.3  f32 [12, 4, 64, 64]
+extern "C" __global__ void k17_blocks_1_attention_where_3(
+    const long long* __restrict__ blocks_0_attention_reducemax,
+    const bool* __restrict__ blocks_0_attention_lessorequal,
+    const float* __restrict__ blocks_1_attention_matmul,
+    float* __restrict__ blocks_1_attention_exp,
+    float* __restrict__ blocks_1_attention_where_3
 ) {
     __shared__ float part_float[64];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float sum = -INF_F;
     for (int col = thread; col < 64; col += 64) {
-        const long long y_2_reducemax_ = y_2_reducemax[row];
-        const bool y_2_cast_2_ = y_2_reducemax_ != 0ll;
-        const bool y_2_lessorequal_ = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and_ = true && y_2_lessorequal_;
-        const float y_3_matmul_ = y_3_matmul[row * 64 + col];
-        const float y_3_mul_ = y_3_matmul_ * 0.17677669f;
-        const float y_3_where_ = y_2_and_ ? y_3_mul_ : (-INF_F);
-        const float y_3_where_2_ = y_2_cast_2_ ? y_3_where_ : 0.0f;
-        sum = larger(sum, y_3_where_2_);
+        const long long blocks_0_attention_reducemax_ = blocks_0_attention_reducemax[row];
+        const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
+        const bool blocks_0_attention_lessorequal_ = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_;
+        const float blocks_1_attention_matmul_ = blocks_1_attention_matmul[row * 64 + col];
+        const float blocks_1_attention_mul_ = blocks_1_attention_matmul_ * 0.17677669f;
+        const float blocks_1_attention_where_ = blocks_0_attention_and_ ? blocks_1_attention_mul_ : (-INF_F);
+        const float blocks_1_attention_where_2_ = blocks_0_attention_cast_2_ ? blocks_1_attention_where_ : 0.0f;
+        sum = larger(sum, blocks_1_attention_where_2_);
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -857,25 +857,25 @@ extern "C" __global__ void k17_y_3_where_3(
         if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
         __syncthreads();
     }
-    const float y_3_reducemax_2_ = part_float[0];
+    const float blocks_1_attention_reducemax_2_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const long long y_2_reducemax__2 = y_2_reducemax[row];
-        const bool y_2_cast_2__2 = y_2_reducemax__2 != 0ll;
-        const bool y_2_lessorequal__2 = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and__2 = true && y_2_lessorequal__2;
-        const float y_3_matmul__2 = y_3_matmul[row * 64 + col];
-        const float y_3_mul__2 = y_3_matmul__2 * 0.17677669f;
-        const float y_3_where__2 = y_2_and__2 ? y_3_mul__2 : (-INF_F);
-        const float y_3_where_2__2 = y_2_cast_2__2 ? y_3_where__2 : 0.0f;
-        const float y_3_sub_ = y_3_where_2__2 - y_3_reducemax_2_;
-        const float y_3_exp_ = expf(y_3_sub_);
-        y_3_exp[row * 64 + col] = y_3_exp_;
+        const long long blocks_0_attention_reducemax__2 = blocks_0_attention_reducemax[row];
+        const bool blocks_0_attention_cast_2__2 = blocks_0_attention_reducemax__2 != 0ll;
+        const bool blocks_0_attention_lessorequal__2 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal__2;
+        const float blocks_1_attention_matmul__2 = blocks_1_attention_matmul[row * 64 + col];
+        const float blocks_1_attention_mul__2 = blocks_1_attention_matmul__2 * 0.17677669f;
+        const float blocks_1_attention_where__2 = blocks_0_attention_and__2 ? blocks_1_attention_mul__2 : (-INF_F);
+        const float blocks_1_attention_where_2__2 = blocks_0_attention_cast_2__2 ? blocks_1_attention_where__2 : 0.0f;
+        const float blocks_1_attention_sub_ = blocks_1_attention_where_2__2 - blocks_1_attention_reducemax_2_;
+        const float blocks_1_attention_exp_ = expf(blocks_1_attention_sub_);
+        blocks_1_attention_exp[row * 64 + col] = blocks_1_attention_exp_;
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 64; col += 64) {
-        const float y_3_exp__2 = y_3_exp[row * 64 + col];
-        sum_2 = sum_2 + y_3_exp__2;
+        const float blocks_1_attention_exp__2 = blocks_1_attention_exp[row * 64 + col];
+        sum_2 = sum_2 + blocks_1_attention_exp__2;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -883,19 +883,19 @@ extern "C" __global__ void k17_y_3_where_3(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float y_3_reducesum_ = part_float[0];
+    const float blocks_1_attention_reducesum_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 64; col += 64) {
-        const bool y_2_lessorequal__3 = y_2_lessorequal[(row % 64) * 64 + col];
-        const bool y_2_and__3 = true && y_2_lessorequal__3;
-        const float y_3_exp__3 = y_3_exp[row * 64 + col];
-        const float y_3_div_ = y_3_exp__3 / y_3_reducesum_;
-        const float y_3_where_3_ = y_2_and__3 ? y_3_div_ : 0.0f;
-        y_3_where_3[row * 64 + col] = y_3_where_3_;
+        const bool blocks_0_attention_lessorequal__3 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
+        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal__3;
+        const float blocks_1_attention_exp__3 = blocks_1_attention_exp[row * 64 + col];
+        const float blocks_1_attention_div_ = blocks_1_attention_exp__3 / blocks_1_attention_reducesum_;
+        const float blocks_1_attention_where_3_ = blocks_0_attention_and__3 ? blocks_1_attention_div_ : 0.0f;
+        blocks_1_attention_where_3[row * 64 + col] = blocks_1_attention_where_3_;
     }
 }
 
-// linear_6_matmul, of forward/linear_6/MatMul  f32 [12, 64, 128]
+// blocks_1_attention_out_matmul, of /blocks/1/attention/out/MatMul  f32 [12, 64, 128]
 // x_3  f32 [12, 64, 128]
 extern "C" __global__ void k19_x_3(
     const float* __restrict__ y_3,
@@ -963,10 +963,10 @@ extern "C" __global__ void k19_x_3(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 128) {
-                const float linear_6_matmul_ = sums[u * 4 + w];
+                const float blocks_1_attention_out_matmul_ = sums[u * 4 + w];
                 const float add_2_ = add_2[stack * 8192 + m * 128 + n];
                 const float blocks_1_attention_out_bias_ = blocks_1_attention_out_bias[n];
-                const float linear_6_ = linear_6_matmul_ + blocks_1_attention_out_bias_;
+                const float linear_6_ = blocks_1_attention_out_matmul_ + blocks_1_attention_out_bias_;
                 const float x_3_ = add_2_ + linear_6_;
                 x_3[stack * 8192 + m * 128 + n] = x_3_;
             }
@@ -976,7 +976,7 @@ extern "C" __global__ void k19_x_3(
 
 // linear_17  f32 [12, 64, 65]
 extern "C" __global__ void k48_linear_17(
-    const float* __restrict__ layer_norm_9_add_2,
+    const float* __restrict__ norm_add_2,
     const float* __restrict__ head_weight,
     float* __restrict__ linear_17
 ) {
@@ -997,8 +997,8 @@ extern "C" __global__ void k48_linear_17(
             float x_6 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
-                const float layer_norm_9_add_2_ = layer_norm_9_add_2[at * 128 + k];
-                x_6 = layer_norm_9_add_2_;
+                const float norm_add_2_ = norm_add_2[at * 128 + k];
+                x_6 = norm_add_2_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -1047,7 +1047,7 @@ extern "C" __global__ void k48_linear_17(
     }
 }
 
-// of_pieces, of forward/loss/ReduceSum  f32 [1, 195]
+// of_pieces, of /loss/ReduceSum  f32 [1, 195]
 extern "C" __global__ void k49_of_pieces(
     const long long* __restrict__ y,
     const long long* __restrict__ constant_30,
@@ -1078,12 +1078,12 @@ extern "C" __global__ void k49_of_pieces(
     }
 }
 
-// of_all, of forward/loss/ReduceSum  f32 [1]
-// d_logits_div, of backward/d_logits/Div  f32 []
-extern "C" __global__ void k50_d_logits_div(
+// of_all, of /loss/ReduceSum  f32 [1]
+// backward_d_logits_div, of /backward/d_logits/Div  f32 []
+extern "C" __global__ void k50_backward_d_logits_div(
     const float* __restrict__ of_pieces,
     float* __restrict__ of_all,
-    float* __restrict__ d_logits_div
+    float* __restrict__ backward_d_logits_div
 ) {
     __shared__ float part_float[256];
     const int row = (int)blockIdx.x;
@@ -1104,24 +1104,24 @@ extern "C" __global__ void k50_d_logits_div(
     if (thread == 0) {
         of_all[row] = of_all_;
     }
-    const float d_logits_div_ = 1.0f / of_all_;
+    const float backward_d_logits_div_ = 1.0f / of_all_;
     if (thread == 0) {
-        d_logits_div[row] = d_logits_div_;
+        backward_d_logits_div[row] = backward_d_logits_div_;
     }
 }
 
-// loss_reducemax, of forward/loss/ReduceMax  f32 [768, 1]
-// loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [768, 1]
-// loss_log, of forward/loss/Log  f32 [768, 1]
-// loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [768]
-// d_logits_reducemax, of backward/d_logits/ReduceMax  i64 [768, 1]
-// d_logits_reducesum_2, of backward/d_logits/ReduceSum.2  f32 [768, 1]
+// loss_reducemax, of /loss/ReduceMax  f32 [768, 1]
+// loss_reducesum_2, of /loss/ReduceSum.2  f32 [768, 1]
+// loss_log, of /loss/Log  f32 [768, 1]
+// loss_reducesum_3, of /loss/ReduceSum.3  f32 [768]
+// backward_d_logits_reducemax, of /backward/d_logits/ReduceMax  i64 [768, 1]
+// backward_d_logits_reducesum_2, of /backward/d_logits/ReduceSum.2  f32 [768, 1]
 // d_logits  f32 [768, 65]
 extern "C" __global__ void k51_d_logits(
     const float* __restrict__ linear_17,
     const long long* __restrict__ y,
     const long long* __restrict__ constant_30,
-    const float* __restrict__ d_logits_div,
+    const float* __restrict__ backward_d_logits_div,
     float* __restrict__ loss_reducesum_3,
     float* __restrict__ d_logits
 ) {
@@ -1189,9 +1189,9 @@ extern "C" __global__ void k51_d_logits(
         const long long constant_30__2 = constant_30[col];
         const bool loss_equal__2 = y__2 == constant_30__2;
         const float loss_cast__2 = (float)loss_equal__2;
-        const bool d_logits_cast_3_ = loss_cast__2 != 0.0f;
-        const long long d_logits_cast_4_ = (long long)d_logits_cast_3_;
-        sum_4 = larger(sum_4, d_logits_cast_4_);
+        const bool backward_d_logits_cast_3_ = loss_cast__2 != 0.0f;
+        const long long backward_d_logits_cast_4_ = (long long)backward_d_logits_cast_3_;
+        sum_4 = larger(sum_4, backward_d_logits_cast_4_);
     }
     part_long_long[thread] = sum_4;
     __syncthreads();
@@ -1199,7 +1199,7 @@ extern "C" __global__ void k51_d_logits(
         if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
         __syncthreads();
     }
-    const long long d_logits_reducemax_ = part_long_long[0];
+    const long long backward_d_logits_reducemax_ = part_long_long[0];
     __syncthreads();
     float sum_5 = 0.0f;
     for (int col = thread; col < 65; col += 128) {
@@ -1215,28 +1215,28 @@ extern "C" __global__ void k51_d_logits(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float d_logits_reducesum_2_ = part_float[0];
+    const float backward_d_logits_reducesum_2_ = part_float[0];
     __syncthreads();
     for (int col = thread; col < 65; col += 128) {
-        const bool d_logits_cast_5_ = d_logits_reducemax_ != 0ll;
-        const float d_logits_div_ = d_logits_div[0];
+        const bool backward_d_logits_cast_5_ = backward_d_logits_reducemax_ != 0ll;
+        const float backward_d_logits_div_ = backward_d_logits_div[0];
         const float linear_17__4 = linear_17[row * 65 + col];
         const float loss_sub__3 = linear_17__4 - loss_reducemax_;
         const float loss_exp__2 = expf(loss_sub__3);
         const float cross_entropy_1_ = loss_exp__2 / loss_reducesum_2_;
-        const float d_logits_mul_6_ = cross_entropy_1_ * d_logits_reducesum_2_;
+        const float backward_d_logits_mul_6_ = cross_entropy_1_ * backward_d_logits_reducesum_2_;
         const long long y__4 = y[row];
         const long long constant_30__4 = constant_30[col];
         const bool loss_equal__4 = y__4 == constant_30__4;
         const float loss_cast__4 = (float)loss_equal__4;
-        const float d_logits_sub_ = d_logits_mul_6_ - loss_cast__4;
-        const float d_logits_mul_7_ = d_logits_div_ * d_logits_sub_;
-        const float d_logits_ = d_logits_cast_5_ ? d_logits_mul_7_ : 0.0f;
+        const float backward_d_logits_sub_ = backward_d_logits_mul_6_ - loss_cast__4;
+        const float backward_d_logits_mul_7_ = backward_d_logits_div_ * backward_d_logits_sub_;
+        const float d_logits_ = backward_d_logits_cast_5_ ? backward_d_logits_mul_7_ : 0.0f;
         d_logits[row * 65 + col] = d_logits_;
     }
 }
 
-// loss_reducesum_4, of forward/loss/ReduceSum.4  f32 []
+// loss_reducesum_4, of /loss/ReduceSum.4  f32 []
 // loss  f32 []
 extern "C" __global__ void k52_loss(
     const float* __restrict__ loss_reducesum_3,
@@ -1267,11 +1267,11 @@ extern "C" __global__ void k52_loss(
     }
 }
 
-// linear_grad_matmul, of backward/linear_grad/MatMul  f32 [768, 128]
-extern "C" __global__ void k53_linear_grad_matmul(
+// backward_head_matmul, of /backward/head/MatMul  f32 [768, 128]
+extern "C" __global__ void k53_backward_head_matmul(
     const float* __restrict__ d_logits,
     const float* __restrict__ head_weight,
-    float* __restrict__ linear_grad_matmul
+    float* __restrict__ backward_head_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -1332,20 +1332,20 @@ extern "C" __global__ void k53_linear_grad_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 128) {
-                const float linear_grad_matmul_ = sums[u * 4 + w];
-                linear_grad_matmul[m * 128 + n] = linear_grad_matmul_;
+                const float backward_head_matmul_ = sums[u * 4 + w];
+                backward_head_matmul[m * 128 + n] = backward_head_matmul_;
             }
         }
     }
 }
 
 // d_head_weight  f32 [65, 128]
-// head_weight_new_add_2, of update/head_weight_new/Add.2  f32 [65, 128]
-// exp_avg_head_weight_new  f32 [65, 128]
-// exp_avg_sq_head_weight_new  f32 [65, 128]
+// update_head_weight_new_add_2, of /update/head_weight_new/Add.2  f32 [65, 128]
+// exp_avg_head_weight_new, of exp_avg_head.weight_new  f32 [65, 128]
+// exp_avg_sq_head_weight_new, of exp_avg_sq_head.weight_new  f32 [65, 128]
 extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
     const float* __restrict__ d_logits,
-    const float* __restrict__ layer_norm_9_add_2,
+    const float* __restrict__ norm_add_2,
     const float* __restrict__ head_weight,
     const float* exp_avg_head_weight,
     const float* exp_avg_sq_head_weight,
@@ -1378,8 +1378,8 @@ extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
             if (n < 128 && k < 768) {
-                const float layer_norm_9_add_2_ = layer_norm_9_add_2[k * 128 + n];
-                x_7 = layer_norm_9_add_2_;
+                const float norm_add_2_ = norm_add_2[k * 128 + n];
+                x_7 = norm_add_2_;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
         }
@@ -1413,51 +1413,51 @@ extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
             if (m < 65 && n < 128) {
                 const float d_head_weight_ = sums[u * 4 + w];
                 const float head_weight_ = head_weight[m * 128 + n];
-                const float head_weight_new_mul_2_ = 0.0f * head_weight_;
-                const float head_weight_new_add_2_ = d_head_weight_ + head_weight_new_mul_2_;
+                const float update_head_weight_new_mul_2_ = 0.0f * head_weight_;
+                const float update_head_weight_new_add_2_ = d_head_weight_ + update_head_weight_new_mul_2_;
                 const float exp_avg_head_weight_ = exp_avg_head_weight[m * 128 + n];
-                const float head_weight_new_sub_2_ = head_weight_new_add_2_ - exp_avg_head_weight_;
-                const float head_weight_new_mul_3_ = 0.1f * head_weight_new_sub_2_;
-                const float exp_avg_head_weight_new_ = exp_avg_head_weight_ + head_weight_new_mul_3_;
+                const float update_head_weight_new_sub_2_ = update_head_weight_new_add_2_ - exp_avg_head_weight_;
+                const float update_head_weight_new_mul_3_ = 0.1f * update_head_weight_new_sub_2_;
+                const float exp_avg_head_weight_new_ = exp_avg_head_weight_ + update_head_weight_new_mul_3_;
                 exp_avg_head_weight_new[m * 128 + n] = exp_avg_head_weight_new_;
                 const float exp_avg_sq_head_weight_ = exp_avg_sq_head_weight[m * 128 + n];
-                const float head_weight_new_mul_4_ = 0.999f * exp_avg_sq_head_weight_;
-                const float head_weight_new_mul_5_ = 0.001f * head_weight_new_add_2_;
-                const float head_weight_new_mul_6_ = head_weight_new_mul_5_ * head_weight_new_add_2_;
-                const float exp_avg_sq_head_weight_new_ = head_weight_new_mul_4_ + head_weight_new_mul_6_;
+                const float update_head_weight_new_mul_4_ = 0.999f * exp_avg_sq_head_weight_;
+                const float update_head_weight_new_mul_5_ = 0.001f * update_head_weight_new_add_2_;
+                const float update_head_weight_new_mul_6_ = update_head_weight_new_mul_5_ * update_head_weight_new_add_2_;
+                const float exp_avg_sq_head_weight_new_ = update_head_weight_new_mul_4_ + update_head_weight_new_mul_6_;
                 exp_avg_sq_head_weight_new[m * 128 + n] = exp_avg_sq_head_weight_new_;
             }
         }
     }
 }
 
-// layer_norm_grad_reducemean, of backward/layer_norm_grad/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_grad_reducemean_2, of backward/layer_norm_grad/ReduceMean.2  f32 [768, 1, 1, 1]
-// layer_norm_grad_mul_6, of backward/layer_norm_grad/Mul.6  f32 [768, 1, 128, 1]
-extern "C" __global__ void k55_layer_norm_grad_mul_6(
-    const float* __restrict__ linear_grad_matmul,
+// backward_norm_reducemean, of /backward/norm/ReduceMean  f32 [768, 1, 1, 1]
+// backward_norm_reducemean_2, of /backward/norm/ReduceMean.2  f32 [768, 1, 1, 1]
+// backward_norm_mul_6, of /backward/norm/Mul.6  f32 [768, 1, 128, 1]
+extern "C" __global__ void k55_backward_norm_mul_6(
+    const float* __restrict__ backward_head_matmul,
     const float* __restrict__ norm_weight,
     const float* __restrict__ add_5,
     const float* __restrict__ layer_norm_1_9,
-    float* __restrict__ layer_norm_grad_mul_6
+    float* __restrict__ backward_norm_mul_6
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_matmul_ = linear_grad_matmul[row * 128 + col];
+        const float backward_head_matmul_ = backward_head_matmul[row * 128 + col];
         const float norm_weight_ = norm_weight[col];
-        const float layer_norm_grad_mul_2_ = linear_grad_matmul_ * norm_weight_;
+        const float backward_norm_mul_2_ = backward_head_matmul_ * norm_weight_;
         const float add_5_ = add_5[row * 128 + col];
         const int at = 0;
         const float layer_norm_1_9_ = layer_norm_1_9[row * 3 + at];
-        const float layer_norm_grad_sub_ = add_5_ - layer_norm_1_9_;
+        const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
         const int at_2 = 0 + 1;
         const float layer_norm_1_9__2 = layer_norm_1_9[row * 3 + at_2];
-        const float layer_norm_grad_mul_ = layer_norm_grad_sub_ * layer_norm_1_9__2;
-        const float layer_norm_grad_mul_3_ = layer_norm_grad_mul_2_ * layer_norm_grad_mul_;
-        sum = sum + layer_norm_grad_mul_3_;
+        const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
+        const float backward_norm_mul_3_ = backward_norm_mul_2_ * backward_norm_mul_;
+        sum = sum + backward_norm_mul_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -1465,14 +1465,14 @@ extern "C" __global__ void k55_layer_norm_grad_mul_6(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_reducemean_ = part_float[0] / 128.0f;
+    const float backward_norm_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_matmul__2 = linear_grad_matmul[row * 128 + col];
+        const float backward_head_matmul__2 = backward_head_matmul[row * 128 + col];
         const float norm_weight__2 = norm_weight[col];
-        const float layer_norm_grad_mul_2__2 = linear_grad_matmul__2 * norm_weight__2;
-        sum_2 = sum_2 + layer_norm_grad_mul_2__2;
+        const float backward_norm_mul_2__2 = backward_head_matmul__2 * norm_weight__2;
+        sum_2 = sum_2 + backward_norm_mul_2__2;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -1480,35 +1480,35 @@ extern "C" __global__ void k55_layer_norm_grad_mul_6(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_reducemean_2_ = part_float[0] / 128.0f;
+    const float backward_norm_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_matmul__3 = linear_grad_matmul[row * 128 + col];
+        const float backward_head_matmul__3 = backward_head_matmul[row * 128 + col];
         const float norm_weight__3 = norm_weight[col];
-        const float layer_norm_grad_mul_2__3 = linear_grad_matmul__3 * norm_weight__3;
+        const float backward_norm_mul_2__3 = backward_head_matmul__3 * norm_weight__3;
         const float add_5__2 = add_5[row * 128 + col];
         const int at_3 = 0;
         const float layer_norm_1_9__3 = layer_norm_1_9[row * 3 + at_3];
-        const float layer_norm_grad_sub__2 = add_5__2 - layer_norm_1_9__3;
+        const float backward_norm_sub__2 = add_5__2 - layer_norm_1_9__3;
         const int at_4 = 0 + 1;
         const float layer_norm_1_9__4 = layer_norm_1_9[row * 3 + at_4];
-        const float layer_norm_grad_mul__2 = layer_norm_grad_sub__2 * layer_norm_1_9__4;
-        const float layer_norm_grad_mul_4_ = layer_norm_grad_mul__2 * layer_norm_grad_reducemean_;
-        const float layer_norm_grad_sub_2_ = layer_norm_grad_mul_2__3 - layer_norm_grad_mul_4_;
-        const float layer_norm_grad_sub_3_ = layer_norm_grad_sub_2_ - layer_norm_grad_reducemean_2_;
-        const float layer_norm_grad_mul_6_ = layer_norm_grad_sub_3_ * layer_norm_1_9__4;
-        layer_norm_grad_mul_6[row * 128 + col] = layer_norm_grad_mul_6_;
+        const float backward_norm_mul__2 = backward_norm_sub__2 * layer_norm_1_9__4;
+        const float backward_norm_mul_4_ = backward_norm_mul__2 * backward_norm_reducemean_;
+        const float backward_norm_sub_2_ = backward_norm_mul_2__3 - backward_norm_mul_4_;
+        const float backward_norm_sub_3_ = backward_norm_sub_2_ - backward_norm_reducemean_2_;
+        const float backward_norm_mul_6_ = backward_norm_sub_3_ * layer_norm_1_9__4;
+        backward_norm_mul_6[row * 128 + col] = backward_norm_mul_6_;
     }
 }
 
-// of_pieces_2, of backward/layer_norm_grad/ReduceSum  f32 [12, 128]
-// of_pieces_3, of backward/layer_norm_grad/ReduceSum.2  f32 [12, 128]
+// of_pieces_2, of /backward/norm/ReduceSum  f32 [12, 128]
+// of_pieces_3, of /backward/norm/ReduceSum.2  f32 [12, 128]
 // of_pieces_4, of d_blocks_3_project_bias  f32 [12, 128]
 extern "C" __global__ void k56_of_pieces_4(
-    const float* __restrict__ linear_grad_matmul,
+    const float* __restrict__ backward_head_matmul,
     const float* __restrict__ add_5,
     const float* __restrict__ layer_norm_1_9,
-    const float* __restrict__ layer_norm_grad_mul_6,
+    const float* __restrict__ backward_norm_mul_6,
     float* __restrict__ of_pieces_2,
     float* __restrict__ of_pieces_3,
     float* __restrict__ of_pieces_4
@@ -1518,46 +1518,46 @@ extern "C" __global__ void k56_of_pieces_4(
     float of_pieces_2_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 128) * 64 + k;
-        const float linear_grad_matmul_ = linear_grad_matmul[at * 128 + (i % 128)];
+        const float backward_head_matmul_ = backward_head_matmul[at * 128 + (i % 128)];
         const float add_5_ = add_5[at * 128 + (i % 128)];
         const int at_2 = 0;
         const float layer_norm_1_9_ = layer_norm_1_9[at * 3 + at_2];
-        const float layer_norm_grad_sub_ = add_5_ - layer_norm_1_9_;
+        const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
         const int at_3 = 0 + 1;
         const float layer_norm_1_9__2 = layer_norm_1_9[at * 3 + at_3];
-        const float layer_norm_grad_mul_ = layer_norm_grad_sub_ * layer_norm_1_9__2;
-        const float layer_norm_grad_mul_5_ = linear_grad_matmul_ * layer_norm_grad_mul_;
-        of_pieces_2_ = of_pieces_2_ + layer_norm_grad_mul_5_;
+        const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
+        const float backward_norm_mul_5_ = backward_head_matmul_ * backward_norm_mul_;
+        of_pieces_2_ = of_pieces_2_ + backward_norm_mul_5_;
     }
     of_pieces_2[i] = of_pieces_2_;
     float of_pieces_3_ = 0.0f;
     for (int k_2 = 0; k_2 < 64; k_2++) {
         const int at_4 = (i / 128) * 64 + k_2;
-        const float linear_grad_matmul__2 = linear_grad_matmul[at_4 * 128 + (i % 128)];
-        of_pieces_3_ = of_pieces_3_ + linear_grad_matmul__2;
+        const float backward_head_matmul__2 = backward_head_matmul[at_4 * 128 + (i % 128)];
+        of_pieces_3_ = of_pieces_3_ + backward_head_matmul__2;
     }
     of_pieces_3[i] = of_pieces_3_;
     float of_pieces_4_ = 0.0f;
     for (int k_3 = 0; k_3 < 64; k_3++) {
         const int at_5 = (i / 128) * 64 + k_3;
-        const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[at_5 * 128 + (i % 128)];
-        of_pieces_4_ = of_pieces_4_ + layer_norm_grad_mul_6_;
+        const float backward_norm_mul_6_ = backward_norm_mul_6[at_5 * 128 + (i % 128)];
+        of_pieces_4_ = of_pieces_4_ + backward_norm_mul_6_;
     }
     of_pieces_4[i] = of_pieces_4_;
 }
 
-// of_all_2, of backward/layer_norm_grad/ReduceSum  f32 [128]
-// of_all_3, of backward/layer_norm_grad/ReduceSum.2  f32 [128]
+// of_all_2, of /backward/norm/ReduceSum  f32 [128]
+// of_all_3, of /backward/norm/ReduceSum.2  f32 [128]
 // of_all_4, of d_blocks_3_project_bias  f32 [128]
-// blocks_3_project_bias_new_add_2, of update/blocks_3_project_bias_new/Add.2  f32 [128]
-// exp_avg_blocks_3_project_bias_new  f32 [128]
-// exp_avg_sq_blocks_3_project_bias_new  f32 [128]
-// norm_weight_new_add_2, of update/norm_weight_new/Add.2  f32 [128]
-// exp_avg_norm_weight_new  f32 [128]
-// exp_avg_sq_norm_weight_new  f32 [128]
-// norm_bias_new_add_2, of update/norm_bias_new/Add.2  f32 [128]
-// exp_avg_norm_bias_new  f32 [128]
-// exp_avg_sq_norm_bias_new  f32 [128]
+// update_blocks_3_project_bias_new_add_2, of /update/blocks_3_project_bias_new/Add.2  f32 [128]
+// exp_avg_blocks_3_project_bias_new, of exp_avg_blocks.3.project.bias_new  f32 [128]
+// exp_avg_sq_blocks_3_project_bias_new, of exp_avg_sq_blocks.3.project.bias_new  f32 [128]
+// update_norm_weight_new_add_2, of /update/norm_weight_new/Add.2  f32 [128]
+// exp_avg_norm_weight_new, of exp_avg_norm.weight_new  f32 [128]
+// exp_avg_sq_norm_weight_new, of exp_avg_sq_norm.weight_new  f32 [128]
+// update_norm_bias_new_add_2, of /update/norm_bias_new/Add.2  f32 [128]
+// exp_avg_norm_bias_new, of exp_avg_norm.bias_new  f32 [128]
+// exp_avg_sq_norm_bias_new, of exp_avg_sq_norm.bias_new  f32 [128]
 extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
     const float* __restrict__ of_pieces_2,
     const float* __restrict__ of_pieces_3,
@@ -1596,55 +1596,55 @@ extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
         of_all_4_ = of_all_4_ + of_pieces_4_;
     }
     const float blocks_3_project_bias_ = blocks_3_project_bias[i];
-    const float blocks_3_project_bias_new_mul_2_ = 0.0f * blocks_3_project_bias_;
-    const float blocks_3_project_bias_new_add_2_ = of_all_4_ + blocks_3_project_bias_new_mul_2_;
+    const float update_blocks_3_project_bias_new_mul_2_ = 0.0f * blocks_3_project_bias_;
+    const float update_blocks_3_project_bias_new_add_2_ = of_all_4_ + update_blocks_3_project_bias_new_mul_2_;
     const float exp_avg_blocks_3_project_bias_ = exp_avg_blocks_3_project_bias[i];
-    const float blocks_3_project_bias_new_sub_2_ = blocks_3_project_bias_new_add_2_ - exp_avg_blocks_3_project_bias_;
-    const float blocks_3_project_bias_new_mul_3_ = 0.1f * blocks_3_project_bias_new_sub_2_;
-    const float exp_avg_blocks_3_project_bias_new_ = exp_avg_blocks_3_project_bias_ + blocks_3_project_bias_new_mul_3_;
+    const float update_blocks_3_project_bias_new_sub_2_ = update_blocks_3_project_bias_new_add_2_ - exp_avg_blocks_3_project_bias_;
+    const float update_blocks_3_project_bias_new_mul_3_ = 0.1f * update_blocks_3_project_bias_new_sub_2_;
+    const float exp_avg_blocks_3_project_bias_new_ = exp_avg_blocks_3_project_bias_ + update_blocks_3_project_bias_new_mul_3_;
     exp_avg_blocks_3_project_bias_new[i] = exp_avg_blocks_3_project_bias_new_;
     const float exp_avg_sq_blocks_3_project_bias_ = exp_avg_sq_blocks_3_project_bias[i];
-    const float blocks_3_project_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_project_bias_;
-    const float blocks_3_project_bias_new_mul_5_ = 0.001f * blocks_3_project_bias_new_add_2_;
-    const float blocks_3_project_bias_new_mul_6_ = blocks_3_project_bias_new_mul_5_ * blocks_3_project_bias_new_add_2_;
-    const float exp_avg_sq_blocks_3_project_bias_new_ = blocks_3_project_bias_new_mul_4_ + blocks_3_project_bias_new_mul_6_;
+    const float update_blocks_3_project_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_project_bias_;
+    const float update_blocks_3_project_bias_new_mul_5_ = 0.001f * update_blocks_3_project_bias_new_add_2_;
+    const float update_blocks_3_project_bias_new_mul_6_ = update_blocks_3_project_bias_new_mul_5_ * update_blocks_3_project_bias_new_add_2_;
+    const float exp_avg_sq_blocks_3_project_bias_new_ = update_blocks_3_project_bias_new_mul_4_ + update_blocks_3_project_bias_new_mul_6_;
     exp_avg_sq_blocks_3_project_bias_new[i] = exp_avg_sq_blocks_3_project_bias_new_;
     const float norm_weight_ = norm_weight[i];
-    const float norm_weight_new_mul_2_ = 0.0f * norm_weight_;
-    const float norm_weight_new_add_2_ = of_all_2_ + norm_weight_new_mul_2_;
+    const float update_norm_weight_new_mul_2_ = 0.0f * norm_weight_;
+    const float update_norm_weight_new_add_2_ = of_all_2_ + update_norm_weight_new_mul_2_;
     const float exp_avg_norm_weight_ = exp_avg_norm_weight[i];
-    const float norm_weight_new_sub_2_ = norm_weight_new_add_2_ - exp_avg_norm_weight_;
-    const float norm_weight_new_mul_3_ = 0.1f * norm_weight_new_sub_2_;
-    const float exp_avg_norm_weight_new_ = exp_avg_norm_weight_ + norm_weight_new_mul_3_;
+    const float update_norm_weight_new_sub_2_ = update_norm_weight_new_add_2_ - exp_avg_norm_weight_;
+    const float update_norm_weight_new_mul_3_ = 0.1f * update_norm_weight_new_sub_2_;
+    const float exp_avg_norm_weight_new_ = exp_avg_norm_weight_ + update_norm_weight_new_mul_3_;
     exp_avg_norm_weight_new[i] = exp_avg_norm_weight_new_;
     const float exp_avg_sq_norm_weight_ = exp_avg_sq_norm_weight[i];
-    const float norm_weight_new_mul_4_ = 0.999f * exp_avg_sq_norm_weight_;
-    const float norm_weight_new_mul_5_ = 0.001f * norm_weight_new_add_2_;
-    const float norm_weight_new_mul_6_ = norm_weight_new_mul_5_ * norm_weight_new_add_2_;
-    const float exp_avg_sq_norm_weight_new_ = norm_weight_new_mul_4_ + norm_weight_new_mul_6_;
+    const float update_norm_weight_new_mul_4_ = 0.999f * exp_avg_sq_norm_weight_;
+    const float update_norm_weight_new_mul_5_ = 0.001f * update_norm_weight_new_add_2_;
+    const float update_norm_weight_new_mul_6_ = update_norm_weight_new_mul_5_ * update_norm_weight_new_add_2_;
+    const float exp_avg_sq_norm_weight_new_ = update_norm_weight_new_mul_4_ + update_norm_weight_new_mul_6_;
     exp_avg_sq_norm_weight_new[i] = exp_avg_sq_norm_weight_new_;
     const float norm_bias_ = norm_bias[i];
-    const float norm_bias_new_mul_2_ = 0.0f * norm_bias_;
-    const float norm_bias_new_add_2_ = of_all_3_ + norm_bias_new_mul_2_;
+    const float update_norm_bias_new_mul_2_ = 0.0f * norm_bias_;
+    const float update_norm_bias_new_add_2_ = of_all_3_ + update_norm_bias_new_mul_2_;
     const float exp_avg_norm_bias_ = exp_avg_norm_bias[i];
-    const float norm_bias_new_sub_2_ = norm_bias_new_add_2_ - exp_avg_norm_bias_;
-    const float norm_bias_new_mul_3_ = 0.1f * norm_bias_new_sub_2_;
-    const float exp_avg_norm_bias_new_ = exp_avg_norm_bias_ + norm_bias_new_mul_3_;
+    const float update_norm_bias_new_sub_2_ = update_norm_bias_new_add_2_ - exp_avg_norm_bias_;
+    const float update_norm_bias_new_mul_3_ = 0.1f * update_norm_bias_new_sub_2_;
+    const float exp_avg_norm_bias_new_ = exp_avg_norm_bias_ + update_norm_bias_new_mul_3_;
     exp_avg_norm_bias_new[i] = exp_avg_norm_bias_new_;
     const float exp_avg_sq_norm_bias_ = exp_avg_sq_norm_bias[i];
-    const float norm_bias_new_mul_4_ = 0.999f * exp_avg_sq_norm_bias_;
-    const float norm_bias_new_mul_5_ = 0.001f * norm_bias_new_add_2_;
-    const float norm_bias_new_mul_6_ = norm_bias_new_mul_5_ * norm_bias_new_add_2_;
-    const float exp_avg_sq_norm_bias_new_ = norm_bias_new_mul_4_ + norm_bias_new_mul_6_;
+    const float update_norm_bias_new_mul_4_ = 0.999f * exp_avg_sq_norm_bias_;
+    const float update_norm_bias_new_mul_5_ = 0.001f * update_norm_bias_new_add_2_;
+    const float update_norm_bias_new_mul_6_ = update_norm_bias_new_mul_5_ * update_norm_bias_new_add_2_;
+    const float exp_avg_sq_norm_bias_new_ = update_norm_bias_new_mul_4_ + update_norm_bias_new_mul_6_;
     exp_avg_sq_norm_bias_new[i] = exp_avg_sq_norm_bias_new_;
 }
 
-// linear_grad_2_matmul, of backward/linear_grad_2/MatMul  f32 [768, 512]
+// backward_blocks_3_project_matmul, of /backward/blocks/3/project/MatMul  f32 [768, 512]
 // gelu_tanh_grad  f32 [12, 64, 512]
 extern "C" __global__ void k58_gelu_tanh_grad(
-    const float* __restrict__ layer_norm_grad_mul_6,
+    const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ blocks_3_project_weight,
-    const float* __restrict__ linear_15_matmul,
+    const float* __restrict__ blocks_3_expand_matmul,
     const float* __restrict__ blocks_3_expand_bias,
     float* __restrict__ gelu_tanh_grad
 ) {
@@ -1664,8 +1664,8 @@ extern "C" __global__ void k58_gelu_tanh_grad(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 768 && k < 128) {
-                const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[m * 128 + k];
-                x_6 = layer_norm_grad_mul_6_;
+                const float backward_norm_mul_6_ = backward_norm_mul_6[m * 128 + k];
+                x_6 = backward_norm_mul_6_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -1707,29 +1707,29 @@ extern "C" __global__ void k58_gelu_tanh_grad(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 512) {
-                const float linear_grad_2_matmul_ = sums[u * 4 + w];
-                const float linear_15_matmul_ = linear_15_matmul[m * 512 + n];
+                const float backward_blocks_3_project_matmul_ = sums[u * 4 + w];
+                const float blocks_3_expand_matmul_ = blocks_3_expand_matmul[m * 512 + n];
                 const float blocks_3_expand_bias_ = blocks_3_expand_bias[n];
-                const float linear_15_ = linear_15_matmul_ + blocks_3_expand_bias_;
-                const float gelu_tanh_4_mul_ = 0.044715f * linear_15_;
-                const float gelu_tanh_4_mul_2_ = gelu_tanh_4_mul_ * linear_15_;
-                const float gelu_tanh_4_mul_3_ = gelu_tanh_4_mul_2_ * linear_15_;
-                const float gelu_tanh_4_add_ = linear_15_ + gelu_tanh_4_mul_3_;
-                const float gelu_tanh_4_mul_4_ = 0.7978846f * gelu_tanh_4_add_;
-                const float gelu_tanh_4_tanh_ = tanhf(gelu_tanh_4_mul_4_);
-                const float gelu_tanh_4_add_2_ = 1.0f + gelu_tanh_4_tanh_;
-                const float gelu_tanh_grad_div_ = gelu_tanh_4_add_2_ / 2.0f;
-                const float gelu_tanh_grad_mul_8_ = gelu_tanh_4_tanh_ * gelu_tanh_4_tanh_;
-                const float gelu_tanh_grad_sub_ = 1.0f - gelu_tanh_grad_mul_8_;
-                const float gelu_tanh_grad_mul_9_ = linear_15_ * gelu_tanh_grad_sub_;
-                const float gelu_tanh_grad_mul_5_ = 0.134145f * linear_15_;
-                const float gelu_tanh_grad_mul_6_ = gelu_tanh_grad_mul_5_ * linear_15_;
-                const float gelu_tanh_grad_add_2_ = 1.0f + gelu_tanh_grad_mul_6_;
-                const float gelu_tanh_grad_mul_7_ = 0.7978846f * gelu_tanh_grad_add_2_;
-                const float gelu_tanh_grad_mul_10_ = gelu_tanh_grad_mul_9_ * gelu_tanh_grad_mul_7_;
-                const float gelu_tanh_grad_div_2_ = gelu_tanh_grad_mul_10_ / 2.0f;
-                const float gelu_tanh_grad_add_4_ = gelu_tanh_grad_div_ + gelu_tanh_grad_div_2_;
-                const float gelu_tanh_grad_ = linear_grad_2_matmul_ * gelu_tanh_grad_add_4_;
+                const float linear_15_ = blocks_3_expand_matmul_ + blocks_3_expand_bias_;
+                const float blocks_3_gelu_mul_ = 0.044715f * linear_15_;
+                const float blocks_3_gelu_mul_2_ = blocks_3_gelu_mul_ * linear_15_;
+                const float blocks_3_gelu_mul_3_ = blocks_3_gelu_mul_2_ * linear_15_;
+                const float blocks_3_gelu_add_ = linear_15_ + blocks_3_gelu_mul_3_;
+                const float blocks_3_gelu_mul_4_ = 0.7978846f * blocks_3_gelu_add_;
+                const float blocks_3_gelu_tanh_ = tanhf(blocks_3_gelu_mul_4_);
+                const float blocks_3_gelu_add_2_ = 1.0f + blocks_3_gelu_tanh_;
+                const float backward_blocks_3_gelu_div_ = blocks_3_gelu_add_2_ / 2.0f;
+                const float backward_blocks_3_gelu_mul_8_ = blocks_3_gelu_tanh_ * blocks_3_gelu_tanh_;
+                const float backward_blocks_3_gelu_sub_ = 1.0f - backward_blocks_3_gelu_mul_8_;
+                const float backward_blocks_3_gelu_mul_9_ = linear_15_ * backward_blocks_3_gelu_sub_;
+                const float backward_blocks_3_gelu_mul_5_ = 0.134145f * linear_15_;
+                const float backward_blocks_3_gelu_mul_6_ = backward_blocks_3_gelu_mul_5_ * linear_15_;
+                const float backward_blocks_3_gelu_add_2_ = 1.0f + backward_blocks_3_gelu_mul_6_;
+                const float backward_blocks_3_gelu_mul_7_ = 0.7978846f * backward_blocks_3_gelu_add_2_;
+                const float backward_blocks_3_gelu_mul_10_ = backward_blocks_3_gelu_mul_9_ * backward_blocks_3_gelu_mul_7_;
+                const float backward_blocks_3_gelu_div_2_ = backward_blocks_3_gelu_mul_10_ / 2.0f;
+                const float backward_blocks_3_gelu_add_4_ = backward_blocks_3_gelu_div_ + backward_blocks_3_gelu_div_2_;
+                const float gelu_tanh_grad_ = backward_blocks_3_project_matmul_ * backward_blocks_3_gelu_add_4_;
                 gelu_tanh_grad[m * 512 + n] = gelu_tanh_grad_;
             }
         }
@@ -1737,11 +1737,11 @@ extern "C" __global__ void k58_gelu_tanh_grad(
 }
 
 // d_blocks_3_project_weight  f32 [128, 512]
-// blocks_3_project_weight_new_add_2, of update/blocks_3_project_weight_new/Add.2  f32 [128, 512]
-// exp_avg_blocks_3_project_weight_new  f32 [128, 512]
-// exp_avg_sq_blocks_3_project_weight_new  f32 [128, 512]
+// update_blocks_3_project_weight_new_add_2, of /update/blocks_3_project_weight_new/Add.2  f32 [128, 512]
+// exp_avg_blocks_3_project_weight_new, of exp_avg_blocks.3.project.weight_new  f32 [128, 512]
+// exp_avg_sq_blocks_3_project_weight_new, of exp_avg_sq_blocks.3.project.weight_new  f32 [128, 512]
 extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
-    const float* __restrict__ layer_norm_grad_mul_6,
+    const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ gelu_tanh_4,
     const float* __restrict__ blocks_3_project_weight,
     const float* exp_avg_blocks_3_project_weight,
@@ -1765,8 +1765,8 @@ extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 128 && k < 768) {
-                const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[k * 128 + m];
-                x_6 = layer_norm_grad_mul_6_;
+                const float backward_norm_mul_6_ = backward_norm_mul_6[k * 128 + m];
+                x_6 = backward_norm_mul_6_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -1810,29 +1810,29 @@ extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
             if (m < 128 && n < 512) {
                 const float d_blocks_3_project_weight_ = sums[u * 4 + w];
                 const float blocks_3_project_weight_ = blocks_3_project_weight[m * 512 + n];
-                const float blocks_3_project_weight_new_mul_2_ = 0.0f * blocks_3_project_weight_;
-                const float blocks_3_project_weight_new_add_2_ = d_blocks_3_project_weight_ + blocks_3_project_weight_new_mul_2_;
+                const float update_blocks_3_project_weight_new_mul_2_ = 0.0f * blocks_3_project_weight_;
+                const float update_blocks_3_project_weight_new_add_2_ = d_blocks_3_project_weight_ + update_blocks_3_project_weight_new_mul_2_;
                 const float exp_avg_blocks_3_project_weight_ = exp_avg_blocks_3_project_weight[m * 512 + n];
-                const float blocks_3_project_weight_new_sub_2_ = blocks_3_project_weight_new_add_2_ - exp_avg_blocks_3_project_weight_;
-                const float blocks_3_project_weight_new_mul_3_ = 0.1f * blocks_3_project_weight_new_sub_2_;
-                const float exp_avg_blocks_3_project_weight_new_ = exp_avg_blocks_3_project_weight_ + blocks_3_project_weight_new_mul_3_;
+                const float update_blocks_3_project_weight_new_sub_2_ = update_blocks_3_project_weight_new_add_2_ - exp_avg_blocks_3_project_weight_;
+                const float update_blocks_3_project_weight_new_mul_3_ = 0.1f * update_blocks_3_project_weight_new_sub_2_;
+                const float exp_avg_blocks_3_project_weight_new_ = exp_avg_blocks_3_project_weight_ + update_blocks_3_project_weight_new_mul_3_;
                 exp_avg_blocks_3_project_weight_new[m * 512 + n] = exp_avg_blocks_3_project_weight_new_;
                 const float exp_avg_sq_blocks_3_project_weight_ = exp_avg_sq_blocks_3_project_weight[m * 512 + n];
-                const float blocks_3_project_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_project_weight_;
-                const float blocks_3_project_weight_new_mul_5_ = 0.001f * blocks_3_project_weight_new_add_2_;
-                const float blocks_3_project_weight_new_mul_6_ = blocks_3_project_weight_new_mul_5_ * blocks_3_project_weight_new_add_2_;
-                const float exp_avg_sq_blocks_3_project_weight_new_ = blocks_3_project_weight_new_mul_4_ + blocks_3_project_weight_new_mul_6_;
+                const float update_blocks_3_project_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_project_weight_;
+                const float update_blocks_3_project_weight_new_mul_5_ = 0.001f * update_blocks_3_project_weight_new_add_2_;
+                const float update_blocks_3_project_weight_new_mul_6_ = update_blocks_3_project_weight_new_mul_5_ * update_blocks_3_project_weight_new_add_2_;
+                const float exp_avg_sq_blocks_3_project_weight_new_ = update_blocks_3_project_weight_new_mul_4_ + update_blocks_3_project_weight_new_mul_6_;
                 exp_avg_sq_blocks_3_project_weight_new[m * 512 + n] = exp_avg_sq_blocks_3_project_weight_new_;
             }
         }
     }
 }
 
-// linear_grad_3_matmul, of backward/linear_grad_3/MatMul  f32 [768, 128]
-extern "C" __global__ void k60_linear_grad_3_matmul(
+// backward_blocks_3_expand_matmul, of /backward/blocks/3/expand/MatMul  f32 [768, 128]
+extern "C" __global__ void k60_backward_blocks_3_expand_matmul(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_expand_weight,
-    float* __restrict__ linear_grad_3_matmul
+    float* __restrict__ backward_blocks_3_expand_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -1893,20 +1893,20 @@ extern "C" __global__ void k60_linear_grad_3_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 128) {
-                const float linear_grad_3_matmul_ = sums[u * 4 + w];
-                linear_grad_3_matmul[m * 128 + n] = linear_grad_3_matmul_;
+                const float backward_blocks_3_expand_matmul_ = sums[u * 4 + w];
+                backward_blocks_3_expand_matmul[m * 128 + n] = backward_blocks_3_expand_matmul_;
             }
         }
     }
 }
 
 // d_blocks_3_expand_weight  f32 [512, 128]
-// blocks_3_expand_weight_new_add_2, of update/blocks_3_expand_weight_new/Add.2  f32 [512, 128]
-// exp_avg_blocks_3_expand_weight_new  f32 [512, 128]
-// exp_avg_sq_blocks_3_expand_weight_new  f32 [512, 128]
+// update_blocks_3_expand_weight_new_add_2, of /update/blocks_3_expand_weight_new/Add.2  f32 [512, 128]
+// exp_avg_blocks_3_expand_weight_new, of exp_avg_blocks.3.expand.weight_new  f32 [512, 128]
+// exp_avg_sq_blocks_3_expand_weight_new, of exp_avg_sq_blocks.3.expand.weight_new  f32 [512, 128]
 extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
     const float* __restrict__ gelu_tanh_grad,
-    const float* __restrict__ layer_norm_8_add_2,
+    const float* __restrict__ blocks_3_norm2_add_2,
     const float* __restrict__ blocks_3_expand_weight,
     const float* exp_avg_blocks_3_expand_weight,
     const float* exp_avg_sq_blocks_3_expand_weight,
@@ -1939,8 +1939,8 @@ extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
             if (n < 128 && k < 768) {
-                const float layer_norm_8_add_2_ = layer_norm_8_add_2[k * 128 + n];
-                x_7 = layer_norm_8_add_2_;
+                const float blocks_3_norm2_add_2_ = blocks_3_norm2_add_2[k * 128 + n];
+                x_7 = blocks_3_norm2_add_2_;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
         }
@@ -1974,18 +1974,18 @@ extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
             if (m < 512 && n < 128) {
                 const float d_blocks_3_expand_weight_ = sums[u * 4 + w];
                 const float blocks_3_expand_weight_ = blocks_3_expand_weight[m * 128 + n];
-                const float blocks_3_expand_weight_new_mul_2_ = 0.0f * blocks_3_expand_weight_;
-                const float blocks_3_expand_weight_new_add_2_ = d_blocks_3_expand_weight_ + blocks_3_expand_weight_new_mul_2_;
+                const float update_blocks_3_expand_weight_new_mul_2_ = 0.0f * blocks_3_expand_weight_;
+                const float update_blocks_3_expand_weight_new_add_2_ = d_blocks_3_expand_weight_ + update_blocks_3_expand_weight_new_mul_2_;
                 const float exp_avg_blocks_3_expand_weight_ = exp_avg_blocks_3_expand_weight[m * 128 + n];
-                const float blocks_3_expand_weight_new_sub_2_ = blocks_3_expand_weight_new_add_2_ - exp_avg_blocks_3_expand_weight_;
-                const float blocks_3_expand_weight_new_mul_3_ = 0.1f * blocks_3_expand_weight_new_sub_2_;
-                const float exp_avg_blocks_3_expand_weight_new_ = exp_avg_blocks_3_expand_weight_ + blocks_3_expand_weight_new_mul_3_;
+                const float update_blocks_3_expand_weight_new_sub_2_ = update_blocks_3_expand_weight_new_add_2_ - exp_avg_blocks_3_expand_weight_;
+                const float update_blocks_3_expand_weight_new_mul_3_ = 0.1f * update_blocks_3_expand_weight_new_sub_2_;
+                const float exp_avg_blocks_3_expand_weight_new_ = exp_avg_blocks_3_expand_weight_ + update_blocks_3_expand_weight_new_mul_3_;
                 exp_avg_blocks_3_expand_weight_new[m * 128 + n] = exp_avg_blocks_3_expand_weight_new_;
                 const float exp_avg_sq_blocks_3_expand_weight_ = exp_avg_sq_blocks_3_expand_weight[m * 128 + n];
-                const float blocks_3_expand_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_expand_weight_;
-                const float blocks_3_expand_weight_new_mul_5_ = 0.001f * blocks_3_expand_weight_new_add_2_;
-                const float blocks_3_expand_weight_new_mul_6_ = blocks_3_expand_weight_new_mul_5_ * blocks_3_expand_weight_new_add_2_;
-                const float exp_avg_sq_blocks_3_expand_weight_new_ = blocks_3_expand_weight_new_mul_4_ + blocks_3_expand_weight_new_mul_6_;
+                const float update_blocks_3_expand_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_expand_weight_;
+                const float update_blocks_3_expand_weight_new_mul_5_ = 0.001f * update_blocks_3_expand_weight_new_add_2_;
+                const float update_blocks_3_expand_weight_new_mul_6_ = update_blocks_3_expand_weight_new_mul_5_ * update_blocks_3_expand_weight_new_add_2_;
+                const float exp_avg_sq_blocks_3_expand_weight_new_ = update_blocks_3_expand_weight_new_mul_4_ + update_blocks_3_expand_weight_new_mul_6_;
                 exp_avg_sq_blocks_3_expand_weight_new[m * 128 + n] = exp_avg_sq_blocks_3_expand_weight_new_;
             }
         }
@@ -2009,9 +2009,9 @@ extern "C" __global__ void k62_of_pieces_5(
 }
 
 // of_all_5, of d_blocks_3_expand_bias  f32 [512]
-// blocks_3_expand_bias_new_add_2, of update/blocks_3_expand_bias_new/Add.2  f32 [512]
-// exp_avg_blocks_3_expand_bias_new  f32 [512]
-// exp_avg_sq_blocks_3_expand_bias_new  f32 [512]
+// update_blocks_3_expand_bias_new_add_2, of /update/blocks_3_expand_bias_new/Add.2  f32 [512]
+// exp_avg_blocks_3_expand_bias_new, of exp_avg_blocks.3.expand.bias_new  f32 [512]
+// exp_avg_sq_blocks_3_expand_bias_new, of exp_avg_sq_blocks.3.expand.bias_new  f32 [512]
 extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
     const float* __restrict__ of_pieces_5,
     const float* __restrict__ blocks_3_expand_bias,
@@ -2028,30 +2028,30 @@ extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
         of_all_5_ = of_all_5_ + of_pieces_5_;
     }
     const float blocks_3_expand_bias_ = blocks_3_expand_bias[i];
-    const float blocks_3_expand_bias_new_mul_2_ = 0.0f * blocks_3_expand_bias_;
-    const float blocks_3_expand_bias_new_add_2_ = of_all_5_ + blocks_3_expand_bias_new_mul_2_;
+    const float update_blocks_3_expand_bias_new_mul_2_ = 0.0f * blocks_3_expand_bias_;
+    const float update_blocks_3_expand_bias_new_add_2_ = of_all_5_ + update_blocks_3_expand_bias_new_mul_2_;
     const float exp_avg_blocks_3_expand_bias_ = exp_avg_blocks_3_expand_bias[i];
-    const float blocks_3_expand_bias_new_sub_2_ = blocks_3_expand_bias_new_add_2_ - exp_avg_blocks_3_expand_bias_;
-    const float blocks_3_expand_bias_new_mul_3_ = 0.1f * blocks_3_expand_bias_new_sub_2_;
-    const float exp_avg_blocks_3_expand_bias_new_ = exp_avg_blocks_3_expand_bias_ + blocks_3_expand_bias_new_mul_3_;
+    const float update_blocks_3_expand_bias_new_sub_2_ = update_blocks_3_expand_bias_new_add_2_ - exp_avg_blocks_3_expand_bias_;
+    const float update_blocks_3_expand_bias_new_mul_3_ = 0.1f * update_blocks_3_expand_bias_new_sub_2_;
+    const float exp_avg_blocks_3_expand_bias_new_ = exp_avg_blocks_3_expand_bias_ + update_blocks_3_expand_bias_new_mul_3_;
     exp_avg_blocks_3_expand_bias_new[i] = exp_avg_blocks_3_expand_bias_new_;
     const float exp_avg_sq_blocks_3_expand_bias_ = exp_avg_sq_blocks_3_expand_bias[i];
-    const float blocks_3_expand_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_expand_bias_;
-    const float blocks_3_expand_bias_new_mul_5_ = 0.001f * blocks_3_expand_bias_new_add_2_;
-    const float blocks_3_expand_bias_new_mul_6_ = blocks_3_expand_bias_new_mul_5_ * blocks_3_expand_bias_new_add_2_;
-    const float exp_avg_sq_blocks_3_expand_bias_new_ = blocks_3_expand_bias_new_mul_4_ + blocks_3_expand_bias_new_mul_6_;
+    const float update_blocks_3_expand_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_expand_bias_;
+    const float update_blocks_3_expand_bias_new_mul_5_ = 0.001f * update_blocks_3_expand_bias_new_add_2_;
+    const float update_blocks_3_expand_bias_new_mul_6_ = update_blocks_3_expand_bias_new_mul_5_ * update_blocks_3_expand_bias_new_add_2_;
+    const float exp_avg_sq_blocks_3_expand_bias_new_ = update_blocks_3_expand_bias_new_mul_4_ + update_blocks_3_expand_bias_new_mul_6_;
     exp_avg_sq_blocks_3_expand_bias_new[i] = exp_avg_sq_blocks_3_expand_bias_new_;
 }
 
-// layer_norm_grad_2_reducemean, of backward/layer_norm_grad_2/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_grad_2_reducemean_2, of backward/layer_norm_grad_2/ReduceMean.2  f32 [768, 1, 1, 1]
+// backward_blocks_3_norm2_reducemean, of /backward/blocks/3/norm2/ReduceMean  f32 [768, 1, 1, 1]
+// backward_blocks_3_norm2_reducemean_2, of /backward/blocks/3/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
 // d_x  f32 [12, 64, 128]
 extern "C" __global__ void k64_d_x(
-    const float* __restrict__ linear_grad_3_matmul,
+    const float* __restrict__ backward_blocks_3_expand_matmul,
     const float* __restrict__ blocks_3_norm2_weight,
     const float* __restrict__ x_5,
     const float* __restrict__ layer_norm_1_8,
-    const float* __restrict__ layer_norm_grad_mul_6,
+    const float* __restrict__ backward_norm_mul_6,
     float* __restrict__ d_x
 ) {
     __shared__ float part_float[128];
@@ -2059,18 +2059,18 @@ extern "C" __global__ void k64_d_x(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_3_matmul_ = linear_grad_3_matmul[row * 128 + col];
+        const float backward_blocks_3_expand_matmul_ = backward_blocks_3_expand_matmul[row * 128 + col];
         const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[col];
-        const float layer_norm_grad_2_mul_2_ = linear_grad_3_matmul_ * blocks_3_norm2_weight_;
+        const float backward_blocks_3_norm2_mul_2_ = backward_blocks_3_expand_matmul_ * blocks_3_norm2_weight_;
         const float x_5_ = x_5[row * 128 + col];
         const int at = 0;
         const float layer_norm_1_8_ = layer_norm_1_8[row * 3 + at];
-        const float layer_norm_grad_2_sub_ = x_5_ - layer_norm_1_8_;
+        const float backward_blocks_3_norm2_sub_ = x_5_ - layer_norm_1_8_;
         const int at_2 = 0 + 1;
         const float layer_norm_1_8__2 = layer_norm_1_8[row * 3 + at_2];
-        const float layer_norm_grad_2_mul_ = layer_norm_grad_2_sub_ * layer_norm_1_8__2;
-        const float layer_norm_grad_2_mul_3_ = layer_norm_grad_2_mul_2_ * layer_norm_grad_2_mul_;
-        sum = sum + layer_norm_grad_2_mul_3_;
+        const float backward_blocks_3_norm2_mul_ = backward_blocks_3_norm2_sub_ * layer_norm_1_8__2;
+        const float backward_blocks_3_norm2_mul_3_ = backward_blocks_3_norm2_mul_2_ * backward_blocks_3_norm2_mul_;
+        sum = sum + backward_blocks_3_norm2_mul_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -2078,14 +2078,14 @@ extern "C" __global__ void k64_d_x(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_2_reducemean_ = part_float[0] / 128.0f;
+    const float backward_blocks_3_norm2_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_3_matmul__2 = linear_grad_3_matmul[row * 128 + col];
+        const float backward_blocks_3_expand_matmul__2 = backward_blocks_3_expand_matmul[row * 128 + col];
         const float blocks_3_norm2_weight__2 = blocks_3_norm2_weight[col];
-        const float layer_norm_grad_2_mul_2__2 = linear_grad_3_matmul__2 * blocks_3_norm2_weight__2;
-        sum_2 = sum_2 + layer_norm_grad_2_mul_2__2;
+        const float backward_blocks_3_norm2_mul_2__2 = backward_blocks_3_expand_matmul__2 * blocks_3_norm2_weight__2;
+        sum_2 = sum_2 + backward_blocks_3_norm2_mul_2__2;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -2093,34 +2093,34 @@ extern "C" __global__ void k64_d_x(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_2_reducemean_2_ = part_float[0] / 128.0f;
+    const float backward_blocks_3_norm2_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
-        const float layer_norm_grad_mul_6_ = layer_norm_grad_mul_6[row * 128 + col];
-        const float linear_grad_3_matmul__3 = linear_grad_3_matmul[row * 128 + col];
+        const float backward_norm_mul_6_ = backward_norm_mul_6[row * 128 + col];
+        const float backward_blocks_3_expand_matmul__3 = backward_blocks_3_expand_matmul[row * 128 + col];
         const float blocks_3_norm2_weight__3 = blocks_3_norm2_weight[col];
-        const float layer_norm_grad_2_mul_2__3 = linear_grad_3_matmul__3 * blocks_3_norm2_weight__3;
+        const float backward_blocks_3_norm2_mul_2__3 = backward_blocks_3_expand_matmul__3 * blocks_3_norm2_weight__3;
         const float x_5__2 = x_5[row * 128 + col];
         const int at_3 = 0;
         const float layer_norm_1_8__3 = layer_norm_1_8[row * 3 + at_3];
-        const float layer_norm_grad_2_sub__2 = x_5__2 - layer_norm_1_8__3;
+        const float backward_blocks_3_norm2_sub__2 = x_5__2 - layer_norm_1_8__3;
         const int at_4 = 0 + 1;
         const float layer_norm_1_8__4 = layer_norm_1_8[row * 3 + at_4];
-        const float layer_norm_grad_2_mul__2 = layer_norm_grad_2_sub__2 * layer_norm_1_8__4;
-        const float layer_norm_grad_2_mul_4_ = layer_norm_grad_2_mul__2 * layer_norm_grad_2_reducemean_;
-        const float layer_norm_grad_2_sub_2_ = layer_norm_grad_2_mul_2__3 - layer_norm_grad_2_mul_4_;
-        const float layer_norm_grad_2_sub_3_ = layer_norm_grad_2_sub_2_ - layer_norm_grad_2_reducemean_2_;
-        const float layer_norm_grad_2_mul_6_ = layer_norm_grad_2_sub_3_ * layer_norm_1_8__4;
-        const float d_x_ = layer_norm_grad_mul_6_ + layer_norm_grad_2_mul_6_;
+        const float backward_blocks_3_norm2_mul__2 = backward_blocks_3_norm2_sub__2 * layer_norm_1_8__4;
+        const float backward_blocks_3_norm2_mul_4_ = backward_blocks_3_norm2_mul__2 * backward_blocks_3_norm2_reducemean_;
+        const float backward_blocks_3_norm2_sub_2_ = backward_blocks_3_norm2_mul_2__3 - backward_blocks_3_norm2_mul_4_;
+        const float backward_blocks_3_norm2_sub_3_ = backward_blocks_3_norm2_sub_2_ - backward_blocks_3_norm2_reducemean_2_;
+        const float backward_blocks_3_norm2_mul_6_ = backward_blocks_3_norm2_sub_3_ * layer_norm_1_8__4;
+        const float d_x_ = backward_norm_mul_6_ + backward_blocks_3_norm2_mul_6_;
         d_x[row * 128 + col] = d_x_;
     }
 }
 
-// linear_grad_4_matmul, of backward/linear_grad_4/MatMul  f32 [768, 128]
-extern "C" __global__ void k67_linear_grad_4_matmul(
+// backward_blocks_3_attention_out_matmul, of /backward/blocks/3/attention/out/MatMul  f32 [768, 128]
+extern "C" __global__ void k67_backward_blocks_3_attention_out_matmul(
     const float* __restrict__ d_x,
     const float* __restrict__ blocks_3_attention_out_weight,
-    float* __restrict__ linear_grad_4_matmul
+    float* __restrict__ backward_blocks_3_attention_out_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2181,17 +2181,17 @@ extern "C" __global__ void k67_linear_grad_4_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 128) {
-                const float linear_grad_4_matmul_ = sums[u * 4 + w];
-                linear_grad_4_matmul[m * 128 + n] = linear_grad_4_matmul_;
+                const float backward_blocks_3_attention_out_matmul_ = sums[u * 4 + w];
+                backward_blocks_3_attention_out_matmul[m * 128 + n] = backward_blocks_3_attention_out_matmul_;
             }
         }
     }
 }
 
 // d_blocks_3_attention_out_weight  f32 [128, 128]
-// blocks_3_attention_out_weight_new_add_2, of update/blocks_3_attention_out_weight_new/Add.2  f32 [128, 128]
-// exp_avg_blocks_3_attention_out_weight_new  f32 [128, 128]
-// exp_avg_sq_blocks_3_attention_out_weight_new  f32 [128, 128]
+// update_blocks_3_attention_out_weight_new_add_2, of /update/blocks_3_attention_out_weight_new/Add.2  f32 [128, 128]
+// exp_avg_blocks_3_attention_out_weight_new, of exp_avg_blocks.3.attention.out.weight_new  f32 [128, 128]
+// exp_avg_sq_blocks_3_attention_out_weight_new, of exp_avg_sq_blocks.3.attention.out.weight_new  f32 [128, 128]
 extern "C" __global__ void k68_exp_avg_sq_blocks_3_attention_out_weight_new(
     const float* __restrict__ d_x,
     const float* __restrict__ y_5,
@@ -2262,29 +2262,29 @@ extern "C" __global__ void k68_exp_avg_sq_blocks_3_attention_out_weight_new(
             if (m < 128 && n < 128) {
                 const float d_blocks_3_attention_out_weight_ = sums[u * 4 + w];
                 const float blocks_3_attention_out_weight_ = blocks_3_attention_out_weight[m * 128 + n];
-                const float blocks_3_attention_out_weight_new_mul_2_ = 0.0f * blocks_3_attention_out_weight_;
-                const float blocks_3_attention_out_weight_new_add_2_ = d_blocks_3_attention_out_weight_ + blocks_3_attention_out_weight_new_mul_2_;
+                const float update_blocks_3_attention_out_weight_new_mul_2_ = 0.0f * blocks_3_attention_out_weight_;
+                const float update_blocks_3_attention_out_weight_new_add_2_ = d_blocks_3_attention_out_weight_ + update_blocks_3_attention_out_weight_new_mul_2_;
                 const float exp_avg_blocks_3_attention_out_weight_ = exp_avg_blocks_3_attention_out_weight[m * 128 + n];
-                const float blocks_3_attention_out_weight_new_sub_2_ = blocks_3_attention_out_weight_new_add_2_ - exp_avg_blocks_3_attention_out_weight_;
-                const float blocks_3_attention_out_weight_new_mul_3_ = 0.1f * blocks_3_attention_out_weight_new_sub_2_;
-                const float exp_avg_blocks_3_attention_out_weight_new_ = exp_avg_blocks_3_attention_out_weight_ + blocks_3_attention_out_weight_new_mul_3_;
+                const float update_blocks_3_attention_out_weight_new_sub_2_ = update_blocks_3_attention_out_weight_new_add_2_ - exp_avg_blocks_3_attention_out_weight_;
+                const float update_blocks_3_attention_out_weight_new_mul_3_ = 0.1f * update_blocks_3_attention_out_weight_new_sub_2_;
+                const float exp_avg_blocks_3_attention_out_weight_new_ = exp_avg_blocks_3_attention_out_weight_ + update_blocks_3_attention_out_weight_new_mul_3_;
                 exp_avg_blocks_3_attention_out_weight_new[m * 128 + n] = exp_avg_blocks_3_attention_out_weight_new_;
                 const float exp_avg_sq_blocks_3_attention_out_weight_ = exp_avg_sq_blocks_3_attention_out_weight[m * 128 + n];
-                const float blocks_3_attention_out_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_out_weight_;
-                const float blocks_3_attention_out_weight_new_mul_5_ = 0.001f * blocks_3_attention_out_weight_new_add_2_;
-                const float blocks_3_attention_out_weight_new_mul_6_ = blocks_3_attention_out_weight_new_mul_5_ * blocks_3_attention_out_weight_new_add_2_;
-                const float exp_avg_sq_blocks_3_attention_out_weight_new_ = blocks_3_attention_out_weight_new_mul_4_ + blocks_3_attention_out_weight_new_mul_6_;
+                const float update_blocks_3_attention_out_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_out_weight_;
+                const float update_blocks_3_attention_out_weight_new_mul_5_ = 0.001f * update_blocks_3_attention_out_weight_new_add_2_;
+                const float update_blocks_3_attention_out_weight_new_mul_6_ = update_blocks_3_attention_out_weight_new_mul_5_ * update_blocks_3_attention_out_weight_new_add_2_;
+                const float exp_avg_sq_blocks_3_attention_out_weight_new_ = update_blocks_3_attention_out_weight_new_mul_4_ + update_blocks_3_attention_out_weight_new_mul_6_;
                 exp_avg_sq_blocks_3_attention_out_weight_new[m * 128 + n] = exp_avg_sq_blocks_3_attention_out_weight_new_;
             }
         }
     }
 }
 
-// attention_grad_matmul_2, of backward/attention_grad/MatMul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k69_attention_grad_matmul_2(
-    const float* __restrict__ linear_grad_4_matmul,
+// backward_blocks_3_attention_matmul_2, of /backward/blocks/3/attention/MatMul.2  f32 [12, 4, 64, 64]
+extern "C" __global__ void k69_backward_blocks_3_attention_matmul_2(
+    const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ linear_13,
-    float* __restrict__ attention_grad_matmul_2
+    float* __restrict__ backward_blocks_3_attention_matmul_2
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2304,8 +2304,8 @@ extern "C" __global__ void k69_attention_grad_matmul_2(
             if (m < 64 && k < 32) {
                 const int at = (stack % 4) * 32 + k;
                 const int at_2 = (stack / 4) * 64 + m;
-                const float linear_grad_4_matmul_ = linear_grad_4_matmul[at_2 * 128 + at];
-                x_6 = linear_grad_4_matmul_;
+                const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
+                x_6 = backward_blocks_3_attention_out_matmul_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
         }
@@ -2349,18 +2349,18 @@ extern "C" __global__ void k69_attention_grad_matmul_2(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 64) {
-                const float attention_grad_matmul_2_ = sums[u * 4 + w];
-                attention_grad_matmul_2[stack * 4096 + m * 64 + n] = attention_grad_matmul_2_;
+                const float backward_blocks_3_attention_matmul_2_ = sums[u * 4 + w];
+                backward_blocks_3_attention_matmul_2[stack * 4096 + m * 64 + n] = backward_blocks_3_attention_matmul_2_;
             }
         }
     }
 }
 
-// attention_grad_reducesum_2, of backward/attention_grad/ReduceSum.2  f32 [12, 4, 64, 1]
-extern "C" __global__ void k70_attention_grad_reducesum_2(
-    const float* __restrict__ linear_grad_4_matmul,
+// backward_blocks_3_attention_reducesum_2, of /backward/blocks/3/attention/ReduceSum.2  f32 [12, 4, 64, 1]
+extern "C" __global__ void k70_backward_blocks_3_attention_reducesum_2(
+    const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ y_5,
-    float* __restrict__ attention_grad_reducesum_2
+    float* __restrict__ backward_blocks_3_attention_reducesum_2
 ) {
     __shared__ float part_float[32];
     const int row = (int)blockIdx.x;
@@ -2369,10 +2369,10 @@ extern "C" __global__ void k70_attention_grad_reducesum_2(
     for (int col = thread; col < 32; col += 32) {
         const int at = (row / 64 % 4) * 32 + col;
         const int at_2 = (row / 256) * 64 + (row % 64);
-        const float linear_grad_4_matmul_ = linear_grad_4_matmul[at_2 * 128 + at];
+        const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
         const float y_5_ = y_5[row * 32 + col];
-        const float attention_grad_mul_3_ = linear_grad_4_matmul_ * y_5_;
-        sum = sum + attention_grad_mul_3_;
+        const float backward_blocks_3_attention_mul_3_ = backward_blocks_3_attention_out_matmul_ * y_5_;
+        sum = sum + backward_blocks_3_attention_mul_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -2380,34 +2380,34 @@ extern "C" __global__ void k70_attention_grad_reducesum_2(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float attention_grad_reducesum_2_ = part_float[0];
+    const float backward_blocks_3_attention_reducesum_2_ = part_float[0];
     __syncthreads();
     if (thread == 0) {
-        attention_grad_reducesum_2[row] = attention_grad_reducesum_2_;
+        backward_blocks_3_attention_reducesum_2[row] = backward_blocks_3_attention_reducesum_2_;
     }
 }
 
-// attention_grad_mul_5, of backward/attention_grad/Mul.5  f32 [12, 4, 64, 64]
-extern "C" __global__ void k71_attention_grad_mul_5(
-    const float* __restrict__ y_5_where_3,
-    const float* __restrict__ attention_grad_matmul_2,
-    const float* __restrict__ attention_grad_reducesum_2,
-    float* __restrict__ attention_grad_mul_5
+// backward_blocks_3_attention_mul_5, of /backward/blocks/3/attention/Mul.5  f32 [12, 4, 64, 64]
+extern "C" __global__ void k71_backward_blocks_3_attention_mul_5(
+    const float* __restrict__ blocks_3_attention_where_3,
+    const float* __restrict__ backward_blocks_3_attention_matmul_2,
+    const float* __restrict__ backward_blocks_3_attention_reducesum_2,
+    float* __restrict__ backward_blocks_3_attention_mul_5
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 196608) { return; }
-    const float y_5_where_3_ = y_5_where_3[i];
-    const float attention_grad_matmul_2_ = attention_grad_matmul_2[i];
-    const float attention_grad_reducesum_2_ = attention_grad_reducesum_2[i / 64];
-    const float attention_grad_sub_2_ = attention_grad_matmul_2_ - attention_grad_reducesum_2_;
-    const float attention_grad_mul_4_ = y_5_where_3_ * attention_grad_sub_2_;
-    const float attention_grad_mul_5_ = attention_grad_mul_4_ * 0.17677669f;
-    attention_grad_mul_5[i] = attention_grad_mul_5_;
+    const float blocks_3_attention_where_3_ = blocks_3_attention_where_3[i];
+    const float backward_blocks_3_attention_matmul_2_ = backward_blocks_3_attention_matmul_2[i];
+    const float backward_blocks_3_attention_reducesum_2_ = backward_blocks_3_attention_reducesum_2[i / 64];
+    const float backward_blocks_3_attention_sub_2_ = backward_blocks_3_attention_matmul_2_ - backward_blocks_3_attention_reducesum_2_;
+    const float backward_blocks_3_attention_mul_4_ = blocks_3_attention_where_3_ * backward_blocks_3_attention_sub_2_;
+    const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_4_ * 0.17677669f;
+    backward_blocks_3_attention_mul_5[i] = backward_blocks_3_attention_mul_5_;
 }
 
 // attention_grad  f32 [12, 4, 64, 32]
 extern "C" __global__ void k72_attention_grad(
-    const float* __restrict__ attention_grad_mul_5,
+    const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad
 ) {
@@ -2427,8 +2427,8 @@ extern "C" __global__ void k72_attention_grad(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float attention_grad_mul_5_ = attention_grad_mul_5[stack * 4096 + m * 64 + k];
-                x_6 = attention_grad_mul_5_;
+                const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_5[stack * 4096 + m * 64 + k];
+                x_6 = backward_blocks_3_attention_mul_5_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -2466,7 +2466,7 @@ extern "C" __global__ void k72_attention_grad(
 
 // attention_grad_1  f32 [12, 4, 64, 32]
 extern "C" __global__ void k73_attention_grad_1(
-    const float* __restrict__ attention_grad_mul_5,
+    const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad_1
 ) {
@@ -2486,8 +2486,8 @@ extern "C" __global__ void k73_attention_grad_1(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float attention_grad_mul_5_ = attention_grad_mul_5[stack * 4096 + k * 64 + m];
-                x_6 = attention_grad_mul_5_;
+                const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_5[stack * 4096 + k * 64 + m];
+                x_6 = backward_blocks_3_attention_mul_5_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -2525,8 +2525,8 @@ extern "C" __global__ void k73_attention_grad_1(
 
 // d_part  f32 [12, 4, 64, 32]
 extern "C" __global__ void k74_d_part(
-    const float* __restrict__ y_5_where_3,
-    const float* __restrict__ linear_grad_4_matmul,
+    const float* __restrict__ blocks_3_attention_where_3,
+    const float* __restrict__ backward_blocks_3_attention_out_matmul,
     float* __restrict__ d_part
 ) {
     __shared__ float tile_a_float[256];
@@ -2545,8 +2545,8 @@ extern "C" __global__ void k74_d_part(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 64) {
-                const float y_5_where_3_ = y_5_where_3[stack * 4096 + k * 64 + m];
-                x_6 = y_5_where_3_;
+                const float blocks_3_attention_where_3_ = blocks_3_attention_where_3[stack * 4096 + k * 64 + m];
+                x_6 = blocks_3_attention_where_3_;
             }
             tile_a_float[(t % 16) * 16 + t / 16] = x_6;
         }
@@ -2557,8 +2557,8 @@ extern "C" __global__ void k74_d_part(
             if (n < 32 && k < 64) {
                 const int at = (stack % 4) * 32 + n;
                 const int at_2 = (stack / 4) * 64 + k;
-                const float linear_grad_4_matmul_ = linear_grad_4_matmul[at_2 * 128 + at];
-                x_7 = linear_grad_4_matmul_;
+                const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
+                x_7 = backward_blocks_3_attention_out_matmul_;
             }
             tile_b_float[(t / 16) * 16 + t % 16] = x_7;
         }
@@ -2593,23 +2593,23 @@ extern "C" __global__ void k75_d_qkv(
     if (i >= 294912) { return; }
     const int far = i / 128 % 3 - 2;
     const float d_part_ = d_part[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float d_qkv_pad_ = (far >= 0 && far < 1) ? d_part_ : 0.0f;
+    const float backward_d_qkv_pad_ = (far >= 0 && far < 1) ? d_part_ : 0.0f;
     const int far_2 = i / 128 % 3 - 1;
     const float attention_grad_1_ = attention_grad_1[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float d_qkv_pad_2_ = (far_2 >= 0 && far_2 < 1) ? attention_grad_1_ : 0.0f;
-    const float d_qkv_add_ = d_qkv_pad_ + d_qkv_pad_2_;
+    const float backward_d_qkv_pad_2_ = (far_2 >= 0 && far_2 < 1) ? attention_grad_1_ : 0.0f;
+    const float backward_d_qkv_add_ = backward_d_qkv_pad_ + backward_d_qkv_pad_2_;
     const int far_3 = i / 128 % 3;
     const float attention_grad_ = attention_grad[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float d_qkv_pad_3_ = (far_3 >= 0 && far_3 < 1) ? attention_grad_ : 0.0f;
-    const float d_qkv_ = d_qkv_add_ + d_qkv_pad_3_;
+    const float backward_d_qkv_pad_3_ = (far_3 >= 0 && far_3 < 1) ? attention_grad_ : 0.0f;
+    const float d_qkv_ = backward_d_qkv_add_ + backward_d_qkv_pad_3_;
     d_qkv[i] = d_qkv_;
 }
 
-// linear_grad_5_matmul, of backward/linear_grad_5/MatMul  f32 [768, 128]
-extern "C" __global__ void k76_linear_grad_5_matmul(
+// backward_blocks_3_attention_qkv_matmul, of /backward/blocks/3/attention/qkv/MatMul  f32 [768, 128]
+extern "C" __global__ void k76_backward_blocks_3_attention_qkv_matmul(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_attention_qkv_weight,
-    float* __restrict__ linear_grad_5_matmul
+    float* __restrict__ backward_blocks_3_attention_qkv_matmul
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -2670,20 +2670,20 @@ extern "C" __global__ void k76_linear_grad_5_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 768 && n < 128) {
-                const float linear_grad_5_matmul_ = sums[u * 4 + w];
-                linear_grad_5_matmul[m * 128 + n] = linear_grad_5_matmul_;
+                const float backward_blocks_3_attention_qkv_matmul_ = sums[u * 4 + w];
+                backward_blocks_3_attention_qkv_matmul[m * 128 + n] = backward_blocks_3_attention_qkv_matmul_;
             }
         }
     }
 }
 
 // d_blocks_3_attention_qkv_weight  f32 [384, 128]
-// blocks_3_attention_qkv_weight_new_add_2, of update/blocks_3_attention_qkv_weight_new/Add.2  f32 [384, 128]
-// exp_avg_blocks_3_attention_qkv_weight_new  f32 [384, 128]
-// exp_avg_sq_blocks_3_attention_qkv_weight_new  f32 [384, 128]
+// update_blocks_3_attention_qkv_weight_new_add_2, of /update/blocks_3_attention_qkv_weight_new/Add.2  f32 [384, 128]
+// exp_avg_blocks_3_attention_qkv_weight_new, of exp_avg_blocks.3.attention.qkv.weight_new  f32 [384, 128]
+// exp_avg_sq_blocks_3_attention_qkv_weight_new, of exp_avg_sq_blocks.3.attention.qkv.weight_new  f32 [384, 128]
 extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     const float* __restrict__ d_qkv,
-    const float* __restrict__ layer_norm_7_add_2,
+    const float* __restrict__ blocks_3_norm1_add_2,
     const float* __restrict__ blocks_3_attention_qkv_weight,
     const float* exp_avg_blocks_3_attention_qkv_weight,
     const float* exp_avg_sq_blocks_3_attention_qkv_weight,
@@ -2716,8 +2716,8 @@ extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
             if (n < 128 && k < 768) {
-                const float layer_norm_7_add_2_ = layer_norm_7_add_2[k * 128 + n];
-                x_7 = layer_norm_7_add_2_;
+                const float blocks_3_norm1_add_2_ = blocks_3_norm1_add_2[k * 128 + n];
+                x_7 = blocks_3_norm1_add_2_;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
         }
@@ -2751,18 +2751,18 @@ extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
             if (m < 384 && n < 128) {
                 const float d_blocks_3_attention_qkv_weight_ = sums[u * 4 + w];
                 const float blocks_3_attention_qkv_weight_ = blocks_3_attention_qkv_weight[m * 128 + n];
-                const float blocks_3_attention_qkv_weight_new_mul_2_ = 0.0f * blocks_3_attention_qkv_weight_;
-                const float blocks_3_attention_qkv_weight_new_add_2_ = d_blocks_3_attention_qkv_weight_ + blocks_3_attention_qkv_weight_new_mul_2_;
+                const float update_blocks_3_attention_qkv_weight_new_mul_2_ = 0.0f * blocks_3_attention_qkv_weight_;
+                const float update_blocks_3_attention_qkv_weight_new_add_2_ = d_blocks_3_attention_qkv_weight_ + update_blocks_3_attention_qkv_weight_new_mul_2_;
                 const float exp_avg_blocks_3_attention_qkv_weight_ = exp_avg_blocks_3_attention_qkv_weight[m * 128 + n];
-                const float blocks_3_attention_qkv_weight_new_sub_2_ = blocks_3_attention_qkv_weight_new_add_2_ - exp_avg_blocks_3_attention_qkv_weight_;
-                const float blocks_3_attention_qkv_weight_new_mul_3_ = 0.1f * blocks_3_attention_qkv_weight_new_sub_2_;
-                const float exp_avg_blocks_3_attention_qkv_weight_new_ = exp_avg_blocks_3_attention_qkv_weight_ + blocks_3_attention_qkv_weight_new_mul_3_;
+                const float update_blocks_3_attention_qkv_weight_new_sub_2_ = update_blocks_3_attention_qkv_weight_new_add_2_ - exp_avg_blocks_3_attention_qkv_weight_;
+                const float update_blocks_3_attention_qkv_weight_new_mul_3_ = 0.1f * update_blocks_3_attention_qkv_weight_new_sub_2_;
+                const float exp_avg_blocks_3_attention_qkv_weight_new_ = exp_avg_blocks_3_attention_qkv_weight_ + update_blocks_3_attention_qkv_weight_new_mul_3_;
                 exp_avg_blocks_3_attention_qkv_weight_new[m * 128 + n] = exp_avg_blocks_3_attention_qkv_weight_new_;
                 const float exp_avg_sq_blocks_3_attention_qkv_weight_ = exp_avg_sq_blocks_3_attention_qkv_weight[m * 128 + n];
-                const float blocks_3_attention_qkv_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_qkv_weight_;
-                const float blocks_3_attention_qkv_weight_new_mul_5_ = 0.001f * blocks_3_attention_qkv_weight_new_add_2_;
-                const float blocks_3_attention_qkv_weight_new_mul_6_ = blocks_3_attention_qkv_weight_new_mul_5_ * blocks_3_attention_qkv_weight_new_add_2_;
-                const float exp_avg_sq_blocks_3_attention_qkv_weight_new_ = blocks_3_attention_qkv_weight_new_mul_4_ + blocks_3_attention_qkv_weight_new_mul_6_;
+                const float update_blocks_3_attention_qkv_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_qkv_weight_;
+                const float update_blocks_3_attention_qkv_weight_new_mul_5_ = 0.001f * update_blocks_3_attention_qkv_weight_new_add_2_;
+                const float update_blocks_3_attention_qkv_weight_new_mul_6_ = update_blocks_3_attention_qkv_weight_new_mul_5_ * update_blocks_3_attention_qkv_weight_new_add_2_;
+                const float exp_avg_sq_blocks_3_attention_qkv_weight_new_ = update_blocks_3_attention_qkv_weight_new_mul_4_ + update_blocks_3_attention_qkv_weight_new_mul_6_;
                 exp_avg_sq_blocks_3_attention_qkv_weight_new[m * 128 + n] = exp_avg_sq_blocks_3_attention_qkv_weight_new_;
             }
         }
@@ -2786,9 +2786,9 @@ extern "C" __global__ void k78_of_pieces_9(
 }
 
 // of_all_9, of d_blocks_3_attention_qkv_bias  f32 [384]
-// blocks_3_attention_qkv_bias_new_add_2, of update/blocks_3_attention_qkv_bias_new/Add.2  f32 [384]
-// exp_avg_blocks_3_attention_qkv_bias_new  f32 [384]
-// exp_avg_sq_blocks_3_attention_qkv_bias_new  f32 [384]
+// update_blocks_3_attention_qkv_bias_new_add_2, of /update/blocks_3_attention_qkv_bias_new/Add.2  f32 [384]
+// exp_avg_blocks_3_attention_qkv_bias_new, of exp_avg_blocks.3.attention.qkv.bias_new  f32 [384]
+// exp_avg_sq_blocks_3_attention_qkv_bias_new, of exp_avg_sq_blocks.3.attention.qkv.bias_new  f32 [384]
 extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
     const float* __restrict__ of_pieces_9,
     const float* __restrict__ blocks_3_attention_qkv_bias,
@@ -2805,26 +2805,26 @@ extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
         of_all_9_ = of_all_9_ + of_pieces_9_;
     }
     const float blocks_3_attention_qkv_bias_ = blocks_3_attention_qkv_bias[i];
-    const float blocks_3_attention_qkv_bias_new_mul_2_ = 0.0f * blocks_3_attention_qkv_bias_;
-    const float blocks_3_attention_qkv_bias_new_add_2_ = of_all_9_ + blocks_3_attention_qkv_bias_new_mul_2_;
+    const float update_blocks_3_attention_qkv_bias_new_mul_2_ = 0.0f * blocks_3_attention_qkv_bias_;
+    const float update_blocks_3_attention_qkv_bias_new_add_2_ = of_all_9_ + update_blocks_3_attention_qkv_bias_new_mul_2_;
     const float exp_avg_blocks_3_attention_qkv_bias_ = exp_avg_blocks_3_attention_qkv_bias[i];
-    const float blocks_3_attention_qkv_bias_new_sub_2_ = blocks_3_attention_qkv_bias_new_add_2_ - exp_avg_blocks_3_attention_qkv_bias_;
-    const float blocks_3_attention_qkv_bias_new_mul_3_ = 0.1f * blocks_3_attention_qkv_bias_new_sub_2_;
-    const float exp_avg_blocks_3_attention_qkv_bias_new_ = exp_avg_blocks_3_attention_qkv_bias_ + blocks_3_attention_qkv_bias_new_mul_3_;
+    const float update_blocks_3_attention_qkv_bias_new_sub_2_ = update_blocks_3_attention_qkv_bias_new_add_2_ - exp_avg_blocks_3_attention_qkv_bias_;
+    const float update_blocks_3_attention_qkv_bias_new_mul_3_ = 0.1f * update_blocks_3_attention_qkv_bias_new_sub_2_;
+    const float exp_avg_blocks_3_attention_qkv_bias_new_ = exp_avg_blocks_3_attention_qkv_bias_ + update_blocks_3_attention_qkv_bias_new_mul_3_;
     exp_avg_blocks_3_attention_qkv_bias_new[i] = exp_avg_blocks_3_attention_qkv_bias_new_;
     const float exp_avg_sq_blocks_3_attention_qkv_bias_ = exp_avg_sq_blocks_3_attention_qkv_bias[i];
-    const float blocks_3_attention_qkv_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_qkv_bias_;
-    const float blocks_3_attention_qkv_bias_new_mul_5_ = 0.001f * blocks_3_attention_qkv_bias_new_add_2_;
-    const float blocks_3_attention_qkv_bias_new_mul_6_ = blocks_3_attention_qkv_bias_new_mul_5_ * blocks_3_attention_qkv_bias_new_add_2_;
-    const float exp_avg_sq_blocks_3_attention_qkv_bias_new_ = blocks_3_attention_qkv_bias_new_mul_4_ + blocks_3_attention_qkv_bias_new_mul_6_;
+    const float update_blocks_3_attention_qkv_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_3_attention_qkv_bias_;
+    const float update_blocks_3_attention_qkv_bias_new_mul_5_ = 0.001f * update_blocks_3_attention_qkv_bias_new_add_2_;
+    const float update_blocks_3_attention_qkv_bias_new_mul_6_ = update_blocks_3_attention_qkv_bias_new_mul_5_ * update_blocks_3_attention_qkv_bias_new_add_2_;
+    const float exp_avg_sq_blocks_3_attention_qkv_bias_new_ = update_blocks_3_attention_qkv_bias_new_mul_4_ + update_blocks_3_attention_qkv_bias_new_mul_6_;
     exp_avg_sq_blocks_3_attention_qkv_bias_new[i] = exp_avg_sq_blocks_3_attention_qkv_bias_new_;
 }
 
-// layer_norm_grad_9_reducemean, of backward/layer_norm_grad_9/ReduceMean  f32 [768, 1, 1, 1]
-// layer_norm_grad_9_reducemean_2, of backward/layer_norm_grad_9/ReduceMean.2  f32 [768, 1, 1, 1]
+// backward_blocks_0_norm1_reducemean, of /backward/blocks/0/norm1/ReduceMean  f32 [768, 1, 1, 1]
+// backward_blocks_0_norm1_reducemean_2, of /backward/blocks/0/norm1/ReduceMean.2  f32 [768, 1, 1, 1]
 // add_9  f32 [12, 64, 128]
 extern "C" __global__ void k155_add_9(
-    const float* __restrict__ linear_grad_17_matmul,
+    const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
@@ -2837,20 +2837,20 @@ extern "C" __global__ void k155_add_9(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_17_matmul_ = linear_grad_17_matmul[row * 128 + col];
+        const float backward_blocks_0_attention_qkv_matmul_ = backward_blocks_0_attention_qkv_matmul[row * 128 + col];
         const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[col];
-        const float layer_norm_grad_9_mul_2_ = linear_grad_17_matmul_ * blocks_0_norm1_weight_;
+        const float backward_blocks_0_norm1_mul_2_ = backward_blocks_0_attention_qkv_matmul_ * blocks_0_norm1_weight_;
         const float embedding_ = embedding[row * 128 + col];
         const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
         const float add_ = embedding_ + positions_weight_;
         const int at = 0;
         const float layer_norm_1_ = layer_norm_1[row * 3 + at];
-        const float layer_norm_grad_9_sub_ = add_ - layer_norm_1_;
+        const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
         const int at_2 = 0 + 1;
         const float layer_norm_1__2 = layer_norm_1[row * 3 + at_2];
-        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_sub_ * layer_norm_1__2;
-        const float layer_norm_grad_9_mul_3_ = layer_norm_grad_9_mul_2_ * layer_norm_grad_9_mul_;
-        sum = sum + layer_norm_grad_9_mul_3_;
+        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
+        const float backward_blocks_0_norm1_mul_3_ = backward_blocks_0_norm1_mul_2_ * backward_blocks_0_norm1_mul_;
+        sum = sum + backward_blocks_0_norm1_mul_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -2858,14 +2858,14 @@ extern "C" __global__ void k155_add_9(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_9_reducemean_ = part_float[0] / 128.0f;
+    const float backward_blocks_0_norm1_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float linear_grad_17_matmul__2 = linear_grad_17_matmul[row * 128 + col];
+        const float backward_blocks_0_attention_qkv_matmul__2 = backward_blocks_0_attention_qkv_matmul[row * 128 + col];
         const float blocks_0_norm1_weight__2 = blocks_0_norm1_weight[col];
-        const float layer_norm_grad_9_mul_2__2 = linear_grad_17_matmul__2 * blocks_0_norm1_weight__2;
-        sum_2 = sum_2 + layer_norm_grad_9_mul_2__2;
+        const float backward_blocks_0_norm1_mul_2__2 = backward_blocks_0_attention_qkv_matmul__2 * blocks_0_norm1_weight__2;
+        sum_2 = sum_2 + backward_blocks_0_norm1_mul_2__2;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -2873,35 +2873,35 @@ extern "C" __global__ void k155_add_9(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float layer_norm_grad_9_reducemean_2_ = part_float[0] / 128.0f;
+    const float backward_blocks_0_norm1_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
         const float d_x_4_ = d_x_4[row * 128 + col];
-        const float linear_grad_17_matmul__3 = linear_grad_17_matmul[row * 128 + col];
+        const float backward_blocks_0_attention_qkv_matmul__3 = backward_blocks_0_attention_qkv_matmul[row * 128 + col];
         const float blocks_0_norm1_weight__3 = blocks_0_norm1_weight[col];
-        const float layer_norm_grad_9_mul_2__3 = linear_grad_17_matmul__3 * blocks_0_norm1_weight__3;
+        const float backward_blocks_0_norm1_mul_2__3 = backward_blocks_0_attention_qkv_matmul__3 * blocks_0_norm1_weight__3;
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
         const float add__2 = embedding__2 + positions_weight__2;
         const int at_3 = 0;
         const float layer_norm_1__3 = layer_norm_1[row * 3 + at_3];
-        const float layer_norm_grad_9_sub__2 = add__2 - layer_norm_1__3;
+        const float backward_blocks_0_norm1_sub__2 = add__2 - layer_norm_1__3;
         const int at_4 = 0 + 1;
         const float layer_norm_1__4 = layer_norm_1[row * 3 + at_4];
-        const float layer_norm_grad_9_mul__2 = layer_norm_grad_9_sub__2 * layer_norm_1__4;
-        const float layer_norm_grad_9_mul_4_ = layer_norm_grad_9_mul__2 * layer_norm_grad_9_reducemean_;
-        const float layer_norm_grad_9_sub_2_ = layer_norm_grad_9_mul_2__3 - layer_norm_grad_9_mul_4_;
-        const float layer_norm_grad_9_sub_3_ = layer_norm_grad_9_sub_2_ - layer_norm_grad_9_reducemean_2_;
-        const float layer_norm_grad_9_mul_6_ = layer_norm_grad_9_sub_3_ * layer_norm_1__4;
-        const float add_9_ = d_x_4_ + layer_norm_grad_9_mul_6_;
+        const float backward_blocks_0_norm1_mul__2 = backward_blocks_0_norm1_sub__2 * layer_norm_1__4;
+        const float backward_blocks_0_norm1_mul_4_ = backward_blocks_0_norm1_mul__2 * backward_blocks_0_norm1_reducemean_;
+        const float backward_blocks_0_norm1_sub_2_ = backward_blocks_0_norm1_mul_2__3 - backward_blocks_0_norm1_mul_4_;
+        const float backward_blocks_0_norm1_sub_3_ = backward_blocks_0_norm1_sub_2_ - backward_blocks_0_norm1_reducemean_2_;
+        const float backward_blocks_0_norm1_mul_6_ = backward_blocks_0_norm1_sub_3_ * layer_norm_1__4;
+        const float add_9_ = d_x_4_ + backward_blocks_0_norm1_mul_6_;
         add_9[row * 128 + col] = add_9_;
     }
 }
 
-// of_pieces_34, of backward/layer_norm_grad_9/ReduceSum  f32 [12, 128]
-// of_pieces_35, of backward/layer_norm_grad_9/ReduceSum.2  f32 [12, 128]
+// of_pieces_34, of /backward/blocks/0/norm1/ReduceSum  f32 [12, 128]
+// of_pieces_35, of /backward/blocks/0/norm1/ReduceSum.2  f32 [12, 128]
 extern "C" __global__ void k156_of_pieces_35(
-    const float* __restrict__ linear_grad_17_matmul,
+    const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
     const float* __restrict__ layer_norm_1,
@@ -2913,37 +2913,37 @@ extern "C" __global__ void k156_of_pieces_35(
     float of_pieces_34_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 128) * 64 + k;
-        const float linear_grad_17_matmul_ = linear_grad_17_matmul[at * 128 + (i % 128)];
+        const float backward_blocks_0_attention_qkv_matmul_ = backward_blocks_0_attention_qkv_matmul[at * 128 + (i % 128)];
         const float embedding_ = embedding[at * 128 + (i % 128)];
         const float positions_weight_ = positions_weight[(at % 64) * 128 + (i % 128)];
         const float add_ = embedding_ + positions_weight_;
         const int at_2 = 0;
         const float layer_norm_1_ = layer_norm_1[at * 3 + at_2];
-        const float layer_norm_grad_9_sub_ = add_ - layer_norm_1_;
+        const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
         const int at_3 = 0 + 1;
         const float layer_norm_1__2 = layer_norm_1[at * 3 + at_3];
-        const float layer_norm_grad_9_mul_ = layer_norm_grad_9_sub_ * layer_norm_1__2;
-        const float layer_norm_grad_9_mul_5_ = linear_grad_17_matmul_ * layer_norm_grad_9_mul_;
-        of_pieces_34_ = of_pieces_34_ + layer_norm_grad_9_mul_5_;
+        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
+        const float backward_blocks_0_norm1_mul_5_ = backward_blocks_0_attention_qkv_matmul_ * backward_blocks_0_norm1_mul_;
+        of_pieces_34_ = of_pieces_34_ + backward_blocks_0_norm1_mul_5_;
     }
     of_pieces_34[i] = of_pieces_34_;
     float of_pieces_35_ = 0.0f;
     for (int k_2 = 0; k_2 < 64; k_2++) {
         const int at_4 = (i / 128) * 64 + k_2;
-        const float linear_grad_17_matmul__2 = linear_grad_17_matmul[at_4 * 128 + (i % 128)];
-        of_pieces_35_ = of_pieces_35_ + linear_grad_17_matmul__2;
+        const float backward_blocks_0_attention_qkv_matmul__2 = backward_blocks_0_attention_qkv_matmul[at_4 * 128 + (i % 128)];
+        of_pieces_35_ = of_pieces_35_ + backward_blocks_0_attention_qkv_matmul__2;
     }
     of_pieces_35[i] = of_pieces_35_;
 }
 
-// of_all_34, of backward/layer_norm_grad_9/ReduceSum  f32 [128]
-// of_all_35, of backward/layer_norm_grad_9/ReduceSum.2  f32 [128]
-// blocks_0_norm1_weight_new_add_2, of update/blocks_0_norm1_weight_new/Add.2  f32 [128]
-// exp_avg_blocks_0_norm1_weight_new  f32 [128]
-// exp_avg_sq_blocks_0_norm1_weight_new  f32 [128]
-// blocks_0_norm1_bias_new_add_2, of update/blocks_0_norm1_bias_new/Add.2  f32 [128]
-// exp_avg_blocks_0_norm1_bias_new  f32 [128]
-// exp_avg_sq_blocks_0_norm1_bias_new  f32 [128]
+// of_all_34, of /backward/blocks/0/norm1/ReduceSum  f32 [128]
+// of_all_35, of /backward/blocks/0/norm1/ReduceSum.2  f32 [128]
+// update_blocks_0_norm1_weight_new_add_2, of /update/blocks_0_norm1_weight_new/Add.2  f32 [128]
+// exp_avg_blocks_0_norm1_weight_new, of exp_avg_blocks.0.norm1.weight_new  f32 [128]
+// exp_avg_sq_blocks_0_norm1_weight_new, of exp_avg_sq_blocks.0.norm1.weight_new  f32 [128]
+// update_blocks_0_norm1_bias_new_add_2, of /update/blocks_0_norm1_bias_new/Add.2  f32 [128]
+// exp_avg_blocks_0_norm1_bias_new, of exp_avg_blocks.0.norm1.bias_new  f32 [128]
+// exp_avg_sq_blocks_0_norm1_bias_new, of exp_avg_sq_blocks.0.norm1.bias_new  f32 [128]
 extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
     const float* __restrict__ of_pieces_34,
     const float* __restrict__ of_pieces_35,
@@ -2971,39 +2971,39 @@ extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
         of_all_35_ = of_all_35_ + of_pieces_35_;
     }
     const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[i];
-    const float blocks_0_norm1_weight_new_mul_2_ = 0.0f * blocks_0_norm1_weight_;
-    const float blocks_0_norm1_weight_new_add_2_ = of_all_34_ + blocks_0_norm1_weight_new_mul_2_;
+    const float update_blocks_0_norm1_weight_new_mul_2_ = 0.0f * blocks_0_norm1_weight_;
+    const float update_blocks_0_norm1_weight_new_add_2_ = of_all_34_ + update_blocks_0_norm1_weight_new_mul_2_;
     const float exp_avg_blocks_0_norm1_weight_ = exp_avg_blocks_0_norm1_weight[i];
-    const float blocks_0_norm1_weight_new_sub_2_ = blocks_0_norm1_weight_new_add_2_ - exp_avg_blocks_0_norm1_weight_;
-    const float blocks_0_norm1_weight_new_mul_3_ = 0.1f * blocks_0_norm1_weight_new_sub_2_;
-    const float exp_avg_blocks_0_norm1_weight_new_ = exp_avg_blocks_0_norm1_weight_ + blocks_0_norm1_weight_new_mul_3_;
+    const float update_blocks_0_norm1_weight_new_sub_2_ = update_blocks_0_norm1_weight_new_add_2_ - exp_avg_blocks_0_norm1_weight_;
+    const float update_blocks_0_norm1_weight_new_mul_3_ = 0.1f * update_blocks_0_norm1_weight_new_sub_2_;
+    const float exp_avg_blocks_0_norm1_weight_new_ = exp_avg_blocks_0_norm1_weight_ + update_blocks_0_norm1_weight_new_mul_3_;
     exp_avg_blocks_0_norm1_weight_new[i] = exp_avg_blocks_0_norm1_weight_new_;
     const float exp_avg_sq_blocks_0_norm1_weight_ = exp_avg_sq_blocks_0_norm1_weight[i];
-    const float blocks_0_norm1_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_0_norm1_weight_;
-    const float blocks_0_norm1_weight_new_mul_5_ = 0.001f * blocks_0_norm1_weight_new_add_2_;
-    const float blocks_0_norm1_weight_new_mul_6_ = blocks_0_norm1_weight_new_mul_5_ * blocks_0_norm1_weight_new_add_2_;
-    const float exp_avg_sq_blocks_0_norm1_weight_new_ = blocks_0_norm1_weight_new_mul_4_ + blocks_0_norm1_weight_new_mul_6_;
+    const float update_blocks_0_norm1_weight_new_mul_4_ = 0.999f * exp_avg_sq_blocks_0_norm1_weight_;
+    const float update_blocks_0_norm1_weight_new_mul_5_ = 0.001f * update_blocks_0_norm1_weight_new_add_2_;
+    const float update_blocks_0_norm1_weight_new_mul_6_ = update_blocks_0_norm1_weight_new_mul_5_ * update_blocks_0_norm1_weight_new_add_2_;
+    const float exp_avg_sq_blocks_0_norm1_weight_new_ = update_blocks_0_norm1_weight_new_mul_4_ + update_blocks_0_norm1_weight_new_mul_6_;
     exp_avg_sq_blocks_0_norm1_weight_new[i] = exp_avg_sq_blocks_0_norm1_weight_new_;
     const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[i];
-    const float blocks_0_norm1_bias_new_mul_2_ = 0.0f * blocks_0_norm1_bias_;
-    const float blocks_0_norm1_bias_new_add_2_ = of_all_35_ + blocks_0_norm1_bias_new_mul_2_;
+    const float update_blocks_0_norm1_bias_new_mul_2_ = 0.0f * blocks_0_norm1_bias_;
+    const float update_blocks_0_norm1_bias_new_add_2_ = of_all_35_ + update_blocks_0_norm1_bias_new_mul_2_;
     const float exp_avg_blocks_0_norm1_bias_ = exp_avg_blocks_0_norm1_bias[i];
-    const float blocks_0_norm1_bias_new_sub_2_ = blocks_0_norm1_bias_new_add_2_ - exp_avg_blocks_0_norm1_bias_;
-    const float blocks_0_norm1_bias_new_mul_3_ = 0.1f * blocks_0_norm1_bias_new_sub_2_;
-    const float exp_avg_blocks_0_norm1_bias_new_ = exp_avg_blocks_0_norm1_bias_ + blocks_0_norm1_bias_new_mul_3_;
+    const float update_blocks_0_norm1_bias_new_sub_2_ = update_blocks_0_norm1_bias_new_add_2_ - exp_avg_blocks_0_norm1_bias_;
+    const float update_blocks_0_norm1_bias_new_mul_3_ = 0.1f * update_blocks_0_norm1_bias_new_sub_2_;
+    const float exp_avg_blocks_0_norm1_bias_new_ = exp_avg_blocks_0_norm1_bias_ + update_blocks_0_norm1_bias_new_mul_3_;
     exp_avg_blocks_0_norm1_bias_new[i] = exp_avg_blocks_0_norm1_bias_new_;
     const float exp_avg_sq_blocks_0_norm1_bias_ = exp_avg_sq_blocks_0_norm1_bias[i];
-    const float blocks_0_norm1_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_0_norm1_bias_;
-    const float blocks_0_norm1_bias_new_mul_5_ = 0.001f * blocks_0_norm1_bias_new_add_2_;
-    const float blocks_0_norm1_bias_new_mul_6_ = blocks_0_norm1_bias_new_mul_5_ * blocks_0_norm1_bias_new_add_2_;
-    const float exp_avg_sq_blocks_0_norm1_bias_new_ = blocks_0_norm1_bias_new_mul_4_ + blocks_0_norm1_bias_new_mul_6_;
+    const float update_blocks_0_norm1_bias_new_mul_4_ = 0.999f * exp_avg_sq_blocks_0_norm1_bias_;
+    const float update_blocks_0_norm1_bias_new_mul_5_ = 0.001f * update_blocks_0_norm1_bias_new_add_2_;
+    const float update_blocks_0_norm1_bias_new_mul_6_ = update_blocks_0_norm1_bias_new_mul_5_ * update_blocks_0_norm1_bias_new_add_2_;
+    const float exp_avg_sq_blocks_0_norm1_bias_new_ = update_blocks_0_norm1_bias_new_mul_4_ + update_blocks_0_norm1_bias_new_mul_6_;
     exp_avg_sq_blocks_0_norm1_bias_new[i] = exp_avg_sq_blocks_0_norm1_bias_new_;
 }
 
 // reshape_15  f32 [64, 128]
-// positions_weight_new_add_2, of update/positions_weight_new/Add.2  f32 [64, 128]
-// exp_avg_positions_weight_new  f32 [64, 128]
-// exp_avg_sq_positions_weight_new  f32 [64, 128]
+// update_positions_weight_new_add_2, of /update/positions_weight_new/Add.2  f32 [64, 128]
+// exp_avg_positions_weight_new, of exp_avg_positions.weight_new  f32 [64, 128]
+// exp_avg_sq_positions_weight_new, of exp_avg_sq_positions.weight_new  f32 [64, 128]
 extern "C" __global__ void k158_exp_avg_sq_positions_weight_new(
     const float* __restrict__ add_9,
     const float* __restrict__ positions_weight,
@@ -3020,18 +3020,18 @@ extern "C" __global__ void k158_exp_avg_sq_positions_weight_new(
         reshape_15_ = reshape_15_ + add_9_;
     }
     const float positions_weight_ = positions_weight[i];
-    const float positions_weight_new_mul_2_ = 0.0f * positions_weight_;
-    const float positions_weight_new_add_2_ = reshape_15_ + positions_weight_new_mul_2_;
+    const float update_positions_weight_new_mul_2_ = 0.0f * positions_weight_;
+    const float update_positions_weight_new_add_2_ = reshape_15_ + update_positions_weight_new_mul_2_;
     const float exp_avg_positions_weight_ = exp_avg_positions_weight[i];
-    const float positions_weight_new_sub_2_ = positions_weight_new_add_2_ - exp_avg_positions_weight_;
-    const float positions_weight_new_mul_3_ = 0.1f * positions_weight_new_sub_2_;
-    const float exp_avg_positions_weight_new_ = exp_avg_positions_weight_ + positions_weight_new_mul_3_;
+    const float update_positions_weight_new_sub_2_ = update_positions_weight_new_add_2_ - exp_avg_positions_weight_;
+    const float update_positions_weight_new_mul_3_ = 0.1f * update_positions_weight_new_sub_2_;
+    const float exp_avg_positions_weight_new_ = exp_avg_positions_weight_ + update_positions_weight_new_mul_3_;
     exp_avg_positions_weight_new[i] = exp_avg_positions_weight_new_;
     const float exp_avg_sq_positions_weight_ = exp_avg_sq_positions_weight[i];
-    const float positions_weight_new_mul_4_ = 0.999f * exp_avg_sq_positions_weight_;
-    const float positions_weight_new_mul_5_ = 0.001f * positions_weight_new_add_2_;
-    const float positions_weight_new_mul_6_ = positions_weight_new_mul_5_ * positions_weight_new_add_2_;
-    const float exp_avg_sq_positions_weight_new_ = positions_weight_new_mul_4_ + positions_weight_new_mul_6_;
+    const float update_positions_weight_new_mul_4_ = 0.999f * exp_avg_sq_positions_weight_;
+    const float update_positions_weight_new_mul_5_ = 0.001f * update_positions_weight_new_add_2_;
+    const float update_positions_weight_new_mul_6_ = update_positions_weight_new_mul_5_ * update_positions_weight_new_add_2_;
+    const float exp_avg_sq_positions_weight_new_ = update_positions_weight_new_mul_4_ + update_positions_weight_new_mul_6_;
     exp_avg_sq_positions_weight_new[i] = exp_avg_sq_positions_weight_new_;
 }
 
@@ -3089,9 +3089,9 @@ extern "C" __global__ void k161_begins(
 }
 
 // d_symbols_weight  f32 [65, 128]
-// symbols_weight_new_add_2, of update/symbols_weight_new/Add.2  f32 [65, 128]
-// exp_avg_symbols_weight_new  f32 [65, 128]
-// exp_avg_sq_symbols_weight_new  f32 [65, 128]
+// update_symbols_weight_new_add_2, of /update/symbols_weight_new/Add.2  f32 [65, 128]
+// exp_avg_symbols_weight_new, of exp_avg_symbols.weight_new  f32 [65, 128]
+// exp_avg_sq_symbols_weight_new, of exp_avg_sq_symbols.weight_new  f32 [65, 128]
 extern "C" __global__ void k162_exp_avg_sq_symbols_weight_new(
     const long long* __restrict__ begins,
     const long long* __restrict__ places,
@@ -3118,38 +3118,38 @@ extern "C" __global__ void k162_exp_avg_sq_symbols_weight_new(
         d_symbols_weight_ += add_9_;
     }
     const float symbols_weight_ = symbols_weight[i];
-    const float symbols_weight_new_mul_2_ = 0.0f * symbols_weight_;
-    const float symbols_weight_new_add_2_ = d_symbols_weight_ + symbols_weight_new_mul_2_;
+    const float update_symbols_weight_new_mul_2_ = 0.0f * symbols_weight_;
+    const float update_symbols_weight_new_add_2_ = d_symbols_weight_ + update_symbols_weight_new_mul_2_;
     const float exp_avg_symbols_weight_ = exp_avg_symbols_weight[i];
-    const float symbols_weight_new_sub_2_ = symbols_weight_new_add_2_ - exp_avg_symbols_weight_;
-    const float symbols_weight_new_mul_3_ = 0.1f * symbols_weight_new_sub_2_;
-    const float exp_avg_symbols_weight_new_ = exp_avg_symbols_weight_ + symbols_weight_new_mul_3_;
+    const float update_symbols_weight_new_sub_2_ = update_symbols_weight_new_add_2_ - exp_avg_symbols_weight_;
+    const float update_symbols_weight_new_mul_3_ = 0.1f * update_symbols_weight_new_sub_2_;
+    const float exp_avg_symbols_weight_new_ = exp_avg_symbols_weight_ + update_symbols_weight_new_mul_3_;
     exp_avg_symbols_weight_new[i] = exp_avg_symbols_weight_new_;
     const float exp_avg_sq_symbols_weight_ = exp_avg_sq_symbols_weight[i];
-    const float symbols_weight_new_mul_4_ = 0.999f * exp_avg_sq_symbols_weight_;
-    const float symbols_weight_new_mul_5_ = 0.001f * symbols_weight_new_add_2_;
-    const float symbols_weight_new_mul_6_ = symbols_weight_new_mul_5_ * symbols_weight_new_add_2_;
-    const float exp_avg_sq_symbols_weight_new_ = symbols_weight_new_mul_4_ + symbols_weight_new_mul_6_;
+    const float update_symbols_weight_new_mul_4_ = 0.999f * exp_avg_sq_symbols_weight_;
+    const float update_symbols_weight_new_mul_5_ = 0.001f * update_symbols_weight_new_add_2_;
+    const float update_symbols_weight_new_mul_6_ = update_symbols_weight_new_mul_5_ * update_symbols_weight_new_add_2_;
+    const float exp_avg_sq_symbols_weight_new_ = update_symbols_weight_new_mul_4_ + update_symbols_weight_new_mul_6_;
     exp_avg_sq_symbols_weight_new[i] = exp_avg_sq_symbols_weight_new_;
 }
 
-// symbols_weight_new_add, of update/symbols_weight_new/Add  i64 []
-// symbols_weight_new_pow_2, of update/symbols_weight_new/Pow.2  f64 []
-// symbols_weight_new_div, of update/symbols_weight_new/Div  f64 []
-// positions_weight_new_add, of update/positions_weight_new/Add  i64 []
-// positions_weight_new_pow_2, of update/positions_weight_new/Pow.2  f64 []
-// positions_weight_new_div, of update/positions_weight_new/Div  f64 []
-// blocks_0_norm1_weight_new_add, of update/blocks_0_norm1_weight_new/Add  i64 []
-// blocks_0_norm1_weight_new_pow_2, of update/blocks_0_norm1_weight_new/Pow.2  f64 []
-// blocks_0_norm1_weight_new_div, of update/blocks_0_norm1_weight_new/Div  f64 []
-// blocks_0_norm1_bias_new_add, of update/blocks_0_norm1_bias_new/Add  i64 []
-// blocks_0_norm1_bias_new_pow_2, of update/blocks_0_norm1_bias_new/Pow.2  f64 []
-// blocks_0_norm1_bias_new_div, of update/blocks_0_norm1_bias_new/Div  f64 []
-// blocks_0_attention_qkv_weight_new_add, of update/blocks_0_attention_qkv_weight_new/Add  i64 []
-// blocks_0_attention_qkv_weight_new_pow_2, of update/blocks_0_attention_qkv_weight_new/Pow.2  f64 []
-// blocks_0_attention_qkv_weight_new_div, of update/blocks_0_attention_qkv_weight_new/Div  f64 []
-// blocks_0_attention_qkv_bias_new_add, of update/blocks_0_attention_qkv_bias_new/Add  i64 []
-extern "C" __global__ void k163_blocks_0_attention_qkv_bias_new_add(
+// update_symbols_weight_new_add, of /update/symbols_weight_new/Add  i64 []
+// update_symbols_weight_new_pow_2, of /update/symbols_weight_new/Pow.2  f64 []
+// update_symbols_weight_new_div, of /update/symbols_weight_new/Div  f64 []
+// update_positions_weight_new_add, of /update/positions_weight_new/Add  i64 []
+// update_positions_weight_new_pow_2, of /update/positions_weight_new/Pow.2  f64 []
+// update_positions_weight_new_div, of /update/positions_weight_new/Div  f64 []
+// update_blocks_0_norm1_weight_new_add, of /update/blocks_0_norm1_weight_new/Add  i64 []
+// update_blocks_0_norm1_weight_new_pow_2, of /update/blocks_0_norm1_weight_new/Pow.2  f64 []
+// update_blocks_0_norm1_weight_new_div, of /update/blocks_0_norm1_weight_new/Div  f64 []
+// update_blocks_0_norm1_bias_new_add, of /update/blocks_0_norm1_bias_new/Add  i64 []
+// update_blocks_0_norm1_bias_new_pow_2, of /update/blocks_0_norm1_bias_new/Pow.2  f64 []
+// update_blocks_0_norm1_bias_new_div, of /update/blocks_0_norm1_bias_new/Div  f64 []
+// update_blocks_0_attention_qkv_weight_new_add, of /update/blocks_0_attention_qkv_weight_new/Add  i64 []
+// update_blocks_0_attention_qkv_weight_new_pow_2, of /update/blocks_0_attention_qkv_weight_new/Pow.2  f64 []
+// update_blocks_0_attention_qkv_weight_new_div, of /update/blocks_0_attention_qkv_weight_new/Div  f64 []
+// update_blocks_0_attention_qkv_bias_new_add, of /update/blocks_0_attention_qkv_bias_new/Add  i64 []
+extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const long long* __restrict__ step_symbols_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_positions_weight,
@@ -3157,171 +3157,171 @@ extern "C" __global__ void k163_blocks_0_attention_qkv_bias_new_add(
     const long long* __restrict__ step_blocks_0_norm1_bias,
     const long long* __restrict__ step_blocks_0_attention_qkv_weight,
     const long long* __restrict__ step_blocks_0_attention_qkv_bias,
-    long long* __restrict__ symbols_weight_new_add,
-    double* __restrict__ symbols_weight_new_pow_2,
-    double* __restrict__ symbols_weight_new_div,
-    long long* __restrict__ positions_weight_new_add,
-    double* __restrict__ positions_weight_new_pow_2,
-    double* __restrict__ positions_weight_new_div,
-    long long* __restrict__ blocks_0_norm1_weight_new_add,
-    double* __restrict__ blocks_0_norm1_weight_new_pow_2,
-    double* __restrict__ blocks_0_norm1_weight_new_div,
-    long long* __restrict__ blocks_0_norm1_bias_new_add,
-    double* __restrict__ blocks_0_norm1_bias_new_pow_2,
-    double* __restrict__ blocks_0_norm1_bias_new_div,
-    long long* __restrict__ blocks_0_attention_qkv_weight_new_add,
-    double* __restrict__ blocks_0_attention_qkv_weight_new_pow_2,
-    double* __restrict__ blocks_0_attention_qkv_weight_new_div,
-    long long* __restrict__ blocks_0_attention_qkv_bias_new_add
+    long long* __restrict__ update_symbols_weight_new_add,
+    double* __restrict__ update_symbols_weight_new_pow_2,
+    double* __restrict__ update_symbols_weight_new_div,
+    long long* __restrict__ update_positions_weight_new_add,
+    double* __restrict__ update_positions_weight_new_pow_2,
+    double* __restrict__ update_positions_weight_new_div,
+    long long* __restrict__ update_blocks_0_norm1_weight_new_add,
+    double* __restrict__ update_blocks_0_norm1_weight_new_pow_2,
+    double* __restrict__ update_blocks_0_norm1_weight_new_div,
+    long long* __restrict__ update_blocks_0_norm1_bias_new_add,
+    double* __restrict__ update_blocks_0_norm1_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_norm1_bias_new_div,
+    long long* __restrict__ update_blocks_0_attention_qkv_weight_new_add,
+    double* __restrict__ update_blocks_0_attention_qkv_weight_new_pow_2,
+    double* __restrict__ update_blocks_0_attention_qkv_weight_new_div,
+    long long* __restrict__ update_blocks_0_attention_qkv_bias_new_add
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
     const long long step_symbols_weight_ = step_symbols_weight[0];
-    const long long symbols_weight_new_add_ = step_symbols_weight_ + 1ll;
-    symbols_weight_new_add[i] = symbols_weight_new_add_;
-    const double symbols_weight_new_cast_ = (double)symbols_weight_new_add_;
-    const double symbols_weight_new_pow_ = pow(0.999, symbols_weight_new_cast_);
-    const double symbols_weight_new_sub_3_ = 1.0 - symbols_weight_new_pow_;
-    const double symbols_weight_new_pow_2_ = pow(symbols_weight_new_sub_3_, (-0.5));
-    symbols_weight_new_pow_2[i] = symbols_weight_new_pow_2_;
+    const long long update_symbols_weight_new_add_ = step_symbols_weight_ + 1ll;
+    update_symbols_weight_new_add[i] = update_symbols_weight_new_add_;
+    const double update_symbols_weight_new_cast_ = (double)update_symbols_weight_new_add_;
+    const double update_symbols_weight_new_pow_ = pow(0.999, update_symbols_weight_new_cast_);
+    const double update_symbols_weight_new_sub_3_ = 1.0 - update_symbols_weight_new_pow_;
+    const double update_symbols_weight_new_pow_2_ = pow(update_symbols_weight_new_sub_3_, (-0.5));
+    update_symbols_weight_new_pow_2[i] = update_symbols_weight_new_pow_2_;
     const double lr_ = lr[0];
-    const double symbols_weight_new_pow_3_ = pow(0.9, symbols_weight_new_cast_);
-    const double symbols_weight_new_sub_4_ = 1.0 - symbols_weight_new_pow_3_;
-    const double symbols_weight_new_div_ = lr_ / symbols_weight_new_sub_4_;
-    symbols_weight_new_div[i] = symbols_weight_new_div_;
+    const double update_symbols_weight_new_pow_3_ = pow(0.9, update_symbols_weight_new_cast_);
+    const double update_symbols_weight_new_sub_4_ = 1.0 - update_symbols_weight_new_pow_3_;
+    const double update_symbols_weight_new_div_ = lr_ / update_symbols_weight_new_sub_4_;
+    update_symbols_weight_new_div[i] = update_symbols_weight_new_div_;
     const long long step_positions_weight_ = step_positions_weight[0];
-    const long long positions_weight_new_add_ = step_positions_weight_ + 1ll;
-    positions_weight_new_add[i] = positions_weight_new_add_;
-    const double positions_weight_new_cast_ = (double)positions_weight_new_add_;
-    const double positions_weight_new_pow_ = pow(0.999, positions_weight_new_cast_);
-    const double positions_weight_new_sub_3_ = 1.0 - positions_weight_new_pow_;
-    const double positions_weight_new_pow_2_ = pow(positions_weight_new_sub_3_, (-0.5));
-    positions_weight_new_pow_2[i] = positions_weight_new_pow_2_;
-    const double positions_weight_new_pow_3_ = pow(0.9, positions_weight_new_cast_);
-    const double positions_weight_new_sub_4_ = 1.0 - positions_weight_new_pow_3_;
-    const double positions_weight_new_div_ = lr_ / positions_weight_new_sub_4_;
-    positions_weight_new_div[i] = positions_weight_new_div_;
+    const long long update_positions_weight_new_add_ = step_positions_weight_ + 1ll;
+    update_positions_weight_new_add[i] = update_positions_weight_new_add_;
+    const double update_positions_weight_new_cast_ = (double)update_positions_weight_new_add_;
+    const double update_positions_weight_new_pow_ = pow(0.999, update_positions_weight_new_cast_);
+    const double update_positions_weight_new_sub_3_ = 1.0 - update_positions_weight_new_pow_;
+    const double update_positions_weight_new_pow_2_ = pow(update_positions_weight_new_sub_3_, (-0.5));
+    update_positions_weight_new_pow_2[i] = update_positions_weight_new_pow_2_;
+    const double update_positions_weight_new_pow_3_ = pow(0.9, update_positions_weight_new_cast_);
+    const double update_positions_weight_new_sub_4_ = 1.0 - update_positions_weight_new_pow_3_;
+    const double update_positions_weight_new_div_ = lr_ / update_positions_weight_new_sub_4_;
+    update_positions_weight_new_div[i] = update_positions_weight_new_div_;
     const long long step_blocks_0_norm1_weight_ = step_blocks_0_norm1_weight[0];
-    const long long blocks_0_norm1_weight_new_add_ = step_blocks_0_norm1_weight_ + 1ll;
-    blocks_0_norm1_weight_new_add[i] = blocks_0_norm1_weight_new_add_;
-    const double blocks_0_norm1_weight_new_cast_ = (double)blocks_0_norm1_weight_new_add_;
-    const double blocks_0_norm1_weight_new_pow_ = pow(0.999, blocks_0_norm1_weight_new_cast_);
-    const double blocks_0_norm1_weight_new_sub_3_ = 1.0 - blocks_0_norm1_weight_new_pow_;
-    const double blocks_0_norm1_weight_new_pow_2_ = pow(blocks_0_norm1_weight_new_sub_3_, (-0.5));
-    blocks_0_norm1_weight_new_pow_2[i] = blocks_0_norm1_weight_new_pow_2_;
-    const double blocks_0_norm1_weight_new_pow_3_ = pow(0.9, blocks_0_norm1_weight_new_cast_);
-    const double blocks_0_norm1_weight_new_sub_4_ = 1.0 - blocks_0_norm1_weight_new_pow_3_;
-    const double blocks_0_norm1_weight_new_div_ = lr_ / blocks_0_norm1_weight_new_sub_4_;
-    blocks_0_norm1_weight_new_div[i] = blocks_0_norm1_weight_new_div_;
+    const long long update_blocks_0_norm1_weight_new_add_ = step_blocks_0_norm1_weight_ + 1ll;
+    update_blocks_0_norm1_weight_new_add[i] = update_blocks_0_norm1_weight_new_add_;
+    const double update_blocks_0_norm1_weight_new_cast_ = (double)update_blocks_0_norm1_weight_new_add_;
+    const double update_blocks_0_norm1_weight_new_pow_ = pow(0.999, update_blocks_0_norm1_weight_new_cast_);
+    const double update_blocks_0_norm1_weight_new_sub_3_ = 1.0 - update_blocks_0_norm1_weight_new_pow_;
+    const double update_blocks_0_norm1_weight_new_pow_2_ = pow(update_blocks_0_norm1_weight_new_sub_3_, (-0.5));
+    update_blocks_0_norm1_weight_new_pow_2[i] = update_blocks_0_norm1_weight_new_pow_2_;
+    const double update_blocks_0_norm1_weight_new_pow_3_ = pow(0.9, update_blocks_0_norm1_weight_new_cast_);
+    const double update_blocks_0_norm1_weight_new_sub_4_ = 1.0 - update_blocks_0_norm1_weight_new_pow_3_;
+    const double update_blocks_0_norm1_weight_new_div_ = lr_ / update_blocks_0_norm1_weight_new_sub_4_;
+    update_blocks_0_norm1_weight_new_div[i] = update_blocks_0_norm1_weight_new_div_;
     const long long step_blocks_0_norm1_bias_ = step_blocks_0_norm1_bias[0];
-    const long long blocks_0_norm1_bias_new_add_ = step_blocks_0_norm1_bias_ + 1ll;
-    blocks_0_norm1_bias_new_add[i] = blocks_0_norm1_bias_new_add_;
-    const double blocks_0_norm1_bias_new_cast_ = (double)blocks_0_norm1_bias_new_add_;
-    const double blocks_0_norm1_bias_new_pow_ = pow(0.999, blocks_0_norm1_bias_new_cast_);
-    const double blocks_0_norm1_bias_new_sub_3_ = 1.0 - blocks_0_norm1_bias_new_pow_;
-    const double blocks_0_norm1_bias_new_pow_2_ = pow(blocks_0_norm1_bias_new_sub_3_, (-0.5));
-    blocks_0_norm1_bias_new_pow_2[i] = blocks_0_norm1_bias_new_pow_2_;
-    const double blocks_0_norm1_bias_new_pow_3_ = pow(0.9, blocks_0_norm1_bias_new_cast_);
-    const double blocks_0_norm1_bias_new_sub_4_ = 1.0 - blocks_0_norm1_bias_new_pow_3_;
-    const double blocks_0_norm1_bias_new_div_ = lr_ / blocks_0_norm1_bias_new_sub_4_;
-    blocks_0_norm1_bias_new_div[i] = blocks_0_norm1_bias_new_div_;
+    const long long update_blocks_0_norm1_bias_new_add_ = step_blocks_0_norm1_bias_ + 1ll;
+    update_blocks_0_norm1_bias_new_add[i] = update_blocks_0_norm1_bias_new_add_;
+    const double update_blocks_0_norm1_bias_new_cast_ = (double)update_blocks_0_norm1_bias_new_add_;
+    const double update_blocks_0_norm1_bias_new_pow_ = pow(0.999, update_blocks_0_norm1_bias_new_cast_);
+    const double update_blocks_0_norm1_bias_new_sub_3_ = 1.0 - update_blocks_0_norm1_bias_new_pow_;
+    const double update_blocks_0_norm1_bias_new_pow_2_ = pow(update_blocks_0_norm1_bias_new_sub_3_, (-0.5));
+    update_blocks_0_norm1_bias_new_pow_2[i] = update_blocks_0_norm1_bias_new_pow_2_;
+    const double update_blocks_0_norm1_bias_new_pow_3_ = pow(0.9, update_blocks_0_norm1_bias_new_cast_);
+    const double update_blocks_0_norm1_bias_new_sub_4_ = 1.0 - update_blocks_0_norm1_bias_new_pow_3_;
+    const double update_blocks_0_norm1_bias_new_div_ = lr_ / update_blocks_0_norm1_bias_new_sub_4_;
+    update_blocks_0_norm1_bias_new_div[i] = update_blocks_0_norm1_bias_new_div_;
     const long long step_blocks_0_attention_qkv_weight_ = step_blocks_0_attention_qkv_weight[0];
-    const long long blocks_0_attention_qkv_weight_new_add_ = step_blocks_0_attention_qkv_weight_ + 1ll;
-    blocks_0_attention_qkv_weight_new_add[i] = blocks_0_attention_qkv_weight_new_add_;
-    const double blocks_0_attention_qkv_weight_new_cast_ = (double)blocks_0_attention_qkv_weight_new_add_;
-    const double blocks_0_attention_qkv_weight_new_pow_ = pow(0.999, blocks_0_attention_qkv_weight_new_cast_);
-    const double blocks_0_attention_qkv_weight_new_sub_3_ = 1.0 - blocks_0_attention_qkv_weight_new_pow_;
-    const double blocks_0_attention_qkv_weight_new_pow_2_ = pow(blocks_0_attention_qkv_weight_new_sub_3_, (-0.5));
-    blocks_0_attention_qkv_weight_new_pow_2[i] = blocks_0_attention_qkv_weight_new_pow_2_;
-    const double blocks_0_attention_qkv_weight_new_pow_3_ = pow(0.9, blocks_0_attention_qkv_weight_new_cast_);
-    const double blocks_0_attention_qkv_weight_new_sub_4_ = 1.0 - blocks_0_attention_qkv_weight_new_pow_3_;
-    const double blocks_0_attention_qkv_weight_new_div_ = lr_ / blocks_0_attention_qkv_weight_new_sub_4_;
-    blocks_0_attention_qkv_weight_new_div[i] = blocks_0_attention_qkv_weight_new_div_;
+    const long long update_blocks_0_attention_qkv_weight_new_add_ = step_blocks_0_attention_qkv_weight_ + 1ll;
+    update_blocks_0_attention_qkv_weight_new_add[i] = update_blocks_0_attention_qkv_weight_new_add_;
+    const double update_blocks_0_attention_qkv_weight_new_cast_ = (double)update_blocks_0_attention_qkv_weight_new_add_;
+    const double update_blocks_0_attention_qkv_weight_new_pow_ = pow(0.999, update_blocks_0_attention_qkv_weight_new_cast_);
+    const double update_blocks_0_attention_qkv_weight_new_sub_3_ = 1.0 - update_blocks_0_attention_qkv_weight_new_pow_;
+    const double update_blocks_0_attention_qkv_weight_new_pow_2_ = pow(update_blocks_0_attention_qkv_weight_new_sub_3_, (-0.5));
+    update_blocks_0_attention_qkv_weight_new_pow_2[i] = update_blocks_0_attention_qkv_weight_new_pow_2_;
+    const double update_blocks_0_attention_qkv_weight_new_pow_3_ = pow(0.9, update_blocks_0_attention_qkv_weight_new_cast_);
+    const double update_blocks_0_attention_qkv_weight_new_sub_4_ = 1.0 - update_blocks_0_attention_qkv_weight_new_pow_3_;
+    const double update_blocks_0_attention_qkv_weight_new_div_ = lr_ / update_blocks_0_attention_qkv_weight_new_sub_4_;
+    update_blocks_0_attention_qkv_weight_new_div[i] = update_blocks_0_attention_qkv_weight_new_div_;
     const long long step_blocks_0_attention_qkv_bias_ = step_blocks_0_attention_qkv_bias[0];
-    const long long blocks_0_attention_qkv_bias_new_add_ = step_blocks_0_attention_qkv_bias_ + 1ll;
-    blocks_0_attention_qkv_bias_new_add[i] = blocks_0_attention_qkv_bias_new_add_;
+    const long long update_blocks_0_attention_qkv_bias_new_add_ = step_blocks_0_attention_qkv_bias_ + 1ll;
+    update_blocks_0_attention_qkv_bias_new_add[i] = update_blocks_0_attention_qkv_bias_new_add_;
 }
 
-// symbols_weight_new  f32 [65, 128]
+// symbols_weight_new, of symbols.weight_new  f32 [65, 128]
 extern "C" __global__ void k164_symbols_weight_new(
     const float* symbols_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ symbols_weight_new_div,
+    const double* __restrict__ update_symbols_weight_new_div,
     const float* exp_avg_symbols_weight_new,
     const float* exp_avg_sq_symbols_weight_new,
-    const double* __restrict__ symbols_weight_new_pow_2,
+    const double* __restrict__ update_symbols_weight_new_pow_2,
     float* symbols_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8320) { return; }
     const float symbols_weight_ = symbols_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float symbols_weight_new_mul_8_ = symbols_weight_ * symbols_weight_new_cast_3_;
-    const double symbols_weight_new_div_ = symbols_weight_new_div[0];
-    const float symbols_weight_new_cast_5_ = (float)symbols_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_symbols_weight_new_mul_8_ = symbols_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_symbols_weight_new_div_ = update_symbols_weight_new_div[0];
+    const float update_symbols_weight_new_cast_5_ = (float)update_symbols_weight_new_div_;
     const float exp_avg_symbols_weight_new_ = exp_avg_symbols_weight_new[i];
-    const float symbols_weight_new_mul_9_ = symbols_weight_new_cast_5_ * exp_avg_symbols_weight_new_;
+    const float update_symbols_weight_new_mul_9_ = update_symbols_weight_new_cast_5_ * exp_avg_symbols_weight_new_;
     const float exp_avg_sq_symbols_weight_new_ = exp_avg_sq_symbols_weight_new[i];
-    const float symbols_weight_new_sqrt_ = sqrtf(exp_avg_sq_symbols_weight_new_);
-    const double symbols_weight_new_pow_2_ = symbols_weight_new_pow_2[0];
-    const float symbols_weight_new_cast_2_ = (float)symbols_weight_new_pow_2_;
-    const float symbols_weight_new_mul_7_ = symbols_weight_new_sqrt_ * symbols_weight_new_cast_2_;
-    const float symbols_weight_new_add_5_ = symbols_weight_new_mul_7_ + 1e-8f;
-    const float symbols_weight_new_div_2_ = symbols_weight_new_mul_9_ / symbols_weight_new_add_5_;
-    const float symbols_weight_new_ = symbols_weight_new_mul_8_ - symbols_weight_new_div_2_;
+    const float update_symbols_weight_new_sqrt_ = sqrtf(exp_avg_sq_symbols_weight_new_);
+    const double update_symbols_weight_new_pow_2_ = update_symbols_weight_new_pow_2[0];
+    const float update_symbols_weight_new_cast_2_ = (float)update_symbols_weight_new_pow_2_;
+    const float update_symbols_weight_new_mul_7_ = update_symbols_weight_new_sqrt_ * update_symbols_weight_new_cast_2_;
+    const float update_symbols_weight_new_add_5_ = update_symbols_weight_new_mul_7_ + 1e-8f;
+    const float update_symbols_weight_new_div_2_ = update_symbols_weight_new_mul_9_ / update_symbols_weight_new_add_5_;
+    const float symbols_weight_new_ = update_symbols_weight_new_mul_8_ - update_symbols_weight_new_div_2_;
     symbols_weight_new[i] = symbols_weight_new_;
 }
 
-// positions_weight_new  f32 [64, 128]
+// positions_weight_new, of positions.weight_new  f32 [64, 128]
 extern "C" __global__ void k165_positions_weight_new(
     const float* positions_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ positions_weight_new_div,
+    const double* __restrict__ update_positions_weight_new_div,
     const float* exp_avg_positions_weight_new,
     const float* exp_avg_sq_positions_weight_new,
-    const double* __restrict__ positions_weight_new_pow_2,
+    const double* __restrict__ update_positions_weight_new_pow_2,
     float* positions_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
     const float positions_weight_ = positions_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float positions_weight_new_mul_8_ = positions_weight_ * symbols_weight_new_cast_3_;
-    const double positions_weight_new_div_ = positions_weight_new_div[0];
-    const float positions_weight_new_cast_5_ = (float)positions_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_positions_weight_new_mul_8_ = positions_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_positions_weight_new_div_ = update_positions_weight_new_div[0];
+    const float update_positions_weight_new_cast_5_ = (float)update_positions_weight_new_div_;
     const float exp_avg_positions_weight_new_ = exp_avg_positions_weight_new[i];
-    const float positions_weight_new_mul_9_ = positions_weight_new_cast_5_ * exp_avg_positions_weight_new_;
+    const float update_positions_weight_new_mul_9_ = update_positions_weight_new_cast_5_ * exp_avg_positions_weight_new_;
     const float exp_avg_sq_positions_weight_new_ = exp_avg_sq_positions_weight_new[i];
-    const float positions_weight_new_sqrt_ = sqrtf(exp_avg_sq_positions_weight_new_);
-    const double positions_weight_new_pow_2_ = positions_weight_new_pow_2[0];
-    const float positions_weight_new_cast_2_ = (float)positions_weight_new_pow_2_;
-    const float positions_weight_new_mul_7_ = positions_weight_new_sqrt_ * positions_weight_new_cast_2_;
-    const float positions_weight_new_add_5_ = positions_weight_new_mul_7_ + 1e-8f;
-    const float positions_weight_new_div_2_ = positions_weight_new_mul_9_ / positions_weight_new_add_5_;
-    const float positions_weight_new_ = positions_weight_new_mul_8_ - positions_weight_new_div_2_;
+    const float update_positions_weight_new_sqrt_ = sqrtf(exp_avg_sq_positions_weight_new_);
+    const double update_positions_weight_new_pow_2_ = update_positions_weight_new_pow_2[0];
+    const float update_positions_weight_new_cast_2_ = (float)update_positions_weight_new_pow_2_;
+    const float update_positions_weight_new_mul_7_ = update_positions_weight_new_sqrt_ * update_positions_weight_new_cast_2_;
+    const float update_positions_weight_new_add_5_ = update_positions_weight_new_mul_7_ + 1e-8f;
+    const float update_positions_weight_new_div_2_ = update_positions_weight_new_mul_9_ / update_positions_weight_new_add_5_;
+    const float positions_weight_new_ = update_positions_weight_new_mul_8_ - update_positions_weight_new_div_2_;
     positions_weight_new[i] = positions_weight_new_;
 }
 
-// blocks_0_norm1_weight_new  f32 [128]
-// blocks_0_norm1_bias_new  f32 [128]
+// blocks_0_norm1_weight_new, of blocks.0.norm1.weight_new  f32 [128]
+// blocks_0_norm1_bias_new, of blocks.0.norm1.bias_new  f32 [128]
 extern "C" __global__ void k166_blocks_0_norm1_bias_new(
     const float* blocks_0_norm1_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_norm1_weight_new_div,
+    const double* __restrict__ update_blocks_0_norm1_weight_new_div,
     const float* exp_avg_blocks_0_norm1_weight_new,
     const float* exp_avg_sq_blocks_0_norm1_weight_new,
-    const double* __restrict__ blocks_0_norm1_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_norm1_weight_new_pow_2,
     const float* blocks_0_norm1_bias,
-    const double* __restrict__ blocks_0_norm1_bias_new_div,
+    const double* __restrict__ update_blocks_0_norm1_bias_new_div,
     const float* exp_avg_blocks_0_norm1_bias_new,
     const float* exp_avg_sq_blocks_0_norm1_bias_new,
-    const double* __restrict__ blocks_0_norm1_bias_new_pow_2,
+    const double* __restrict__ update_blocks_0_norm1_bias_new_pow_2,
     float* blocks_0_norm1_weight_new,
     float* blocks_0_norm1_bias_new
 ) {
@@ -3329,271 +3329,271 @@ extern "C" __global__ void k166_blocks_0_norm1_bias_new(
     if (i >= 128) { return; }
     const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_norm1_weight_new_mul_8_ = blocks_0_norm1_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_norm1_weight_new_div_ = blocks_0_norm1_weight_new_div[0];
-    const float blocks_0_norm1_weight_new_cast_5_ = (float)blocks_0_norm1_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_norm1_weight_new_mul_8_ = blocks_0_norm1_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_norm1_weight_new_div_ = update_blocks_0_norm1_weight_new_div[0];
+    const float update_blocks_0_norm1_weight_new_cast_5_ = (float)update_blocks_0_norm1_weight_new_div_;
     const float exp_avg_blocks_0_norm1_weight_new_ = exp_avg_blocks_0_norm1_weight_new[i];
-    const float blocks_0_norm1_weight_new_mul_9_ = blocks_0_norm1_weight_new_cast_5_ * exp_avg_blocks_0_norm1_weight_new_;
+    const float update_blocks_0_norm1_weight_new_mul_9_ = update_blocks_0_norm1_weight_new_cast_5_ * exp_avg_blocks_0_norm1_weight_new_;
     const float exp_avg_sq_blocks_0_norm1_weight_new_ = exp_avg_sq_blocks_0_norm1_weight_new[i];
-    const float blocks_0_norm1_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm1_weight_new_);
-    const double blocks_0_norm1_weight_new_pow_2_ = blocks_0_norm1_weight_new_pow_2[0];
-    const float blocks_0_norm1_weight_new_cast_2_ = (float)blocks_0_norm1_weight_new_pow_2_;
-    const float blocks_0_norm1_weight_new_mul_7_ = blocks_0_norm1_weight_new_sqrt_ * blocks_0_norm1_weight_new_cast_2_;
-    const float blocks_0_norm1_weight_new_add_5_ = blocks_0_norm1_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_norm1_weight_new_div_2_ = blocks_0_norm1_weight_new_mul_9_ / blocks_0_norm1_weight_new_add_5_;
-    const float blocks_0_norm1_weight_new_ = blocks_0_norm1_weight_new_mul_8_ - blocks_0_norm1_weight_new_div_2_;
+    const float update_blocks_0_norm1_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm1_weight_new_);
+    const double update_blocks_0_norm1_weight_new_pow_2_ = update_blocks_0_norm1_weight_new_pow_2[0];
+    const float update_blocks_0_norm1_weight_new_cast_2_ = (float)update_blocks_0_norm1_weight_new_pow_2_;
+    const float update_blocks_0_norm1_weight_new_mul_7_ = update_blocks_0_norm1_weight_new_sqrt_ * update_blocks_0_norm1_weight_new_cast_2_;
+    const float update_blocks_0_norm1_weight_new_add_5_ = update_blocks_0_norm1_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_norm1_weight_new_div_2_ = update_blocks_0_norm1_weight_new_mul_9_ / update_blocks_0_norm1_weight_new_add_5_;
+    const float blocks_0_norm1_weight_new_ = update_blocks_0_norm1_weight_new_mul_8_ - update_blocks_0_norm1_weight_new_div_2_;
     blocks_0_norm1_weight_new[i] = blocks_0_norm1_weight_new_;
     const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[i];
-    const float blocks_0_norm1_bias_new_mul_8_ = blocks_0_norm1_bias_ * symbols_weight_new_cast_3_;
-    const double blocks_0_norm1_bias_new_div_ = blocks_0_norm1_bias_new_div[0];
-    const float blocks_0_norm1_bias_new_cast_5_ = (float)blocks_0_norm1_bias_new_div_;
+    const float update_blocks_0_norm1_bias_new_mul_8_ = blocks_0_norm1_bias_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_norm1_bias_new_div_ = update_blocks_0_norm1_bias_new_div[0];
+    const float update_blocks_0_norm1_bias_new_cast_5_ = (float)update_blocks_0_norm1_bias_new_div_;
     const float exp_avg_blocks_0_norm1_bias_new_ = exp_avg_blocks_0_norm1_bias_new[i];
-    const float blocks_0_norm1_bias_new_mul_9_ = blocks_0_norm1_bias_new_cast_5_ * exp_avg_blocks_0_norm1_bias_new_;
+    const float update_blocks_0_norm1_bias_new_mul_9_ = update_blocks_0_norm1_bias_new_cast_5_ * exp_avg_blocks_0_norm1_bias_new_;
     const float exp_avg_sq_blocks_0_norm1_bias_new_ = exp_avg_sq_blocks_0_norm1_bias_new[i];
-    const float blocks_0_norm1_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm1_bias_new_);
-    const double blocks_0_norm1_bias_new_pow_2_ = blocks_0_norm1_bias_new_pow_2[0];
-    const float blocks_0_norm1_bias_new_cast_2_ = (float)blocks_0_norm1_bias_new_pow_2_;
-    const float blocks_0_norm1_bias_new_mul_7_ = blocks_0_norm1_bias_new_sqrt_ * blocks_0_norm1_bias_new_cast_2_;
-    const float blocks_0_norm1_bias_new_add_5_ = blocks_0_norm1_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_norm1_bias_new_div_2_ = blocks_0_norm1_bias_new_mul_9_ / blocks_0_norm1_bias_new_add_5_;
-    const float blocks_0_norm1_bias_new_ = blocks_0_norm1_bias_new_mul_8_ - blocks_0_norm1_bias_new_div_2_;
+    const float update_blocks_0_norm1_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm1_bias_new_);
+    const double update_blocks_0_norm1_bias_new_pow_2_ = update_blocks_0_norm1_bias_new_pow_2[0];
+    const float update_blocks_0_norm1_bias_new_cast_2_ = (float)update_blocks_0_norm1_bias_new_pow_2_;
+    const float update_blocks_0_norm1_bias_new_mul_7_ = update_blocks_0_norm1_bias_new_sqrt_ * update_blocks_0_norm1_bias_new_cast_2_;
+    const float update_blocks_0_norm1_bias_new_add_5_ = update_blocks_0_norm1_bias_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_norm1_bias_new_div_2_ = update_blocks_0_norm1_bias_new_mul_9_ / update_blocks_0_norm1_bias_new_add_5_;
+    const float blocks_0_norm1_bias_new_ = update_blocks_0_norm1_bias_new_mul_8_ - update_blocks_0_norm1_bias_new_div_2_;
     blocks_0_norm1_bias_new[i] = blocks_0_norm1_bias_new_;
 }
 
-// blocks_0_attention_qkv_weight_new  f32 [384, 128]
+// blocks_0_attention_qkv_weight_new, of blocks.0.attention.qkv.weight_new  f32 [384, 128]
 extern "C" __global__ void k167_blocks_0_attention_qkv_weight_new(
     const float* blocks_0_attention_qkv_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_attention_qkv_weight_new_div,
+    const double* __restrict__ update_blocks_0_attention_qkv_weight_new_div,
     const float* exp_avg_blocks_0_attention_qkv_weight_new,
     const float* exp_avg_sq_blocks_0_attention_qkv_weight_new,
-    const double* __restrict__ blocks_0_attention_qkv_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_attention_qkv_weight_new_pow_2,
     float* blocks_0_attention_qkv_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 49152) { return; }
     const float blocks_0_attention_qkv_weight_ = blocks_0_attention_qkv_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_attention_qkv_weight_new_mul_8_ = blocks_0_attention_qkv_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_attention_qkv_weight_new_div_ = blocks_0_attention_qkv_weight_new_div[0];
-    const float blocks_0_attention_qkv_weight_new_cast_5_ = (float)blocks_0_attention_qkv_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_attention_qkv_weight_new_mul_8_ = blocks_0_attention_qkv_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_attention_qkv_weight_new_div_ = update_blocks_0_attention_qkv_weight_new_div[0];
+    const float update_blocks_0_attention_qkv_weight_new_cast_5_ = (float)update_blocks_0_attention_qkv_weight_new_div_;
     const float exp_avg_blocks_0_attention_qkv_weight_new_ = exp_avg_blocks_0_attention_qkv_weight_new[i];
-    const float blocks_0_attention_qkv_weight_new_mul_9_ = blocks_0_attention_qkv_weight_new_cast_5_ * exp_avg_blocks_0_attention_qkv_weight_new_;
+    const float update_blocks_0_attention_qkv_weight_new_mul_9_ = update_blocks_0_attention_qkv_weight_new_cast_5_ * exp_avg_blocks_0_attention_qkv_weight_new_;
     const float exp_avg_sq_blocks_0_attention_qkv_weight_new_ = exp_avg_sq_blocks_0_attention_qkv_weight_new[i];
-    const float blocks_0_attention_qkv_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_qkv_weight_new_);
-    const double blocks_0_attention_qkv_weight_new_pow_2_ = blocks_0_attention_qkv_weight_new_pow_2[0];
-    const float blocks_0_attention_qkv_weight_new_cast_2_ = (float)blocks_0_attention_qkv_weight_new_pow_2_;
-    const float blocks_0_attention_qkv_weight_new_mul_7_ = blocks_0_attention_qkv_weight_new_sqrt_ * blocks_0_attention_qkv_weight_new_cast_2_;
-    const float blocks_0_attention_qkv_weight_new_add_5_ = blocks_0_attention_qkv_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_attention_qkv_weight_new_div_2_ = blocks_0_attention_qkv_weight_new_mul_9_ / blocks_0_attention_qkv_weight_new_add_5_;
-    const float blocks_0_attention_qkv_weight_new_ = blocks_0_attention_qkv_weight_new_mul_8_ - blocks_0_attention_qkv_weight_new_div_2_;
+    const float update_blocks_0_attention_qkv_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_qkv_weight_new_);
+    const double update_blocks_0_attention_qkv_weight_new_pow_2_ = update_blocks_0_attention_qkv_weight_new_pow_2[0];
+    const float update_blocks_0_attention_qkv_weight_new_cast_2_ = (float)update_blocks_0_attention_qkv_weight_new_pow_2_;
+    const float update_blocks_0_attention_qkv_weight_new_mul_7_ = update_blocks_0_attention_qkv_weight_new_sqrt_ * update_blocks_0_attention_qkv_weight_new_cast_2_;
+    const float update_blocks_0_attention_qkv_weight_new_add_5_ = update_blocks_0_attention_qkv_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_attention_qkv_weight_new_div_2_ = update_blocks_0_attention_qkv_weight_new_mul_9_ / update_blocks_0_attention_qkv_weight_new_add_5_;
+    const float blocks_0_attention_qkv_weight_new_ = update_blocks_0_attention_qkv_weight_new_mul_8_ - update_blocks_0_attention_qkv_weight_new_div_2_;
     blocks_0_attention_qkv_weight_new[i] = blocks_0_attention_qkv_weight_new_;
 }
 
-// blocks_0_attention_qkv_bias_new_pow_2, of update/blocks_0_attention_qkv_bias_new/Pow.2  f64 []
-// blocks_0_attention_qkv_bias_new_div, of update/blocks_0_attention_qkv_bias_new/Div  f64 []
-// blocks_0_attention_out_weight_new_add, of update/blocks_0_attention_out_weight_new/Add  i64 []
-// blocks_0_attention_out_weight_new_pow_2, of update/blocks_0_attention_out_weight_new/Pow.2  f64 []
-// blocks_0_attention_out_weight_new_div, of update/blocks_0_attention_out_weight_new/Div  f64 []
-// blocks_0_attention_out_bias_new_add, of update/blocks_0_attention_out_bias_new/Add  i64 []
-// blocks_0_attention_out_bias_new_pow_2, of update/blocks_0_attention_out_bias_new/Pow.2  f64 []
-// blocks_0_attention_out_bias_new_div, of update/blocks_0_attention_out_bias_new/Div  f64 []
-// blocks_0_norm2_weight_new_add, of update/blocks_0_norm2_weight_new/Add  i64 []
-// blocks_0_norm2_weight_new_pow_2, of update/blocks_0_norm2_weight_new/Pow.2  f64 []
-// blocks_0_norm2_weight_new_div, of update/blocks_0_norm2_weight_new/Div  f64 []
-// blocks_0_norm2_bias_new_add, of update/blocks_0_norm2_bias_new/Add  i64 []
-// blocks_0_norm2_bias_new_pow_2, of update/blocks_0_norm2_bias_new/Pow.2  f64 []
-// blocks_0_norm2_bias_new_div, of update/blocks_0_norm2_bias_new/Div  f64 []
-// blocks_0_expand_weight_new_add, of update/blocks_0_expand_weight_new/Add  i64 []
-// blocks_0_expand_weight_new_pow_2, of update/blocks_0_expand_weight_new/Pow.2  f64 []
-extern "C" __global__ void k168_blocks_0_expand_weight_new_pow_2(
-    const long long* __restrict__ blocks_0_attention_qkv_bias_new_add,
+// update_blocks_0_attention_qkv_bias_new_pow_2, of /update/blocks_0_attention_qkv_bias_new/Pow.2  f64 []
+// update_blocks_0_attention_qkv_bias_new_div, of /update/blocks_0_attention_qkv_bias_new/Div  f64 []
+// update_blocks_0_attention_out_weight_new_add, of /update/blocks_0_attention_out_weight_new/Add  i64 []
+// update_blocks_0_attention_out_weight_new_pow_2, of /update/blocks_0_attention_out_weight_new/Pow.2  f64 []
+// update_blocks_0_attention_out_weight_new_div, of /update/blocks_0_attention_out_weight_new/Div  f64 []
+// update_blocks_0_attention_out_bias_new_add, of /update/blocks_0_attention_out_bias_new/Add  i64 []
+// update_blocks_0_attention_out_bias_new_pow_2, of /update/blocks_0_attention_out_bias_new/Pow.2  f64 []
+// update_blocks_0_attention_out_bias_new_div, of /update/blocks_0_attention_out_bias_new/Div  f64 []
+// update_blocks_0_norm2_weight_new_add, of /update/blocks_0_norm2_weight_new/Add  i64 []
+// update_blocks_0_norm2_weight_new_pow_2, of /update/blocks_0_norm2_weight_new/Pow.2  f64 []
+// update_blocks_0_norm2_weight_new_div, of /update/blocks_0_norm2_weight_new/Div  f64 []
+// update_blocks_0_norm2_bias_new_add, of /update/blocks_0_norm2_bias_new/Add  i64 []
+// update_blocks_0_norm2_bias_new_pow_2, of /update/blocks_0_norm2_bias_new/Pow.2  f64 []
+// update_blocks_0_norm2_bias_new_div, of /update/blocks_0_norm2_bias_new/Div  f64 []
+// update_blocks_0_expand_weight_new_add, of /update/blocks_0_expand_weight_new/Add  i64 []
+// update_blocks_0_expand_weight_new_pow_2, of /update/blocks_0_expand_weight_new/Pow.2  f64 []
+extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
+    const long long* __restrict__ update_blocks_0_attention_qkv_bias_new_add,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_0_attention_out_weight,
     const long long* __restrict__ step_blocks_0_attention_out_bias,
     const long long* __restrict__ step_blocks_0_norm2_weight,
     const long long* __restrict__ step_blocks_0_norm2_bias,
     const long long* __restrict__ step_blocks_0_expand_weight,
-    double* __restrict__ blocks_0_attention_qkv_bias_new_pow_2,
-    double* __restrict__ blocks_0_attention_qkv_bias_new_div,
-    long long* __restrict__ blocks_0_attention_out_weight_new_add,
-    double* __restrict__ blocks_0_attention_out_weight_new_pow_2,
-    double* __restrict__ blocks_0_attention_out_weight_new_div,
-    long long* __restrict__ blocks_0_attention_out_bias_new_add,
-    double* __restrict__ blocks_0_attention_out_bias_new_pow_2,
-    double* __restrict__ blocks_0_attention_out_bias_new_div,
-    long long* __restrict__ blocks_0_norm2_weight_new_add,
-    double* __restrict__ blocks_0_norm2_weight_new_pow_2,
-    double* __restrict__ blocks_0_norm2_weight_new_div,
-    long long* __restrict__ blocks_0_norm2_bias_new_add,
-    double* __restrict__ blocks_0_norm2_bias_new_pow_2,
-    double* __restrict__ blocks_0_norm2_bias_new_div,
-    long long* __restrict__ blocks_0_expand_weight_new_add,
-    double* __restrict__ blocks_0_expand_weight_new_pow_2
+    double* __restrict__ update_blocks_0_attention_qkv_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_attention_qkv_bias_new_div,
+    long long* __restrict__ update_blocks_0_attention_out_weight_new_add,
+    double* __restrict__ update_blocks_0_attention_out_weight_new_pow_2,
+    double* __restrict__ update_blocks_0_attention_out_weight_new_div,
+    long long* __restrict__ update_blocks_0_attention_out_bias_new_add,
+    double* __restrict__ update_blocks_0_attention_out_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_attention_out_bias_new_div,
+    long long* __restrict__ update_blocks_0_norm2_weight_new_add,
+    double* __restrict__ update_blocks_0_norm2_weight_new_pow_2,
+    double* __restrict__ update_blocks_0_norm2_weight_new_div,
+    long long* __restrict__ update_blocks_0_norm2_bias_new_add,
+    double* __restrict__ update_blocks_0_norm2_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_norm2_bias_new_div,
+    long long* __restrict__ update_blocks_0_expand_weight_new_add,
+    double* __restrict__ update_blocks_0_expand_weight_new_pow_2
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
-    const long long blocks_0_attention_qkv_bias_new_add_ = blocks_0_attention_qkv_bias_new_add[0];
-    const double blocks_0_attention_qkv_bias_new_cast_ = (double)blocks_0_attention_qkv_bias_new_add_;
-    const double blocks_0_attention_qkv_bias_new_pow_ = pow(0.999, blocks_0_attention_qkv_bias_new_cast_);
-    const double blocks_0_attention_qkv_bias_new_sub_3_ = 1.0 - blocks_0_attention_qkv_bias_new_pow_;
-    const double blocks_0_attention_qkv_bias_new_pow_2_ = pow(blocks_0_attention_qkv_bias_new_sub_3_, (-0.5));
-    blocks_0_attention_qkv_bias_new_pow_2[i] = blocks_0_attention_qkv_bias_new_pow_2_;
+    const long long update_blocks_0_attention_qkv_bias_new_add_ = update_blocks_0_attention_qkv_bias_new_add[0];
+    const double update_blocks_0_attention_qkv_bias_new_cast_ = (double)update_blocks_0_attention_qkv_bias_new_add_;
+    const double update_blocks_0_attention_qkv_bias_new_pow_ = pow(0.999, update_blocks_0_attention_qkv_bias_new_cast_);
+    const double update_blocks_0_attention_qkv_bias_new_sub_3_ = 1.0 - update_blocks_0_attention_qkv_bias_new_pow_;
+    const double update_blocks_0_attention_qkv_bias_new_pow_2_ = pow(update_blocks_0_attention_qkv_bias_new_sub_3_, (-0.5));
+    update_blocks_0_attention_qkv_bias_new_pow_2[i] = update_blocks_0_attention_qkv_bias_new_pow_2_;
     const double lr_ = lr[0];
-    const double blocks_0_attention_qkv_bias_new_pow_3_ = pow(0.9, blocks_0_attention_qkv_bias_new_cast_);
-    const double blocks_0_attention_qkv_bias_new_sub_4_ = 1.0 - blocks_0_attention_qkv_bias_new_pow_3_;
-    const double blocks_0_attention_qkv_bias_new_div_ = lr_ / blocks_0_attention_qkv_bias_new_sub_4_;
-    blocks_0_attention_qkv_bias_new_div[i] = blocks_0_attention_qkv_bias_new_div_;
+    const double update_blocks_0_attention_qkv_bias_new_pow_3_ = pow(0.9, update_blocks_0_attention_qkv_bias_new_cast_);
+    const double update_blocks_0_attention_qkv_bias_new_sub_4_ = 1.0 - update_blocks_0_attention_qkv_bias_new_pow_3_;
+    const double update_blocks_0_attention_qkv_bias_new_div_ = lr_ / update_blocks_0_attention_qkv_bias_new_sub_4_;
+    update_blocks_0_attention_qkv_bias_new_div[i] = update_blocks_0_attention_qkv_bias_new_div_;
     const long long step_blocks_0_attention_out_weight_ = step_blocks_0_attention_out_weight[0];
-    const long long blocks_0_attention_out_weight_new_add_ = step_blocks_0_attention_out_weight_ + 1ll;
-    blocks_0_attention_out_weight_new_add[i] = blocks_0_attention_out_weight_new_add_;
-    const double blocks_0_attention_out_weight_new_cast_ = (double)blocks_0_attention_out_weight_new_add_;
-    const double blocks_0_attention_out_weight_new_pow_ = pow(0.999, blocks_0_attention_out_weight_new_cast_);
-    const double blocks_0_attention_out_weight_new_sub_3_ = 1.0 - blocks_0_attention_out_weight_new_pow_;
-    const double blocks_0_attention_out_weight_new_pow_2_ = pow(blocks_0_attention_out_weight_new_sub_3_, (-0.5));
-    blocks_0_attention_out_weight_new_pow_2[i] = blocks_0_attention_out_weight_new_pow_2_;
-    const double blocks_0_attention_out_weight_new_pow_3_ = pow(0.9, blocks_0_attention_out_weight_new_cast_);
-    const double blocks_0_attention_out_weight_new_sub_4_ = 1.0 - blocks_0_attention_out_weight_new_pow_3_;
-    const double blocks_0_attention_out_weight_new_div_ = lr_ / blocks_0_attention_out_weight_new_sub_4_;
-    blocks_0_attention_out_weight_new_div[i] = blocks_0_attention_out_weight_new_div_;
+    const long long update_blocks_0_attention_out_weight_new_add_ = step_blocks_0_attention_out_weight_ + 1ll;
+    update_blocks_0_attention_out_weight_new_add[i] = update_blocks_0_attention_out_weight_new_add_;
+    const double update_blocks_0_attention_out_weight_new_cast_ = (double)update_blocks_0_attention_out_weight_new_add_;
+    const double update_blocks_0_attention_out_weight_new_pow_ = pow(0.999, update_blocks_0_attention_out_weight_new_cast_);
+    const double update_blocks_0_attention_out_weight_new_sub_3_ = 1.0 - update_blocks_0_attention_out_weight_new_pow_;
+    const double update_blocks_0_attention_out_weight_new_pow_2_ = pow(update_blocks_0_attention_out_weight_new_sub_3_, (-0.5));
+    update_blocks_0_attention_out_weight_new_pow_2[i] = update_blocks_0_attention_out_weight_new_pow_2_;
+    const double update_blocks_0_attention_out_weight_new_pow_3_ = pow(0.9, update_blocks_0_attention_out_weight_new_cast_);
+    const double update_blocks_0_attention_out_weight_new_sub_4_ = 1.0 - update_blocks_0_attention_out_weight_new_pow_3_;
+    const double update_blocks_0_attention_out_weight_new_div_ = lr_ / update_blocks_0_attention_out_weight_new_sub_4_;
+    update_blocks_0_attention_out_weight_new_div[i] = update_blocks_0_attention_out_weight_new_div_;
     const long long step_blocks_0_attention_out_bias_ = step_blocks_0_attention_out_bias[0];
-    const long long blocks_0_attention_out_bias_new_add_ = step_blocks_0_attention_out_bias_ + 1ll;
-    blocks_0_attention_out_bias_new_add[i] = blocks_0_attention_out_bias_new_add_;
-    const double blocks_0_attention_out_bias_new_cast_ = (double)blocks_0_attention_out_bias_new_add_;
-    const double blocks_0_attention_out_bias_new_pow_ = pow(0.999, blocks_0_attention_out_bias_new_cast_);
-    const double blocks_0_attention_out_bias_new_sub_3_ = 1.0 - blocks_0_attention_out_bias_new_pow_;
-    const double blocks_0_attention_out_bias_new_pow_2_ = pow(blocks_0_attention_out_bias_new_sub_3_, (-0.5));
-    blocks_0_attention_out_bias_new_pow_2[i] = blocks_0_attention_out_bias_new_pow_2_;
-    const double blocks_0_attention_out_bias_new_pow_3_ = pow(0.9, blocks_0_attention_out_bias_new_cast_);
-    const double blocks_0_attention_out_bias_new_sub_4_ = 1.0 - blocks_0_attention_out_bias_new_pow_3_;
-    const double blocks_0_attention_out_bias_new_div_ = lr_ / blocks_0_attention_out_bias_new_sub_4_;
-    blocks_0_attention_out_bias_new_div[i] = blocks_0_attention_out_bias_new_div_;
+    const long long update_blocks_0_attention_out_bias_new_add_ = step_blocks_0_attention_out_bias_ + 1ll;
+    update_blocks_0_attention_out_bias_new_add[i] = update_blocks_0_attention_out_bias_new_add_;
+    const double update_blocks_0_attention_out_bias_new_cast_ = (double)update_blocks_0_attention_out_bias_new_add_;
+    const double update_blocks_0_attention_out_bias_new_pow_ = pow(0.999, update_blocks_0_attention_out_bias_new_cast_);
+    const double update_blocks_0_attention_out_bias_new_sub_3_ = 1.0 - update_blocks_0_attention_out_bias_new_pow_;
+    const double update_blocks_0_attention_out_bias_new_pow_2_ = pow(update_blocks_0_attention_out_bias_new_sub_3_, (-0.5));
+    update_blocks_0_attention_out_bias_new_pow_2[i] = update_blocks_0_attention_out_bias_new_pow_2_;
+    const double update_blocks_0_attention_out_bias_new_pow_3_ = pow(0.9, update_blocks_0_attention_out_bias_new_cast_);
+    const double update_blocks_0_attention_out_bias_new_sub_4_ = 1.0 - update_blocks_0_attention_out_bias_new_pow_3_;
+    const double update_blocks_0_attention_out_bias_new_div_ = lr_ / update_blocks_0_attention_out_bias_new_sub_4_;
+    update_blocks_0_attention_out_bias_new_div[i] = update_blocks_0_attention_out_bias_new_div_;
     const long long step_blocks_0_norm2_weight_ = step_blocks_0_norm2_weight[0];
-    const long long blocks_0_norm2_weight_new_add_ = step_blocks_0_norm2_weight_ + 1ll;
-    blocks_0_norm2_weight_new_add[i] = blocks_0_norm2_weight_new_add_;
-    const double blocks_0_norm2_weight_new_cast_ = (double)blocks_0_norm2_weight_new_add_;
-    const double blocks_0_norm2_weight_new_pow_ = pow(0.999, blocks_0_norm2_weight_new_cast_);
-    const double blocks_0_norm2_weight_new_sub_3_ = 1.0 - blocks_0_norm2_weight_new_pow_;
-    const double blocks_0_norm2_weight_new_pow_2_ = pow(blocks_0_norm2_weight_new_sub_3_, (-0.5));
-    blocks_0_norm2_weight_new_pow_2[i] = blocks_0_norm2_weight_new_pow_2_;
-    const double blocks_0_norm2_weight_new_pow_3_ = pow(0.9, blocks_0_norm2_weight_new_cast_);
-    const double blocks_0_norm2_weight_new_sub_4_ = 1.0 - blocks_0_norm2_weight_new_pow_3_;
-    const double blocks_0_norm2_weight_new_div_ = lr_ / blocks_0_norm2_weight_new_sub_4_;
-    blocks_0_norm2_weight_new_div[i] = blocks_0_norm2_weight_new_div_;
+    const long long update_blocks_0_norm2_weight_new_add_ = step_blocks_0_norm2_weight_ + 1ll;
+    update_blocks_0_norm2_weight_new_add[i] = update_blocks_0_norm2_weight_new_add_;
+    const double update_blocks_0_norm2_weight_new_cast_ = (double)update_blocks_0_norm2_weight_new_add_;
+    const double update_blocks_0_norm2_weight_new_pow_ = pow(0.999, update_blocks_0_norm2_weight_new_cast_);
+    const double update_blocks_0_norm2_weight_new_sub_3_ = 1.0 - update_blocks_0_norm2_weight_new_pow_;
+    const double update_blocks_0_norm2_weight_new_pow_2_ = pow(update_blocks_0_norm2_weight_new_sub_3_, (-0.5));
+    update_blocks_0_norm2_weight_new_pow_2[i] = update_blocks_0_norm2_weight_new_pow_2_;
+    const double update_blocks_0_norm2_weight_new_pow_3_ = pow(0.9, update_blocks_0_norm2_weight_new_cast_);
+    const double update_blocks_0_norm2_weight_new_sub_4_ = 1.0 - update_blocks_0_norm2_weight_new_pow_3_;
+    const double update_blocks_0_norm2_weight_new_div_ = lr_ / update_blocks_0_norm2_weight_new_sub_4_;
+    update_blocks_0_norm2_weight_new_div[i] = update_blocks_0_norm2_weight_new_div_;
     const long long step_blocks_0_norm2_bias_ = step_blocks_0_norm2_bias[0];
-    const long long blocks_0_norm2_bias_new_add_ = step_blocks_0_norm2_bias_ + 1ll;
-    blocks_0_norm2_bias_new_add[i] = blocks_0_norm2_bias_new_add_;
-    const double blocks_0_norm2_bias_new_cast_ = (double)blocks_0_norm2_bias_new_add_;
-    const double blocks_0_norm2_bias_new_pow_ = pow(0.999, blocks_0_norm2_bias_new_cast_);
-    const double blocks_0_norm2_bias_new_sub_3_ = 1.0 - blocks_0_norm2_bias_new_pow_;
-    const double blocks_0_norm2_bias_new_pow_2_ = pow(blocks_0_norm2_bias_new_sub_3_, (-0.5));
-    blocks_0_norm2_bias_new_pow_2[i] = blocks_0_norm2_bias_new_pow_2_;
-    const double blocks_0_norm2_bias_new_pow_3_ = pow(0.9, blocks_0_norm2_bias_new_cast_);
-    const double blocks_0_norm2_bias_new_sub_4_ = 1.0 - blocks_0_norm2_bias_new_pow_3_;
-    const double blocks_0_norm2_bias_new_div_ = lr_ / blocks_0_norm2_bias_new_sub_4_;
-    blocks_0_norm2_bias_new_div[i] = blocks_0_norm2_bias_new_div_;
+    const long long update_blocks_0_norm2_bias_new_add_ = step_blocks_0_norm2_bias_ + 1ll;
+    update_blocks_0_norm2_bias_new_add[i] = update_blocks_0_norm2_bias_new_add_;
+    const double update_blocks_0_norm2_bias_new_cast_ = (double)update_blocks_0_norm2_bias_new_add_;
+    const double update_blocks_0_norm2_bias_new_pow_ = pow(0.999, update_blocks_0_norm2_bias_new_cast_);
+    const double update_blocks_0_norm2_bias_new_sub_3_ = 1.0 - update_blocks_0_norm2_bias_new_pow_;
+    const double update_blocks_0_norm2_bias_new_pow_2_ = pow(update_blocks_0_norm2_bias_new_sub_3_, (-0.5));
+    update_blocks_0_norm2_bias_new_pow_2[i] = update_blocks_0_norm2_bias_new_pow_2_;
+    const double update_blocks_0_norm2_bias_new_pow_3_ = pow(0.9, update_blocks_0_norm2_bias_new_cast_);
+    const double update_blocks_0_norm2_bias_new_sub_4_ = 1.0 - update_blocks_0_norm2_bias_new_pow_3_;
+    const double update_blocks_0_norm2_bias_new_div_ = lr_ / update_blocks_0_norm2_bias_new_sub_4_;
+    update_blocks_0_norm2_bias_new_div[i] = update_blocks_0_norm2_bias_new_div_;
     const long long step_blocks_0_expand_weight_ = step_blocks_0_expand_weight[0];
-    const long long blocks_0_expand_weight_new_add_ = step_blocks_0_expand_weight_ + 1ll;
-    blocks_0_expand_weight_new_add[i] = blocks_0_expand_weight_new_add_;
-    const double blocks_0_expand_weight_new_cast_ = (double)blocks_0_expand_weight_new_add_;
-    const double blocks_0_expand_weight_new_pow_ = pow(0.999, blocks_0_expand_weight_new_cast_);
-    const double blocks_0_expand_weight_new_sub_3_ = 1.0 - blocks_0_expand_weight_new_pow_;
-    const double blocks_0_expand_weight_new_pow_2_ = pow(blocks_0_expand_weight_new_sub_3_, (-0.5));
-    blocks_0_expand_weight_new_pow_2[i] = blocks_0_expand_weight_new_pow_2_;
+    const long long update_blocks_0_expand_weight_new_add_ = step_blocks_0_expand_weight_ + 1ll;
+    update_blocks_0_expand_weight_new_add[i] = update_blocks_0_expand_weight_new_add_;
+    const double update_blocks_0_expand_weight_new_cast_ = (double)update_blocks_0_expand_weight_new_add_;
+    const double update_blocks_0_expand_weight_new_pow_ = pow(0.999, update_blocks_0_expand_weight_new_cast_);
+    const double update_blocks_0_expand_weight_new_sub_3_ = 1.0 - update_blocks_0_expand_weight_new_pow_;
+    const double update_blocks_0_expand_weight_new_pow_2_ = pow(update_blocks_0_expand_weight_new_sub_3_, (-0.5));
+    update_blocks_0_expand_weight_new_pow_2[i] = update_blocks_0_expand_weight_new_pow_2_;
 }
 
-// blocks_0_attention_qkv_bias_new  f32 [384]
+// blocks_0_attention_qkv_bias_new, of blocks.0.attention.qkv.bias_new  f32 [384]
 extern "C" __global__ void k169_blocks_0_attention_qkv_bias_new(
     const float* blocks_0_attention_qkv_bias,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_attention_qkv_bias_new_div,
+    const double* __restrict__ update_blocks_0_attention_qkv_bias_new_div,
     const float* exp_avg_blocks_0_attention_qkv_bias_new,
     const float* exp_avg_sq_blocks_0_attention_qkv_bias_new,
-    const double* __restrict__ blocks_0_attention_qkv_bias_new_pow_2,
+    const double* __restrict__ update_blocks_0_attention_qkv_bias_new_pow_2,
     float* blocks_0_attention_qkv_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 384) { return; }
     const float blocks_0_attention_qkv_bias_ = blocks_0_attention_qkv_bias[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_attention_qkv_bias_new_mul_8_ = blocks_0_attention_qkv_bias_ * symbols_weight_new_cast_3_;
-    const double blocks_0_attention_qkv_bias_new_div_ = blocks_0_attention_qkv_bias_new_div[0];
-    const float blocks_0_attention_qkv_bias_new_cast_5_ = (float)blocks_0_attention_qkv_bias_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_attention_qkv_bias_new_mul_8_ = blocks_0_attention_qkv_bias_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_attention_qkv_bias_new_div_ = update_blocks_0_attention_qkv_bias_new_div[0];
+    const float update_blocks_0_attention_qkv_bias_new_cast_5_ = (float)update_blocks_0_attention_qkv_bias_new_div_;
     const float exp_avg_blocks_0_attention_qkv_bias_new_ = exp_avg_blocks_0_attention_qkv_bias_new[i];
-    const float blocks_0_attention_qkv_bias_new_mul_9_ = blocks_0_attention_qkv_bias_new_cast_5_ * exp_avg_blocks_0_attention_qkv_bias_new_;
+    const float update_blocks_0_attention_qkv_bias_new_mul_9_ = update_blocks_0_attention_qkv_bias_new_cast_5_ * exp_avg_blocks_0_attention_qkv_bias_new_;
     const float exp_avg_sq_blocks_0_attention_qkv_bias_new_ = exp_avg_sq_blocks_0_attention_qkv_bias_new[i];
-    const float blocks_0_attention_qkv_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_qkv_bias_new_);
-    const double blocks_0_attention_qkv_bias_new_pow_2_ = blocks_0_attention_qkv_bias_new_pow_2[0];
-    const float blocks_0_attention_qkv_bias_new_cast_2_ = (float)blocks_0_attention_qkv_bias_new_pow_2_;
-    const float blocks_0_attention_qkv_bias_new_mul_7_ = blocks_0_attention_qkv_bias_new_sqrt_ * blocks_0_attention_qkv_bias_new_cast_2_;
-    const float blocks_0_attention_qkv_bias_new_add_5_ = blocks_0_attention_qkv_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_attention_qkv_bias_new_div_2_ = blocks_0_attention_qkv_bias_new_mul_9_ / blocks_0_attention_qkv_bias_new_add_5_;
-    const float blocks_0_attention_qkv_bias_new_ = blocks_0_attention_qkv_bias_new_mul_8_ - blocks_0_attention_qkv_bias_new_div_2_;
+    const float update_blocks_0_attention_qkv_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_qkv_bias_new_);
+    const double update_blocks_0_attention_qkv_bias_new_pow_2_ = update_blocks_0_attention_qkv_bias_new_pow_2[0];
+    const float update_blocks_0_attention_qkv_bias_new_cast_2_ = (float)update_blocks_0_attention_qkv_bias_new_pow_2_;
+    const float update_blocks_0_attention_qkv_bias_new_mul_7_ = update_blocks_0_attention_qkv_bias_new_sqrt_ * update_blocks_0_attention_qkv_bias_new_cast_2_;
+    const float update_blocks_0_attention_qkv_bias_new_add_5_ = update_blocks_0_attention_qkv_bias_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_attention_qkv_bias_new_div_2_ = update_blocks_0_attention_qkv_bias_new_mul_9_ / update_blocks_0_attention_qkv_bias_new_add_5_;
+    const float blocks_0_attention_qkv_bias_new_ = update_blocks_0_attention_qkv_bias_new_mul_8_ - update_blocks_0_attention_qkv_bias_new_div_2_;
     blocks_0_attention_qkv_bias_new[i] = blocks_0_attention_qkv_bias_new_;
 }
 
-// blocks_0_attention_out_weight_new  f32 [128, 128]
+// blocks_0_attention_out_weight_new, of blocks.0.attention.out.weight_new  f32 [128, 128]
 extern "C" __global__ void k170_blocks_0_attention_out_weight_new(
     const float* blocks_0_attention_out_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_attention_out_weight_new_div,
+    const double* __restrict__ update_blocks_0_attention_out_weight_new_div,
     const float* exp_avg_blocks_0_attention_out_weight_new,
     const float* exp_avg_sq_blocks_0_attention_out_weight_new,
-    const double* __restrict__ blocks_0_attention_out_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_attention_out_weight_new_pow_2,
     float* blocks_0_attention_out_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 16384) { return; }
     const float blocks_0_attention_out_weight_ = blocks_0_attention_out_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_attention_out_weight_new_mul_8_ = blocks_0_attention_out_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_attention_out_weight_new_div_ = blocks_0_attention_out_weight_new_div[0];
-    const float blocks_0_attention_out_weight_new_cast_5_ = (float)blocks_0_attention_out_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_attention_out_weight_new_mul_8_ = blocks_0_attention_out_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_attention_out_weight_new_div_ = update_blocks_0_attention_out_weight_new_div[0];
+    const float update_blocks_0_attention_out_weight_new_cast_5_ = (float)update_blocks_0_attention_out_weight_new_div_;
     const float exp_avg_blocks_0_attention_out_weight_new_ = exp_avg_blocks_0_attention_out_weight_new[i];
-    const float blocks_0_attention_out_weight_new_mul_9_ = blocks_0_attention_out_weight_new_cast_5_ * exp_avg_blocks_0_attention_out_weight_new_;
+    const float update_blocks_0_attention_out_weight_new_mul_9_ = update_blocks_0_attention_out_weight_new_cast_5_ * exp_avg_blocks_0_attention_out_weight_new_;
     const float exp_avg_sq_blocks_0_attention_out_weight_new_ = exp_avg_sq_blocks_0_attention_out_weight_new[i];
-    const float blocks_0_attention_out_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_out_weight_new_);
-    const double blocks_0_attention_out_weight_new_pow_2_ = blocks_0_attention_out_weight_new_pow_2[0];
-    const float blocks_0_attention_out_weight_new_cast_2_ = (float)blocks_0_attention_out_weight_new_pow_2_;
-    const float blocks_0_attention_out_weight_new_mul_7_ = blocks_0_attention_out_weight_new_sqrt_ * blocks_0_attention_out_weight_new_cast_2_;
-    const float blocks_0_attention_out_weight_new_add_5_ = blocks_0_attention_out_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_attention_out_weight_new_div_2_ = blocks_0_attention_out_weight_new_mul_9_ / blocks_0_attention_out_weight_new_add_5_;
-    const float blocks_0_attention_out_weight_new_ = blocks_0_attention_out_weight_new_mul_8_ - blocks_0_attention_out_weight_new_div_2_;
+    const float update_blocks_0_attention_out_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_out_weight_new_);
+    const double update_blocks_0_attention_out_weight_new_pow_2_ = update_blocks_0_attention_out_weight_new_pow_2[0];
+    const float update_blocks_0_attention_out_weight_new_cast_2_ = (float)update_blocks_0_attention_out_weight_new_pow_2_;
+    const float update_blocks_0_attention_out_weight_new_mul_7_ = update_blocks_0_attention_out_weight_new_sqrt_ * update_blocks_0_attention_out_weight_new_cast_2_;
+    const float update_blocks_0_attention_out_weight_new_add_5_ = update_blocks_0_attention_out_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_attention_out_weight_new_div_2_ = update_blocks_0_attention_out_weight_new_mul_9_ / update_blocks_0_attention_out_weight_new_add_5_;
+    const float blocks_0_attention_out_weight_new_ = update_blocks_0_attention_out_weight_new_mul_8_ - update_blocks_0_attention_out_weight_new_div_2_;
     blocks_0_attention_out_weight_new[i] = blocks_0_attention_out_weight_new_;
 }
 
-// blocks_0_attention_out_bias_new  f32 [128]
-// blocks_0_norm2_weight_new  f32 [128]
-// blocks_0_norm2_bias_new  f32 [128]
+// blocks_0_attention_out_bias_new, of blocks.0.attention.out.bias_new  f32 [128]
+// blocks_0_norm2_weight_new, of blocks.0.norm2.weight_new  f32 [128]
+// blocks_0_norm2_bias_new, of blocks.0.norm2.bias_new  f32 [128]
 extern "C" __global__ void k171_blocks_0_norm2_bias_new(
     const float* blocks_0_attention_out_bias,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_attention_out_bias_new_div,
+    const double* __restrict__ update_blocks_0_attention_out_bias_new_div,
     const float* exp_avg_blocks_0_attention_out_bias_new,
     const float* exp_avg_sq_blocks_0_attention_out_bias_new,
-    const double* __restrict__ blocks_0_attention_out_bias_new_pow_2,
+    const double* __restrict__ update_blocks_0_attention_out_bias_new_pow_2,
     const float* blocks_0_norm2_weight,
-    const double* __restrict__ blocks_0_norm2_weight_new_div,
+    const double* __restrict__ update_blocks_0_norm2_weight_new_div,
     const float* exp_avg_blocks_0_norm2_weight_new,
     const float* exp_avg_sq_blocks_0_norm2_weight_new,
-    const double* __restrict__ blocks_0_norm2_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_norm2_weight_new_pow_2,
     const float* blocks_0_norm2_bias,
-    const double* __restrict__ blocks_0_norm2_bias_new_div,
+    const double* __restrict__ update_blocks_0_norm2_bias_new_div,
     const float* exp_avg_blocks_0_norm2_bias_new,
     const float* exp_avg_sq_blocks_0_norm2_bias_new,
-    const double* __restrict__ blocks_0_norm2_bias_new_pow_2,
+    const double* __restrict__ update_blocks_0_norm2_bias_new_pow_2,
     float* blocks_0_attention_out_bias_new,
     float* blocks_0_norm2_weight_new,
     float* blocks_0_norm2_bias_new
@@ -3602,181 +3602,181 @@ extern "C" __global__ void k171_blocks_0_norm2_bias_new(
     if (i >= 128) { return; }
     const float blocks_0_attention_out_bias_ = blocks_0_attention_out_bias[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_attention_out_bias_new_mul_8_ = blocks_0_attention_out_bias_ * symbols_weight_new_cast_3_;
-    const double blocks_0_attention_out_bias_new_div_ = blocks_0_attention_out_bias_new_div[0];
-    const float blocks_0_attention_out_bias_new_cast_5_ = (float)blocks_0_attention_out_bias_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_attention_out_bias_new_mul_8_ = blocks_0_attention_out_bias_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_attention_out_bias_new_div_ = update_blocks_0_attention_out_bias_new_div[0];
+    const float update_blocks_0_attention_out_bias_new_cast_5_ = (float)update_blocks_0_attention_out_bias_new_div_;
     const float exp_avg_blocks_0_attention_out_bias_new_ = exp_avg_blocks_0_attention_out_bias_new[i];
-    const float blocks_0_attention_out_bias_new_mul_9_ = blocks_0_attention_out_bias_new_cast_5_ * exp_avg_blocks_0_attention_out_bias_new_;
+    const float update_blocks_0_attention_out_bias_new_mul_9_ = update_blocks_0_attention_out_bias_new_cast_5_ * exp_avg_blocks_0_attention_out_bias_new_;
     const float exp_avg_sq_blocks_0_attention_out_bias_new_ = exp_avg_sq_blocks_0_attention_out_bias_new[i];
-    const float blocks_0_attention_out_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_out_bias_new_);
-    const double blocks_0_attention_out_bias_new_pow_2_ = blocks_0_attention_out_bias_new_pow_2[0];
-    const float blocks_0_attention_out_bias_new_cast_2_ = (float)blocks_0_attention_out_bias_new_pow_2_;
-    const float blocks_0_attention_out_bias_new_mul_7_ = blocks_0_attention_out_bias_new_sqrt_ * blocks_0_attention_out_bias_new_cast_2_;
-    const float blocks_0_attention_out_bias_new_add_5_ = blocks_0_attention_out_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_attention_out_bias_new_div_2_ = blocks_0_attention_out_bias_new_mul_9_ / blocks_0_attention_out_bias_new_add_5_;
-    const float blocks_0_attention_out_bias_new_ = blocks_0_attention_out_bias_new_mul_8_ - blocks_0_attention_out_bias_new_div_2_;
+    const float update_blocks_0_attention_out_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_attention_out_bias_new_);
+    const double update_blocks_0_attention_out_bias_new_pow_2_ = update_blocks_0_attention_out_bias_new_pow_2[0];
+    const float update_blocks_0_attention_out_bias_new_cast_2_ = (float)update_blocks_0_attention_out_bias_new_pow_2_;
+    const float update_blocks_0_attention_out_bias_new_mul_7_ = update_blocks_0_attention_out_bias_new_sqrt_ * update_blocks_0_attention_out_bias_new_cast_2_;
+    const float update_blocks_0_attention_out_bias_new_add_5_ = update_blocks_0_attention_out_bias_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_attention_out_bias_new_div_2_ = update_blocks_0_attention_out_bias_new_mul_9_ / update_blocks_0_attention_out_bias_new_add_5_;
+    const float blocks_0_attention_out_bias_new_ = update_blocks_0_attention_out_bias_new_mul_8_ - update_blocks_0_attention_out_bias_new_div_2_;
     blocks_0_attention_out_bias_new[i] = blocks_0_attention_out_bias_new_;
     const float blocks_0_norm2_weight_ = blocks_0_norm2_weight[i];
-    const float blocks_0_norm2_weight_new_mul_8_ = blocks_0_norm2_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_norm2_weight_new_div_ = blocks_0_norm2_weight_new_div[0];
-    const float blocks_0_norm2_weight_new_cast_5_ = (float)blocks_0_norm2_weight_new_div_;
+    const float update_blocks_0_norm2_weight_new_mul_8_ = blocks_0_norm2_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_norm2_weight_new_div_ = update_blocks_0_norm2_weight_new_div[0];
+    const float update_blocks_0_norm2_weight_new_cast_5_ = (float)update_blocks_0_norm2_weight_new_div_;
     const float exp_avg_blocks_0_norm2_weight_new_ = exp_avg_blocks_0_norm2_weight_new[i];
-    const float blocks_0_norm2_weight_new_mul_9_ = blocks_0_norm2_weight_new_cast_5_ * exp_avg_blocks_0_norm2_weight_new_;
+    const float update_blocks_0_norm2_weight_new_mul_9_ = update_blocks_0_norm2_weight_new_cast_5_ * exp_avg_blocks_0_norm2_weight_new_;
     const float exp_avg_sq_blocks_0_norm2_weight_new_ = exp_avg_sq_blocks_0_norm2_weight_new[i];
-    const float blocks_0_norm2_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_weight_new_);
-    const double blocks_0_norm2_weight_new_pow_2_ = blocks_0_norm2_weight_new_pow_2[0];
-    const float blocks_0_norm2_weight_new_cast_2_ = (float)blocks_0_norm2_weight_new_pow_2_;
-    const float blocks_0_norm2_weight_new_mul_7_ = blocks_0_norm2_weight_new_sqrt_ * blocks_0_norm2_weight_new_cast_2_;
-    const float blocks_0_norm2_weight_new_add_5_ = blocks_0_norm2_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_norm2_weight_new_div_2_ = blocks_0_norm2_weight_new_mul_9_ / blocks_0_norm2_weight_new_add_5_;
-    const float blocks_0_norm2_weight_new_ = blocks_0_norm2_weight_new_mul_8_ - blocks_0_norm2_weight_new_div_2_;
+    const float update_blocks_0_norm2_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_weight_new_);
+    const double update_blocks_0_norm2_weight_new_pow_2_ = update_blocks_0_norm2_weight_new_pow_2[0];
+    const float update_blocks_0_norm2_weight_new_cast_2_ = (float)update_blocks_0_norm2_weight_new_pow_2_;
+    const float update_blocks_0_norm2_weight_new_mul_7_ = update_blocks_0_norm2_weight_new_sqrt_ * update_blocks_0_norm2_weight_new_cast_2_;
+    const float update_blocks_0_norm2_weight_new_add_5_ = update_blocks_0_norm2_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_norm2_weight_new_div_2_ = update_blocks_0_norm2_weight_new_mul_9_ / update_blocks_0_norm2_weight_new_add_5_;
+    const float blocks_0_norm2_weight_new_ = update_blocks_0_norm2_weight_new_mul_8_ - update_blocks_0_norm2_weight_new_div_2_;
     blocks_0_norm2_weight_new[i] = blocks_0_norm2_weight_new_;
     const float blocks_0_norm2_bias_ = blocks_0_norm2_bias[i];
-    const float blocks_0_norm2_bias_new_mul_8_ = blocks_0_norm2_bias_ * symbols_weight_new_cast_3_;
-    const double blocks_0_norm2_bias_new_div_ = blocks_0_norm2_bias_new_div[0];
-    const float blocks_0_norm2_bias_new_cast_5_ = (float)blocks_0_norm2_bias_new_div_;
+    const float update_blocks_0_norm2_bias_new_mul_8_ = blocks_0_norm2_bias_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_norm2_bias_new_div_ = update_blocks_0_norm2_bias_new_div[0];
+    const float update_blocks_0_norm2_bias_new_cast_5_ = (float)update_blocks_0_norm2_bias_new_div_;
     const float exp_avg_blocks_0_norm2_bias_new_ = exp_avg_blocks_0_norm2_bias_new[i];
-    const float blocks_0_norm2_bias_new_mul_9_ = blocks_0_norm2_bias_new_cast_5_ * exp_avg_blocks_0_norm2_bias_new_;
+    const float update_blocks_0_norm2_bias_new_mul_9_ = update_blocks_0_norm2_bias_new_cast_5_ * exp_avg_blocks_0_norm2_bias_new_;
     const float exp_avg_sq_blocks_0_norm2_bias_new_ = exp_avg_sq_blocks_0_norm2_bias_new[i];
-    const float blocks_0_norm2_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_bias_new_);
-    const double blocks_0_norm2_bias_new_pow_2_ = blocks_0_norm2_bias_new_pow_2[0];
-    const float blocks_0_norm2_bias_new_cast_2_ = (float)blocks_0_norm2_bias_new_pow_2_;
-    const float blocks_0_norm2_bias_new_mul_7_ = blocks_0_norm2_bias_new_sqrt_ * blocks_0_norm2_bias_new_cast_2_;
-    const float blocks_0_norm2_bias_new_add_5_ = blocks_0_norm2_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_norm2_bias_new_div_2_ = blocks_0_norm2_bias_new_mul_9_ / blocks_0_norm2_bias_new_add_5_;
-    const float blocks_0_norm2_bias_new_ = blocks_0_norm2_bias_new_mul_8_ - blocks_0_norm2_bias_new_div_2_;
+    const float update_blocks_0_norm2_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_norm2_bias_new_);
+    const double update_blocks_0_norm2_bias_new_pow_2_ = update_blocks_0_norm2_bias_new_pow_2[0];
+    const float update_blocks_0_norm2_bias_new_cast_2_ = (float)update_blocks_0_norm2_bias_new_pow_2_;
+    const float update_blocks_0_norm2_bias_new_mul_7_ = update_blocks_0_norm2_bias_new_sqrt_ * update_blocks_0_norm2_bias_new_cast_2_;
+    const float update_blocks_0_norm2_bias_new_add_5_ = update_blocks_0_norm2_bias_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_norm2_bias_new_div_2_ = update_blocks_0_norm2_bias_new_mul_9_ / update_blocks_0_norm2_bias_new_add_5_;
+    const float blocks_0_norm2_bias_new_ = update_blocks_0_norm2_bias_new_mul_8_ - update_blocks_0_norm2_bias_new_div_2_;
     blocks_0_norm2_bias_new[i] = blocks_0_norm2_bias_new_;
 }
 
-// blocks_0_expand_weight_new_div, of update/blocks_0_expand_weight_new/Div  f64 []
-// blocks_0_expand_bias_new_add, of update/blocks_0_expand_bias_new/Add  i64 []
-// blocks_0_expand_bias_new_pow_2, of update/blocks_0_expand_bias_new/Pow.2  f64 []
-// blocks_0_expand_bias_new_div, of update/blocks_0_expand_bias_new/Div  f64 []
-// blocks_0_project_weight_new_add, of update/blocks_0_project_weight_new/Add  i64 []
-// blocks_0_project_weight_new_pow_2, of update/blocks_0_project_weight_new/Pow.2  f64 []
-// blocks_0_project_weight_new_div, of update/blocks_0_project_weight_new/Div  f64 []
-// blocks_0_project_bias_new_add, of update/blocks_0_project_bias_new/Add  i64 []
-// blocks_0_project_bias_new_pow_2, of update/blocks_0_project_bias_new/Pow.2  f64 []
-// blocks_0_project_bias_new_div, of update/blocks_0_project_bias_new/Div  f64 []
-// blocks_1_norm1_weight_new_add, of update/blocks_1_norm1_weight_new/Add  i64 []
-// blocks_1_norm1_weight_new_pow_2, of update/blocks_1_norm1_weight_new/Pow.2  f64 []
-// blocks_1_norm1_weight_new_div, of update/blocks_1_norm1_weight_new/Div  f64 []
-// blocks_1_norm1_bias_new_add, of update/blocks_1_norm1_bias_new/Add  i64 []
-// blocks_1_norm1_bias_new_pow_2, of update/blocks_1_norm1_bias_new/Pow.2  f64 []
-// blocks_1_norm1_bias_new_div, of update/blocks_1_norm1_bias_new/Div  f64 []
-extern "C" __global__ void k172_blocks_1_norm1_bias_new_div(
+// update_blocks_0_expand_weight_new_div, of /update/blocks_0_expand_weight_new/Div  f64 []
+// update_blocks_0_expand_bias_new_add, of /update/blocks_0_expand_bias_new/Add  i64 []
+// update_blocks_0_expand_bias_new_pow_2, of /update/blocks_0_expand_bias_new/Pow.2  f64 []
+// update_blocks_0_expand_bias_new_div, of /update/blocks_0_expand_bias_new/Div  f64 []
+// update_blocks_0_project_weight_new_add, of /update/blocks_0_project_weight_new/Add  i64 []
+// update_blocks_0_project_weight_new_pow_2, of /update/blocks_0_project_weight_new/Pow.2  f64 []
+// update_blocks_0_project_weight_new_div, of /update/blocks_0_project_weight_new/Div  f64 []
+// update_blocks_0_project_bias_new_add, of /update/blocks_0_project_bias_new/Add  i64 []
+// update_blocks_0_project_bias_new_pow_2, of /update/blocks_0_project_bias_new/Pow.2  f64 []
+// update_blocks_0_project_bias_new_div, of /update/blocks_0_project_bias_new/Div  f64 []
+// update_blocks_1_norm1_weight_new_add, of /update/blocks_1_norm1_weight_new/Add  i64 []
+// update_blocks_1_norm1_weight_new_pow_2, of /update/blocks_1_norm1_weight_new/Pow.2  f64 []
+// update_blocks_1_norm1_weight_new_div, of /update/blocks_1_norm1_weight_new/Div  f64 []
+// update_blocks_1_norm1_bias_new_add, of /update/blocks_1_norm1_bias_new/Add  i64 []
+// update_blocks_1_norm1_bias_new_pow_2, of /update/blocks_1_norm1_bias_new/Pow.2  f64 []
+// update_blocks_1_norm1_bias_new_div, of /update/blocks_1_norm1_bias_new/Div  f64 []
+extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double* __restrict__ lr,
-    const long long* __restrict__ blocks_0_expand_weight_new_add,
+    const long long* __restrict__ update_blocks_0_expand_weight_new_add,
     const long long* __restrict__ step_blocks_0_expand_bias,
     const long long* __restrict__ step_blocks_0_project_weight,
     const long long* __restrict__ step_blocks_0_project_bias,
     const long long* __restrict__ step_blocks_1_norm1_weight,
     const long long* __restrict__ step_blocks_1_norm1_bias,
-    double* __restrict__ blocks_0_expand_weight_new_div,
-    long long* __restrict__ blocks_0_expand_bias_new_add,
-    double* __restrict__ blocks_0_expand_bias_new_pow_2,
-    double* __restrict__ blocks_0_expand_bias_new_div,
-    long long* __restrict__ blocks_0_project_weight_new_add,
-    double* __restrict__ blocks_0_project_weight_new_pow_2,
-    double* __restrict__ blocks_0_project_weight_new_div,
-    long long* __restrict__ blocks_0_project_bias_new_add,
-    double* __restrict__ blocks_0_project_bias_new_pow_2,
-    double* __restrict__ blocks_0_project_bias_new_div,
-    long long* __restrict__ blocks_1_norm1_weight_new_add,
-    double* __restrict__ blocks_1_norm1_weight_new_pow_2,
-    double* __restrict__ blocks_1_norm1_weight_new_div,
-    long long* __restrict__ blocks_1_norm1_bias_new_add,
-    double* __restrict__ blocks_1_norm1_bias_new_pow_2,
-    double* __restrict__ blocks_1_norm1_bias_new_div
+    double* __restrict__ update_blocks_0_expand_weight_new_div,
+    long long* __restrict__ update_blocks_0_expand_bias_new_add,
+    double* __restrict__ update_blocks_0_expand_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_expand_bias_new_div,
+    long long* __restrict__ update_blocks_0_project_weight_new_add,
+    double* __restrict__ update_blocks_0_project_weight_new_pow_2,
+    double* __restrict__ update_blocks_0_project_weight_new_div,
+    long long* __restrict__ update_blocks_0_project_bias_new_add,
+    double* __restrict__ update_blocks_0_project_bias_new_pow_2,
+    double* __restrict__ update_blocks_0_project_bias_new_div,
+    long long* __restrict__ update_blocks_1_norm1_weight_new_add,
+    double* __restrict__ update_blocks_1_norm1_weight_new_pow_2,
+    double* __restrict__ update_blocks_1_norm1_weight_new_div,
+    long long* __restrict__ update_blocks_1_norm1_bias_new_add,
+    double* __restrict__ update_blocks_1_norm1_bias_new_pow_2,
+    double* __restrict__ update_blocks_1_norm1_bias_new_div
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
     const double lr_ = lr[0];
-    const long long blocks_0_expand_weight_new_add_ = blocks_0_expand_weight_new_add[0];
-    const double blocks_0_expand_weight_new_cast_ = (double)blocks_0_expand_weight_new_add_;
-    const double blocks_0_expand_weight_new_pow_3_ = pow(0.9, blocks_0_expand_weight_new_cast_);
-    const double blocks_0_expand_weight_new_sub_4_ = 1.0 - blocks_0_expand_weight_new_pow_3_;
-    const double blocks_0_expand_weight_new_div_ = lr_ / blocks_0_expand_weight_new_sub_4_;
-    blocks_0_expand_weight_new_div[i] = blocks_0_expand_weight_new_div_;
+    const long long update_blocks_0_expand_weight_new_add_ = update_blocks_0_expand_weight_new_add[0];
+    const double update_blocks_0_expand_weight_new_cast_ = (double)update_blocks_0_expand_weight_new_add_;
+    const double update_blocks_0_expand_weight_new_pow_3_ = pow(0.9, update_blocks_0_expand_weight_new_cast_);
+    const double update_blocks_0_expand_weight_new_sub_4_ = 1.0 - update_blocks_0_expand_weight_new_pow_3_;
+    const double update_blocks_0_expand_weight_new_div_ = lr_ / update_blocks_0_expand_weight_new_sub_4_;
+    update_blocks_0_expand_weight_new_div[i] = update_blocks_0_expand_weight_new_div_;
     const long long step_blocks_0_expand_bias_ = step_blocks_0_expand_bias[0];
-    const long long blocks_0_expand_bias_new_add_ = step_blocks_0_expand_bias_ + 1ll;
-    blocks_0_expand_bias_new_add[i] = blocks_0_expand_bias_new_add_;
-    const double blocks_0_expand_bias_new_cast_ = (double)blocks_0_expand_bias_new_add_;
-    const double blocks_0_expand_bias_new_pow_ = pow(0.999, blocks_0_expand_bias_new_cast_);
-    const double blocks_0_expand_bias_new_sub_3_ = 1.0 - blocks_0_expand_bias_new_pow_;
-    const double blocks_0_expand_bias_new_pow_2_ = pow(blocks_0_expand_bias_new_sub_3_, (-0.5));
-    blocks_0_expand_bias_new_pow_2[i] = blocks_0_expand_bias_new_pow_2_;
-    const double blocks_0_expand_bias_new_pow_3_ = pow(0.9, blocks_0_expand_bias_new_cast_);
-    const double blocks_0_expand_bias_new_sub_4_ = 1.0 - blocks_0_expand_bias_new_pow_3_;
-    const double blocks_0_expand_bias_new_div_ = lr_ / blocks_0_expand_bias_new_sub_4_;
-    blocks_0_expand_bias_new_div[i] = blocks_0_expand_bias_new_div_;
+    const long long update_blocks_0_expand_bias_new_add_ = step_blocks_0_expand_bias_ + 1ll;
+    update_blocks_0_expand_bias_new_add[i] = update_blocks_0_expand_bias_new_add_;
+    const double update_blocks_0_expand_bias_new_cast_ = (double)update_blocks_0_expand_bias_new_add_;
+    const double update_blocks_0_expand_bias_new_pow_ = pow(0.999, update_blocks_0_expand_bias_new_cast_);
+    const double update_blocks_0_expand_bias_new_sub_3_ = 1.0 - update_blocks_0_expand_bias_new_pow_;
+    const double update_blocks_0_expand_bias_new_pow_2_ = pow(update_blocks_0_expand_bias_new_sub_3_, (-0.5));
+    update_blocks_0_expand_bias_new_pow_2[i] = update_blocks_0_expand_bias_new_pow_2_;
+    const double update_blocks_0_expand_bias_new_pow_3_ = pow(0.9, update_blocks_0_expand_bias_new_cast_);
+    const double update_blocks_0_expand_bias_new_sub_4_ = 1.0 - update_blocks_0_expand_bias_new_pow_3_;
+    const double update_blocks_0_expand_bias_new_div_ = lr_ / update_blocks_0_expand_bias_new_sub_4_;
+    update_blocks_0_expand_bias_new_div[i] = update_blocks_0_expand_bias_new_div_;
     const long long step_blocks_0_project_weight_ = step_blocks_0_project_weight[0];
-    const long long blocks_0_project_weight_new_add_ = step_blocks_0_project_weight_ + 1ll;
-    blocks_0_project_weight_new_add[i] = blocks_0_project_weight_new_add_;
-    const double blocks_0_project_weight_new_cast_ = (double)blocks_0_project_weight_new_add_;
-    const double blocks_0_project_weight_new_pow_ = pow(0.999, blocks_0_project_weight_new_cast_);
-    const double blocks_0_project_weight_new_sub_3_ = 1.0 - blocks_0_project_weight_new_pow_;
-    const double blocks_0_project_weight_new_pow_2_ = pow(blocks_0_project_weight_new_sub_3_, (-0.5));
-    blocks_0_project_weight_new_pow_2[i] = blocks_0_project_weight_new_pow_2_;
-    const double blocks_0_project_weight_new_pow_3_ = pow(0.9, blocks_0_project_weight_new_cast_);
-    const double blocks_0_project_weight_new_sub_4_ = 1.0 - blocks_0_project_weight_new_pow_3_;
-    const double blocks_0_project_weight_new_div_ = lr_ / blocks_0_project_weight_new_sub_4_;
-    blocks_0_project_weight_new_div[i] = blocks_0_project_weight_new_div_;
+    const long long update_blocks_0_project_weight_new_add_ = step_blocks_0_project_weight_ + 1ll;
+    update_blocks_0_project_weight_new_add[i] = update_blocks_0_project_weight_new_add_;
+    const double update_blocks_0_project_weight_new_cast_ = (double)update_blocks_0_project_weight_new_add_;
+    const double update_blocks_0_project_weight_new_pow_ = pow(0.999, update_blocks_0_project_weight_new_cast_);
+    const double update_blocks_0_project_weight_new_sub_3_ = 1.0 - update_blocks_0_project_weight_new_pow_;
+    const double update_blocks_0_project_weight_new_pow_2_ = pow(update_blocks_0_project_weight_new_sub_3_, (-0.5));
+    update_blocks_0_project_weight_new_pow_2[i] = update_blocks_0_project_weight_new_pow_2_;
+    const double update_blocks_0_project_weight_new_pow_3_ = pow(0.9, update_blocks_0_project_weight_new_cast_);
+    const double update_blocks_0_project_weight_new_sub_4_ = 1.0 - update_blocks_0_project_weight_new_pow_3_;
+    const double update_blocks_0_project_weight_new_div_ = lr_ / update_blocks_0_project_weight_new_sub_4_;
+    update_blocks_0_project_weight_new_div[i] = update_blocks_0_project_weight_new_div_;
     const long long step_blocks_0_project_bias_ = step_blocks_0_project_bias[0];
-    const long long blocks_0_project_bias_new_add_ = step_blocks_0_project_bias_ + 1ll;
-    blocks_0_project_bias_new_add[i] = blocks_0_project_bias_new_add_;
-    const double blocks_0_project_bias_new_cast_ = (double)blocks_0_project_bias_new_add_;
-    const double blocks_0_project_bias_new_pow_ = pow(0.999, blocks_0_project_bias_new_cast_);
-    const double blocks_0_project_bias_new_sub_3_ = 1.0 - blocks_0_project_bias_new_pow_;
-    const double blocks_0_project_bias_new_pow_2_ = pow(blocks_0_project_bias_new_sub_3_, (-0.5));
-    blocks_0_project_bias_new_pow_2[i] = blocks_0_project_bias_new_pow_2_;
-    const double blocks_0_project_bias_new_pow_3_ = pow(0.9, blocks_0_project_bias_new_cast_);
-    const double blocks_0_project_bias_new_sub_4_ = 1.0 - blocks_0_project_bias_new_pow_3_;
-    const double blocks_0_project_bias_new_div_ = lr_ / blocks_0_project_bias_new_sub_4_;
-    blocks_0_project_bias_new_div[i] = blocks_0_project_bias_new_div_;
+    const long long update_blocks_0_project_bias_new_add_ = step_blocks_0_project_bias_ + 1ll;
+    update_blocks_0_project_bias_new_add[i] = update_blocks_0_project_bias_new_add_;
+    const double update_blocks_0_project_bias_new_cast_ = (double)update_blocks_0_project_bias_new_add_;
+    const double update_blocks_0_project_bias_new_pow_ = pow(0.999, update_blocks_0_project_bias_new_cast_);
+    const double update_blocks_0_project_bias_new_sub_3_ = 1.0 - update_blocks_0_project_bias_new_pow_;
+    const double update_blocks_0_project_bias_new_pow_2_ = pow(update_blocks_0_project_bias_new_sub_3_, (-0.5));
+    update_blocks_0_project_bias_new_pow_2[i] = update_blocks_0_project_bias_new_pow_2_;
+    const double update_blocks_0_project_bias_new_pow_3_ = pow(0.9, update_blocks_0_project_bias_new_cast_);
+    const double update_blocks_0_project_bias_new_sub_4_ = 1.0 - update_blocks_0_project_bias_new_pow_3_;
+    const double update_blocks_0_project_bias_new_div_ = lr_ / update_blocks_0_project_bias_new_sub_4_;
+    update_blocks_0_project_bias_new_div[i] = update_blocks_0_project_bias_new_div_;
     const long long step_blocks_1_norm1_weight_ = step_blocks_1_norm1_weight[0];
-    const long long blocks_1_norm1_weight_new_add_ = step_blocks_1_norm1_weight_ + 1ll;
-    blocks_1_norm1_weight_new_add[i] = blocks_1_norm1_weight_new_add_;
-    const double blocks_1_norm1_weight_new_cast_ = (double)blocks_1_norm1_weight_new_add_;
-    const double blocks_1_norm1_weight_new_pow_ = pow(0.999, blocks_1_norm1_weight_new_cast_);
-    const double blocks_1_norm1_weight_new_sub_3_ = 1.0 - blocks_1_norm1_weight_new_pow_;
-    const double blocks_1_norm1_weight_new_pow_2_ = pow(blocks_1_norm1_weight_new_sub_3_, (-0.5));
-    blocks_1_norm1_weight_new_pow_2[i] = blocks_1_norm1_weight_new_pow_2_;
-    const double blocks_1_norm1_weight_new_pow_3_ = pow(0.9, blocks_1_norm1_weight_new_cast_);
-    const double blocks_1_norm1_weight_new_sub_4_ = 1.0 - blocks_1_norm1_weight_new_pow_3_;
-    const double blocks_1_norm1_weight_new_div_ = lr_ / blocks_1_norm1_weight_new_sub_4_;
-    blocks_1_norm1_weight_new_div[i] = blocks_1_norm1_weight_new_div_;
+    const long long update_blocks_1_norm1_weight_new_add_ = step_blocks_1_norm1_weight_ + 1ll;
+    update_blocks_1_norm1_weight_new_add[i] = update_blocks_1_norm1_weight_new_add_;
+    const double update_blocks_1_norm1_weight_new_cast_ = (double)update_blocks_1_norm1_weight_new_add_;
+    const double update_blocks_1_norm1_weight_new_pow_ = pow(0.999, update_blocks_1_norm1_weight_new_cast_);
+    const double update_blocks_1_norm1_weight_new_sub_3_ = 1.0 - update_blocks_1_norm1_weight_new_pow_;
+    const double update_blocks_1_norm1_weight_new_pow_2_ = pow(update_blocks_1_norm1_weight_new_sub_3_, (-0.5));
+    update_blocks_1_norm1_weight_new_pow_2[i] = update_blocks_1_norm1_weight_new_pow_2_;
+    const double update_blocks_1_norm1_weight_new_pow_3_ = pow(0.9, update_blocks_1_norm1_weight_new_cast_);
+    const double update_blocks_1_norm1_weight_new_sub_4_ = 1.0 - update_blocks_1_norm1_weight_new_pow_3_;
+    const double update_blocks_1_norm1_weight_new_div_ = lr_ / update_blocks_1_norm1_weight_new_sub_4_;
+    update_blocks_1_norm1_weight_new_div[i] = update_blocks_1_norm1_weight_new_div_;
     const long long step_blocks_1_norm1_bias_ = step_blocks_1_norm1_bias[0];
-    const long long blocks_1_norm1_bias_new_add_ = step_blocks_1_norm1_bias_ + 1ll;
-    blocks_1_norm1_bias_new_add[i] = blocks_1_norm1_bias_new_add_;
-    const double blocks_1_norm1_bias_new_cast_ = (double)blocks_1_norm1_bias_new_add_;
-    const double blocks_1_norm1_bias_new_pow_ = pow(0.999, blocks_1_norm1_bias_new_cast_);
-    const double blocks_1_norm1_bias_new_sub_3_ = 1.0 - blocks_1_norm1_bias_new_pow_;
-    const double blocks_1_norm1_bias_new_pow_2_ = pow(blocks_1_norm1_bias_new_sub_3_, (-0.5));
-    blocks_1_norm1_bias_new_pow_2[i] = blocks_1_norm1_bias_new_pow_2_;
-    const double blocks_1_norm1_bias_new_pow_3_ = pow(0.9, blocks_1_norm1_bias_new_cast_);
-    const double blocks_1_norm1_bias_new_sub_4_ = 1.0 - blocks_1_norm1_bias_new_pow_3_;
-    const double blocks_1_norm1_bias_new_div_ = lr_ / blocks_1_norm1_bias_new_sub_4_;
-    blocks_1_norm1_bias_new_div[i] = blocks_1_norm1_bias_new_div_;
+    const long long update_blocks_1_norm1_bias_new_add_ = step_blocks_1_norm1_bias_ + 1ll;
+    update_blocks_1_norm1_bias_new_add[i] = update_blocks_1_norm1_bias_new_add_;
+    const double update_blocks_1_norm1_bias_new_cast_ = (double)update_blocks_1_norm1_bias_new_add_;
+    const double update_blocks_1_norm1_bias_new_pow_ = pow(0.999, update_blocks_1_norm1_bias_new_cast_);
+    const double update_blocks_1_norm1_bias_new_sub_3_ = 1.0 - update_blocks_1_norm1_bias_new_pow_;
+    const double update_blocks_1_norm1_bias_new_pow_2_ = pow(update_blocks_1_norm1_bias_new_sub_3_, (-0.5));
+    update_blocks_1_norm1_bias_new_pow_2[i] = update_blocks_1_norm1_bias_new_pow_2_;
+    const double update_blocks_1_norm1_bias_new_pow_3_ = pow(0.9, update_blocks_1_norm1_bias_new_cast_);
+    const double update_blocks_1_norm1_bias_new_sub_4_ = 1.0 - update_blocks_1_norm1_bias_new_pow_3_;
+    const double update_blocks_1_norm1_bias_new_div_ = lr_ / update_blocks_1_norm1_bias_new_sub_4_;
+    update_blocks_1_norm1_bias_new_div[i] = update_blocks_1_norm1_bias_new_div_;
 }
 
-// blocks_0_expand_weight_new  f32 [512, 128]
-// blocks_0_project_weight_new  f32 [128, 512]
+// blocks_0_expand_weight_new, of blocks.0.expand.weight_new  f32 [512, 128]
+// blocks_0_project_weight_new, of blocks.0.project.weight_new  f32 [128, 512]
 extern "C" __global__ void k173_blocks_0_project_weight_new(
     const float* blocks_0_expand_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_expand_weight_new_div,
+    const double* __restrict__ update_blocks_0_expand_weight_new_div,
     const float* exp_avg_blocks_0_expand_weight_new,
     const float* exp_avg_sq_blocks_0_expand_weight_new,
-    const double* __restrict__ blocks_0_expand_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_expand_weight_new_pow_2,
     const float* blocks_0_project_weight,
-    const double* __restrict__ blocks_0_project_weight_new_div,
+    const double* __restrict__ update_blocks_0_project_weight_new_div,
     const float* exp_avg_blocks_0_project_weight_new,
     const float* exp_avg_sq_blocks_0_project_weight_new,
-    const double* __restrict__ blocks_0_project_weight_new_pow_2,
+    const double* __restrict__ update_blocks_0_project_weight_new_pow_2,
     float* blocks_0_expand_weight_new,
     float* blocks_0_project_weight_new
 ) {
@@ -3784,469 +3784,469 @@ extern "C" __global__ void k173_blocks_0_project_weight_new(
     if (i >= 65536) { return; }
     const float blocks_0_expand_weight_ = blocks_0_expand_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_expand_weight_new_mul_8_ = blocks_0_expand_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_expand_weight_new_div_ = blocks_0_expand_weight_new_div[0];
-    const float blocks_0_expand_weight_new_cast_5_ = (float)blocks_0_expand_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_expand_weight_new_mul_8_ = blocks_0_expand_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_expand_weight_new_div_ = update_blocks_0_expand_weight_new_div[0];
+    const float update_blocks_0_expand_weight_new_cast_5_ = (float)update_blocks_0_expand_weight_new_div_;
     const float exp_avg_blocks_0_expand_weight_new_ = exp_avg_blocks_0_expand_weight_new[i];
-    const float blocks_0_expand_weight_new_mul_9_ = blocks_0_expand_weight_new_cast_5_ * exp_avg_blocks_0_expand_weight_new_;
+    const float update_blocks_0_expand_weight_new_mul_9_ = update_blocks_0_expand_weight_new_cast_5_ * exp_avg_blocks_0_expand_weight_new_;
     const float exp_avg_sq_blocks_0_expand_weight_new_ = exp_avg_sq_blocks_0_expand_weight_new[i];
-    const float blocks_0_expand_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_expand_weight_new_);
-    const double blocks_0_expand_weight_new_pow_2_ = blocks_0_expand_weight_new_pow_2[0];
-    const float blocks_0_expand_weight_new_cast_2_ = (float)blocks_0_expand_weight_new_pow_2_;
-    const float blocks_0_expand_weight_new_mul_7_ = blocks_0_expand_weight_new_sqrt_ * blocks_0_expand_weight_new_cast_2_;
-    const float blocks_0_expand_weight_new_add_5_ = blocks_0_expand_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_expand_weight_new_div_2_ = blocks_0_expand_weight_new_mul_9_ / blocks_0_expand_weight_new_add_5_;
-    const float blocks_0_expand_weight_new_ = blocks_0_expand_weight_new_mul_8_ - blocks_0_expand_weight_new_div_2_;
+    const float update_blocks_0_expand_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_expand_weight_new_);
+    const double update_blocks_0_expand_weight_new_pow_2_ = update_blocks_0_expand_weight_new_pow_2[0];
+    const float update_blocks_0_expand_weight_new_cast_2_ = (float)update_blocks_0_expand_weight_new_pow_2_;
+    const float update_blocks_0_expand_weight_new_mul_7_ = update_blocks_0_expand_weight_new_sqrt_ * update_blocks_0_expand_weight_new_cast_2_;
+    const float update_blocks_0_expand_weight_new_add_5_ = update_blocks_0_expand_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_expand_weight_new_div_2_ = update_blocks_0_expand_weight_new_mul_9_ / update_blocks_0_expand_weight_new_add_5_;
+    const float blocks_0_expand_weight_new_ = update_blocks_0_expand_weight_new_mul_8_ - update_blocks_0_expand_weight_new_div_2_;
     blocks_0_expand_weight_new[i] = blocks_0_expand_weight_new_;
     const float blocks_0_project_weight_ = blocks_0_project_weight[i];
-    const float blocks_0_project_weight_new_mul_8_ = blocks_0_project_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_0_project_weight_new_div_ = blocks_0_project_weight_new_div[0];
-    const float blocks_0_project_weight_new_cast_5_ = (float)blocks_0_project_weight_new_div_;
+    const float update_blocks_0_project_weight_new_mul_8_ = blocks_0_project_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_project_weight_new_div_ = update_blocks_0_project_weight_new_div[0];
+    const float update_blocks_0_project_weight_new_cast_5_ = (float)update_blocks_0_project_weight_new_div_;
     const float exp_avg_blocks_0_project_weight_new_ = exp_avg_blocks_0_project_weight_new[i];
-    const float blocks_0_project_weight_new_mul_9_ = blocks_0_project_weight_new_cast_5_ * exp_avg_blocks_0_project_weight_new_;
+    const float update_blocks_0_project_weight_new_mul_9_ = update_blocks_0_project_weight_new_cast_5_ * exp_avg_blocks_0_project_weight_new_;
     const float exp_avg_sq_blocks_0_project_weight_new_ = exp_avg_sq_blocks_0_project_weight_new[i];
-    const float blocks_0_project_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_project_weight_new_);
-    const double blocks_0_project_weight_new_pow_2_ = blocks_0_project_weight_new_pow_2[0];
-    const float blocks_0_project_weight_new_cast_2_ = (float)blocks_0_project_weight_new_pow_2_;
-    const float blocks_0_project_weight_new_mul_7_ = blocks_0_project_weight_new_sqrt_ * blocks_0_project_weight_new_cast_2_;
-    const float blocks_0_project_weight_new_add_5_ = blocks_0_project_weight_new_mul_7_ + 1e-8f;
-    const float blocks_0_project_weight_new_div_2_ = blocks_0_project_weight_new_mul_9_ / blocks_0_project_weight_new_add_5_;
-    const float blocks_0_project_weight_new_ = blocks_0_project_weight_new_mul_8_ - blocks_0_project_weight_new_div_2_;
+    const float update_blocks_0_project_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_project_weight_new_);
+    const double update_blocks_0_project_weight_new_pow_2_ = update_blocks_0_project_weight_new_pow_2[0];
+    const float update_blocks_0_project_weight_new_cast_2_ = (float)update_blocks_0_project_weight_new_pow_2_;
+    const float update_blocks_0_project_weight_new_mul_7_ = update_blocks_0_project_weight_new_sqrt_ * update_blocks_0_project_weight_new_cast_2_;
+    const float update_blocks_0_project_weight_new_add_5_ = update_blocks_0_project_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_project_weight_new_div_2_ = update_blocks_0_project_weight_new_mul_9_ / update_blocks_0_project_weight_new_add_5_;
+    const float blocks_0_project_weight_new_ = update_blocks_0_project_weight_new_mul_8_ - update_blocks_0_project_weight_new_div_2_;
     blocks_0_project_weight_new[i] = blocks_0_project_weight_new_;
 }
 
-// blocks_0_expand_bias_new  f32 [512]
+// blocks_0_expand_bias_new, of blocks.0.expand.bias_new  f32 [512]
 extern "C" __global__ void k174_blocks_0_expand_bias_new(
     const float* blocks_0_expand_bias,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_0_expand_bias_new_div,
+    const double* __restrict__ update_blocks_0_expand_bias_new_div,
     const float* exp_avg_blocks_0_expand_bias_new,
     const float* exp_avg_sq_blocks_0_expand_bias_new,
-    const double* __restrict__ blocks_0_expand_bias_new_pow_2,
+    const double* __restrict__ update_blocks_0_expand_bias_new_pow_2,
     float* blocks_0_expand_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
     const float blocks_0_expand_bias_ = blocks_0_expand_bias[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_0_expand_bias_new_mul_8_ = blocks_0_expand_bias_ * symbols_weight_new_cast_3_;
-    const double blocks_0_expand_bias_new_div_ = blocks_0_expand_bias_new_div[0];
-    const float blocks_0_expand_bias_new_cast_5_ = (float)blocks_0_expand_bias_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_0_expand_bias_new_mul_8_ = blocks_0_expand_bias_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_0_expand_bias_new_div_ = update_blocks_0_expand_bias_new_div[0];
+    const float update_blocks_0_expand_bias_new_cast_5_ = (float)update_blocks_0_expand_bias_new_div_;
     const float exp_avg_blocks_0_expand_bias_new_ = exp_avg_blocks_0_expand_bias_new[i];
-    const float blocks_0_expand_bias_new_mul_9_ = blocks_0_expand_bias_new_cast_5_ * exp_avg_blocks_0_expand_bias_new_;
+    const float update_blocks_0_expand_bias_new_mul_9_ = update_blocks_0_expand_bias_new_cast_5_ * exp_avg_blocks_0_expand_bias_new_;
     const float exp_avg_sq_blocks_0_expand_bias_new_ = exp_avg_sq_blocks_0_expand_bias_new[i];
-    const float blocks_0_expand_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_expand_bias_new_);
-    const double blocks_0_expand_bias_new_pow_2_ = blocks_0_expand_bias_new_pow_2[0];
-    const float blocks_0_expand_bias_new_cast_2_ = (float)blocks_0_expand_bias_new_pow_2_;
-    const float blocks_0_expand_bias_new_mul_7_ = blocks_0_expand_bias_new_sqrt_ * blocks_0_expand_bias_new_cast_2_;
-    const float blocks_0_expand_bias_new_add_5_ = blocks_0_expand_bias_new_mul_7_ + 1e-8f;
-    const float blocks_0_expand_bias_new_div_2_ = blocks_0_expand_bias_new_mul_9_ / blocks_0_expand_bias_new_add_5_;
-    const float blocks_0_expand_bias_new_ = blocks_0_expand_bias_new_mul_8_ - blocks_0_expand_bias_new_div_2_;
+    const float update_blocks_0_expand_bias_new_sqrt_ = sqrtf(exp_avg_sq_blocks_0_expand_bias_new_);
+    const double update_blocks_0_expand_bias_new_pow_2_ = update_blocks_0_expand_bias_new_pow_2[0];
+    const float update_blocks_0_expand_bias_new_cast_2_ = (float)update_blocks_0_expand_bias_new_pow_2_;
+    const float update_blocks_0_expand_bias_new_mul_7_ = update_blocks_0_expand_bias_new_sqrt_ * update_blocks_0_expand_bias_new_cast_2_;
+    const float update_blocks_0_expand_bias_new_add_5_ = update_blocks_0_expand_bias_new_mul_7_ + 1e-8f;
+    const float update_blocks_0_expand_bias_new_div_2_ = update_blocks_0_expand_bias_new_mul_9_ / update_blocks_0_expand_bias_new_add_5_;
+    const float blocks_0_expand_bias_new_ = update_blocks_0_expand_bias_new_mul_8_ - update_blocks_0_expand_bias_new_div_2_;
     blocks_0_expand_bias_new[i] = blocks_0_expand_bias_new_;
 }
 
-// blocks_3_expand_weight_new  f32 [512, 128]
+// blocks_3_expand_weight_new, of blocks.3.expand.weight_new  f32 [512, 128]
 extern "C" __global__ void k201_blocks_3_expand_weight_new(
     const float* blocks_3_expand_weight,
     const double* __restrict__ lr,
-    const double* __restrict__ blocks_3_expand_weight_new_div,
+    const double* __restrict__ update_blocks_3_expand_weight_new_div,
     const float* exp_avg_blocks_3_expand_weight_new,
     const float* exp_avg_sq_blocks_3_expand_weight_new,
-    const double* __restrict__ blocks_3_expand_weight_new_pow_2,
+    const double* __restrict__ update_blocks_3_expand_weight_new_pow_2,
     float* blocks_3_expand_weight_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 65536) { return; }
     const float blocks_3_expand_weight_ = blocks_3_expand_weight[i];
     const double lr_ = lr[0];
-    const double symbols_weight_new_mul_ = lr_ * 0.01;
-    const double symbols_weight_new_sub_ = 1.0 - symbols_weight_new_mul_;
-    const float symbols_weight_new_cast_3_ = (float)symbols_weight_new_sub_;
-    const float blocks_3_expand_weight_new_mul_8_ = blocks_3_expand_weight_ * symbols_weight_new_cast_3_;
-    const double blocks_3_expand_weight_new_div_ = blocks_3_expand_weight_new_div[0];
-    const float blocks_3_expand_weight_new_cast_5_ = (float)blocks_3_expand_weight_new_div_;
+    const double update_symbols_weight_new_mul_ = lr_ * 0.01;
+    const double update_symbols_weight_new_sub_ = 1.0 - update_symbols_weight_new_mul_;
+    const float update_symbols_weight_new_cast_3_ = (float)update_symbols_weight_new_sub_;
+    const float update_blocks_3_expand_weight_new_mul_8_ = blocks_3_expand_weight_ * update_symbols_weight_new_cast_3_;
+    const double update_blocks_3_expand_weight_new_div_ = update_blocks_3_expand_weight_new_div[0];
+    const float update_blocks_3_expand_weight_new_cast_5_ = (float)update_blocks_3_expand_weight_new_div_;
     const float exp_avg_blocks_3_expand_weight_new_ = exp_avg_blocks_3_expand_weight_new[i];
-    const float blocks_3_expand_weight_new_mul_9_ = blocks_3_expand_weight_new_cast_5_ * exp_avg_blocks_3_expand_weight_new_;
+    const float update_blocks_3_expand_weight_new_mul_9_ = update_blocks_3_expand_weight_new_cast_5_ * exp_avg_blocks_3_expand_weight_new_;
     const float exp_avg_sq_blocks_3_expand_weight_new_ = exp_avg_sq_blocks_3_expand_weight_new[i];
-    const float blocks_3_expand_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_3_expand_weight_new_);
-    const double blocks_3_expand_weight_new_pow_2_ = blocks_3_expand_weight_new_pow_2[0];
-    const float blocks_3_expand_weight_new_cast_2_ = (float)blocks_3_expand_weight_new_pow_2_;
-    const float blocks_3_expand_weight_new_mul_7_ = blocks_3_expand_weight_new_sqrt_ * blocks_3_expand_weight_new_cast_2_;
-    const float blocks_3_expand_weight_new_add_5_ = blocks_3_expand_weight_new_mul_7_ + 1e-8f;
-    const float blocks_3_expand_weight_new_div_2_ = blocks_3_expand_weight_new_mul_9_ / blocks_3_expand_weight_new_add_5_;
-    const float blocks_3_expand_weight_new_ = blocks_3_expand_weight_new_mul_8_ - blocks_3_expand_weight_new_div_2_;
+    const float update_blocks_3_expand_weight_new_sqrt_ = sqrtf(exp_avg_sq_blocks_3_expand_weight_new_);
+    const double update_blocks_3_expand_weight_new_pow_2_ = update_blocks_3_expand_weight_new_pow_2[0];
+    const float update_blocks_3_expand_weight_new_cast_2_ = (float)update_blocks_3_expand_weight_new_pow_2_;
+    const float update_blocks_3_expand_weight_new_mul_7_ = update_blocks_3_expand_weight_new_sqrt_ * update_blocks_3_expand_weight_new_cast_2_;
+    const float update_blocks_3_expand_weight_new_add_5_ = update_blocks_3_expand_weight_new_mul_7_ + 1e-8f;
+    const float update_blocks_3_expand_weight_new_div_2_ = update_blocks_3_expand_weight_new_mul_9_ / update_blocks_3_expand_weight_new_add_5_;
+    const float blocks_3_expand_weight_new_ = update_blocks_3_expand_weight_new_mul_8_ - update_blocks_3_expand_weight_new_div_2_;
     blocks_3_expand_weight_new[i] = blocks_3_expand_weight_new_;
 }
 
-// blocks_3_project_weight_new_add, of update/blocks_3_project_weight_new/Add  i64 []
-// blocks_3_project_weight_new_pow_2, of update/blocks_3_project_weight_new/Pow.2  f64 []
-// blocks_3_project_weight_new_div, of update/blocks_3_project_weight_new/Div  f64 []
-// blocks_3_project_bias_new_add, of update/blocks_3_project_bias_new/Add  i64 []
-// blocks_3_project_bias_new_pow_2, of update/blocks_3_project_bias_new/Pow.2  f64 []
-// blocks_3_project_bias_new_div, of update/blocks_3_project_bias_new/Div  f64 []
-// norm_weight_new_add, of update/norm_weight_new/Add  i64 []
-// norm_weight_new_pow_2, of update/norm_weight_new/Pow.2  f64 []
-// norm_weight_new_div, of update/norm_weight_new/Div  f64 []
-// norm_bias_new_add, of update/norm_bias_new/Add  i64 []
-// norm_bias_new_pow_2, of update/norm_bias_new/Pow.2  f64 []
-// norm_bias_new_div, of update/norm_bias_new/Div  f64 []
-// head_weight_new_add, of update/head_weight_new/Add  i64 []
-// head_weight_new_pow_2, of update/head_weight_new/Pow.2  f64 []
-// head_weight_new_div, of update/head_weight_new/Div  f64 []
-extern "C" __global__ void k203_head_weight_new_div(
+// update_blocks_3_project_weight_new_add, of /update/blocks_3_project_weight_new/Add  i64 []
+// update_blocks_3_project_weight_new_pow_2, of /update/blocks_3_project_weight_new/Pow.2  f64 []
+// update_blocks_3_project_weight_new_div, of /update/blocks_3_project_weight_new/Div  f64 []
+// update_blocks_3_project_bias_new_add, of /update/blocks_3_project_bias_new/Add  i64 []
+// update_blocks_3_project_bias_new_pow_2, of /update/blocks_3_project_bias_new/Pow.2  f64 []
+// update_blocks_3_project_bias_new_div, of /update/blocks_3_project_bias_new/Div  f64 []
+// update_norm_weight_new_add, of /update/norm_weight_new/Add  i64 []
+// update_norm_weight_new_pow_2, of /update/norm_weight_new/Pow.2  f64 []
+// update_norm_weight_new_div, of /update/norm_weight_new/Div  f64 []
+// update_norm_bias_new_add, of /update/norm_bias_new/Add  i64 []
+// update_norm_bias_new_pow_2, of /update/norm_bias_new/Pow.2  f64 []
+// update_norm_bias_new_div, of /update/norm_bias_new/Div  f64 []
+// update_head_weight_new_add, of /update/head_weight_new/Add  i64 []
+// update_head_weight_new_pow_2, of /update/head_weight_new/Pow.2  f64 []
+// update_head_weight_new_div, of /update/head_weight_new/Div  f64 []
+extern "C" __global__ void k203_update_head_weight_new_div(
     const long long* __restrict__ step_blocks_3_project_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_3_project_bias,
     const long long* __restrict__ step_norm_weight,
     const long long* __restrict__ step_norm_bias,
     const long long* __restrict__ step_head_weight,
-    long long* __restrict__ blocks_3_project_weight_new_add,
-    double* __restrict__ blocks_3_project_weight_new_pow_2,
-    double* __restrict__ blocks_3_project_weight_new_div,
-    long long* __restrict__ blocks_3_project_bias_new_add,
-    double* __restrict__ blocks_3_project_bias_new_pow_2,
-    double* __restrict__ blocks_3_project_bias_new_div,
-    long long* __restrict__ norm_weight_new_add,
-    double* __restrict__ norm_weight_new_pow_2,
-    double* __restrict__ norm_weight_new_div,
-    long long* __restrict__ norm_bias_new_add,
-    double* __restrict__ norm_bias_new_pow_2,
-    double* __restrict__ norm_bias_new_div,
-    long long* __restrict__ head_weight_new_add,
-    double* __restrict__ head_weight_new_pow_2,
-    double* __restrict__ head_weight_new_div
+    long long* __restrict__ update_blocks_3_project_weight_new_add,
+    double* __restrict__ update_blocks_3_project_weight_new_pow_2,
+    double* __restrict__ update_blocks_3_project_weight_new_div,
+    long long* __restrict__ update_blocks_3_project_bias_new_add,
+    double* __restrict__ update_blocks_3_project_bias_new_pow_2,
+    double* __restrict__ update_blocks_3_project_bias_new_div,
+    long long* __restrict__ update_norm_weight_new_add,
+    double* __restrict__ update_norm_weight_new_pow_2,
+    double* __restrict__ update_norm_weight_new_div,
+    long long* __restrict__ update_norm_bias_new_add,
+    double* __restrict__ update_norm_bias_new_pow_2,
+    double* __restrict__ update_norm_bias_new_div,
+    long long* __restrict__ update_head_weight_new_add,
+    double* __restrict__ update_head_weight_new_pow_2,
+    double* __restrict__ update_head_weight_new_div
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1) { return; }
     const long long step_blocks_3_project_weight_ = step_blocks_3_project_weight[0];
-    const long long blocks_3_project_weight_new_add_ = step_blocks_3_project_weight_ + 1ll;
-    blocks_3_project_weight_new_add[i] = blocks_3_project_weight_new_add_;
-    const double blocks_3_project_weight_new_cast_ = (double)blocks_3_project_weight_new_add_;
-    const double blocks_3_project_weight_new_pow_ = pow(0.999, blocks_3_project_weight_new_cast_);
-    const double blocks_3_project_weight_new_sub_3_ = 1.0 - blocks_3_project_weight_new_pow_;
-    const double blocks_3_project_weight_new_pow_2_ = pow(blocks_3_project_weight_new_sub_3_, (-0.5));
-    blocks_3_project_weight_new_pow_2[i] = blocks_3_project_weight_new_pow_2_;
+    const long long update_blocks_3_project_weight_new_add_ = step_blocks_3_project_weight_ + 1ll;
+    update_blocks_3_project_weight_new_add[i] = update_blocks_3_project_weight_new_add_;
+    const double update_blocks_3_project_weight_new_cast_ = (double)update_blocks_3_project_weight_new_add_;
+    const double update_blocks_3_project_weight_new_pow_ = pow(0.999, update_blocks_3_project_weight_new_cast_);
+    const double update_blocks_3_project_weight_new_sub_3_ = 1.0 - update_blocks_3_project_weight_new_pow_;
+    const double update_blocks_3_project_weight_new_pow_2_ = pow(update_blocks_3_project_weight_new_sub_3_, (-0.5));
+    update_blocks_3_project_weight_new_pow_2[i] = update_blocks_3_project_weight_new_pow_2_;
     const double lr_ = lr[0];
-    const double blocks_3_project_weight_new_pow_3_ = pow(0.9, blocks_3_project_weight_new_cast_);
-    const double blocks_3_project_weight_new_sub_4_ = 1.0 - blocks_3_project_weight_new_pow_3_;
-    const double blocks_3_project_weight_new_div_ = lr_ / blocks_3_project_weight_new_sub_4_;
-    blocks_3_project_weight_new_div[i] = blocks_3_project_weight_new_div_;
+    const double update_blocks_3_project_weight_new_pow_3_ = pow(0.9, update_blocks_3_project_weight_new_cast_);
+    const double update_blocks_3_project_weight_new_sub_4_ = 1.0 - update_blocks_3_project_weight_new_pow_3_;
+    const double update_blocks_3_project_weight_new_div_ = lr_ / update_blocks_3_project_weight_new_sub_4_;
+    update_blocks_3_project_weight_new_div[i] = update_blocks_3_project_weight_new_div_;
     const long long step_blocks_3_project_bias_ = step_blocks_3_project_bias[0];
-    const long long blocks_3_project_bias_new_add_ = step_blocks_3_project_bias_ + 1ll;
-    blocks_3_project_bias_new_add[i] = blocks_3_project_bias_new_add_;
-    const double blocks_3_project_bias_new_cast_ = (double)blocks_3_project_bias_new_add_;
-    const double blocks_3_project_bias_new_pow_ = pow(0.999, blocks_3_project_bias_new_cast_);
-    const double blocks_3_project_bias_new_sub_3_ = 1.0 - blocks_3_project_bias_new_pow_;
-    const double blocks_3_project_bias_new_pow_2_ = pow(blocks_3_project_bias_new_sub_3_, (-0.5));
-    blocks_3_project_bias_new_pow_2[i] = blocks_3_project_bias_new_pow_2_;
-    const double blocks_3_project_bias_new_pow_3_ = pow(0.9, blocks_3_project_bias_new_cast_);
-    const double blocks_3_project_bias_new_sub_4_ = 1.0 - blocks_3_project_bias_new_pow_3_;
-    const double blocks_3_project_bias_new_div_ = lr_ / blocks_3_project_bias_new_sub_4_;
-    blocks_3_project_bias_new_div[i] = blocks_3_project_bias_new_div_;
+    const long long update_blocks_3_project_bias_new_add_ = step_blocks_3_project_bias_ + 1ll;
+    update_blocks_3_project_bias_new_add[i] = update_blocks_3_project_bias_new_add_;
+    const double update_blocks_3_project_bias_new_cast_ = (double)update_blocks_3_project_bias_new_add_;
+    const double update_blocks_3_project_bias_new_pow_ = pow(0.999, update_blocks_3_project_bias_new_cast_);
+    const double update_blocks_3_project_bias_new_sub_3_ = 1.0 - update_blocks_3_project_bias_new_pow_;
+    const double update_blocks_3_project_bias_new_pow_2_ = pow(update_blocks_3_project_bias_new_sub_3_, (-0.5));
+    update_blocks_3_project_bias_new_pow_2[i] = update_blocks_3_project_bias_new_pow_2_;
+    const double update_blocks_3_project_bias_new_pow_3_ = pow(0.9, update_blocks_3_project_bias_new_cast_);
+    const double update_blocks_3_project_bias_new_sub_4_ = 1.0 - update_blocks_3_project_bias_new_pow_3_;
+    const double update_blocks_3_project_bias_new_div_ = lr_ / update_blocks_3_project_bias_new_sub_4_;
+    update_blocks_3_project_bias_new_div[i] = update_blocks_3_project_bias_new_div_;
     const long long step_norm_weight_ = step_norm_weight[0];
-    const long long norm_weight_new_add_ = step_norm_weight_ + 1ll;
-    norm_weight_new_add[i] = norm_weight_new_add_;
-    const double norm_weight_new_cast_ = (double)norm_weight_new_add_;
-    const double norm_weight_new_pow_ = pow(0.999, norm_weight_new_cast_);
-    const double norm_weight_new_sub_3_ = 1.0 - norm_weight_new_pow_;
-    const double norm_weight_new_pow_2_ = pow(norm_weight_new_sub_3_, (-0.5));
-    norm_weight_new_pow_2[i] = norm_weight_new_pow_2_;
-    const double norm_weight_new_pow_3_ = pow(0.9, norm_weight_new_cast_);
-    const double norm_weight_new_sub_4_ = 1.0 - norm_weight_new_pow_3_;
-    const double norm_weight_new_div_ = lr_ / norm_weight_new_sub_4_;
-    norm_weight_new_div[i] = norm_weight_new_div_;
+    const long long update_norm_weight_new_add_ = step_norm_weight_ + 1ll;
+    update_norm_weight_new_add[i] = update_norm_weight_new_add_;
+    const double update_norm_weight_new_cast_ = (double)update_norm_weight_new_add_;
+    const double update_norm_weight_new_pow_ = pow(0.999, update_norm_weight_new_cast_);
+    const double update_norm_weight_new_sub_3_ = 1.0 - update_norm_weight_new_pow_;
+    const double update_norm_weight_new_pow_2_ = pow(update_norm_weight_new_sub_3_, (-0.5));
+    update_norm_weight_new_pow_2[i] = update_norm_weight_new_pow_2_;
+    const double update_norm_weight_new_pow_3_ = pow(0.9, update_norm_weight_new_cast_);
+    const double update_norm_weight_new_sub_4_ = 1.0 - update_norm_weight_new_pow_3_;
+    const double update_norm_weight_new_div_ = lr_ / update_norm_weight_new_sub_4_;
+    update_norm_weight_new_div[i] = update_norm_weight_new_div_;
     const long long step_norm_bias_ = step_norm_bias[0];
-    const long long norm_bias_new_add_ = step_norm_bias_ + 1ll;
-    norm_bias_new_add[i] = norm_bias_new_add_;
-    const double norm_bias_new_cast_ = (double)norm_bias_new_add_;
-    const double norm_bias_new_pow_ = pow(0.999, norm_bias_new_cast_);
-    const double norm_bias_new_sub_3_ = 1.0 - norm_bias_new_pow_;
-    const double norm_bias_new_pow_2_ = pow(norm_bias_new_sub_3_, (-0.5));
-    norm_bias_new_pow_2[i] = norm_bias_new_pow_2_;
-    const double norm_bias_new_pow_3_ = pow(0.9, norm_bias_new_cast_);
-    const double norm_bias_new_sub_4_ = 1.0 - norm_bias_new_pow_3_;
-    const double norm_bias_new_div_ = lr_ / norm_bias_new_sub_4_;
-    norm_bias_new_div[i] = norm_bias_new_div_;
+    const long long update_norm_bias_new_add_ = step_norm_bias_ + 1ll;
+    update_norm_bias_new_add[i] = update_norm_bias_new_add_;
+    const double update_norm_bias_new_cast_ = (double)update_norm_bias_new_add_;
+    const double update_norm_bias_new_pow_ = pow(0.999, update_norm_bias_new_cast_);
+    const double update_norm_bias_new_sub_3_ = 1.0 - update_norm_bias_new_pow_;
+    const double update_norm_bias_new_pow_2_ = pow(update_norm_bias_new_sub_3_, (-0.5));
+    update_norm_bias_new_pow_2[i] = update_norm_bias_new_pow_2_;
+    const double update_norm_bias_new_pow_3_ = pow(0.9, update_norm_bias_new_cast_);
+    const double update_norm_bias_new_sub_4_ = 1.0 - update_norm_bias_new_pow_3_;
+    const double update_norm_bias_new_div_ = lr_ / update_norm_bias_new_sub_4_;
+    update_norm_bias_new_div[i] = update_norm_bias_new_div_;
     const long long step_head_weight_ = step_head_weight[0];
-    const long long head_weight_new_add_ = step_head_weight_ + 1ll;
-    head_weight_new_add[i] = head_weight_new_add_;
-    const double head_weight_new_cast_ = (double)head_weight_new_add_;
-    const double head_weight_new_pow_ = pow(0.999, head_weight_new_cast_);
-    const double head_weight_new_sub_3_ = 1.0 - head_weight_new_pow_;
-    const double head_weight_new_pow_2_ = pow(head_weight_new_sub_3_, (-0.5));
-    head_weight_new_pow_2[i] = head_weight_new_pow_2_;
-    const double head_weight_new_pow_3_ = pow(0.9, head_weight_new_cast_);
-    const double head_weight_new_sub_4_ = 1.0 - head_weight_new_pow_3_;
-    const double head_weight_new_div_ = lr_ / head_weight_new_sub_4_;
-    head_weight_new_div[i] = head_weight_new_div_;
+    const long long update_head_weight_new_add_ = step_head_weight_ + 1ll;
+    update_head_weight_new_add[i] = update_head_weight_new_add_;
+    const double update_head_weight_new_cast_ = (double)update_head_weight_new_add_;
+    const double update_head_weight_new_pow_ = pow(0.999, update_head_weight_new_cast_);
+    const double update_head_weight_new_sub_3_ = 1.0 - update_head_weight_new_pow_;
+    const double update_head_weight_new_pow_2_ = pow(update_head_weight_new_sub_3_, (-0.5));
+    update_head_weight_new_pow_2[i] = update_head_weight_new_pow_2_;
+    const double update_head_weight_new_pow_3_ = pow(0.9, update_head_weight_new_cast_);
+    const double update_head_weight_new_sub_4_ = 1.0 - update_head_weight_new_pow_3_;
+    const double update_head_weight_new_div_ = lr_ / update_head_weight_new_sub_4_;
+    update_head_weight_new_div[i] = update_head_weight_new_div_;
 }
 
 // Launches, in order: kernel, blocks, threads, arguments.
 //   k00_embedding<<<384, 256>>>(x, symbols_weight, embedding)
-//   k01_layer_norm_add_2<<<768, 128>>>(embedding, positions_weight, blocks_0_norm1_weight, blocks_0_norm1_bias, layer_norm_reducemean, layer_norm_div, layer_norm_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_reducemean, layer_norm_div, layer_norm_1)
-//   k03_linear<<<72, 256>>>(layer_norm_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
-//   k04_y_2_matmul<<<48, 256>>>(linear, y_2_matmul)
-//   k05_y_2_lessorequal<<<16, 256>>>(constant_20, y_2_lessorequal)
-//   k06_y_2_where_3<<<3072, 64>>>(y_2_lessorequal, y_2_matmul, y_2_reducemax, y_2_exp, y_2_where_3)
-//   k07_y_2<<<384, 256>>>(y_2_where_3, linear, y_2)
+//   k01_blocks_0_norm1_add_2<<<768, 128>>>(embedding, positions_weight, blocks_0_norm1_weight, blocks_0_norm1_bias, blocks_0_norm1_reducemean, blocks_0_norm1_div, blocks_0_norm1_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_0_norm1_reducemean, blocks_0_norm1_div, layer_norm_1)
+//   k03_linear<<<72, 256>>>(blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
+//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear, blocks_0_attention_matmul)
+//   k05_blocks_0_attention_lessorequal<<<16, 256>>>(constant_20, blocks_0_attention_lessorequal)
+//   k06_blocks_0_attention_where_3<<<3072, 64>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_exp, blocks_0_attention_where_3)
+//   k07_y_2<<<384, 256>>>(blocks_0_attention_where_3, linear, y_2)
 //   k08_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, layer_norm_2_reducemean, layer_norm_2_div, layer_norm_2_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_2_reducemean, layer_norm_2_div, layer_norm_1_2)
-//   k11_gelu_tanh<<<96, 256>>>(layer_norm_2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, linear_3_matmul, gelu_tanh)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_0_norm2_reducemean, blocks_0_norm2_div, layer_norm_1_2)
+//   k11_gelu_tanh<<<96, 256>>>(blocks_0_norm2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, blocks_0_expand_matmul, gelu_tanh)
 //   k12_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, layer_norm_3_reducemean, layer_norm_3_div, layer_norm_3_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_3_reducemean, layer_norm_3_div, layer_norm_1_3)
-//   k03_linear<<<72, 256>>>(layer_norm_3_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
-//   k04_y_2_matmul<<<48, 256>>>(linear_5, y_3_matmul)
-//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_3_matmul, y_3_exp, y_3_where_3)
-//   k07_y_2<<<384, 256>>>(y_3_where_3, linear_5, y_3)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, blocks_1_norm1_reducemean, blocks_1_norm1_div, blocks_1_norm1_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_1_norm1_reducemean, blocks_1_norm1_div, layer_norm_1_3)
+//   k03_linear<<<72, 256>>>(blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
+//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_5, blocks_1_attention_matmul)
+//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_exp, blocks_1_attention_where_3)
+//   k07_y_2<<<384, 256>>>(blocks_1_attention_where_3, linear_5, y_3)
 //   k19_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, layer_norm_4_reducemean, layer_norm_4_div, layer_norm_4_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_4_reducemean, layer_norm_4_div, layer_norm_1_4)
-//   k11_gelu_tanh<<<96, 256>>>(layer_norm_4_add_2, blocks_1_expand_weight, blocks_1_expand_bias, linear_7_matmul, gelu_tanh_2)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_1_norm2_reducemean, blocks_1_norm2_div, layer_norm_1_4)
+//   k11_gelu_tanh<<<96, 256>>>(blocks_1_norm2_add_2, blocks_1_expand_weight, blocks_1_expand_bias, blocks_1_expand_matmul, gelu_tanh_2)
 //   k12_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, layer_norm_5_reducemean, layer_norm_5_div, layer_norm_5_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_5_reducemean, layer_norm_5_div, layer_norm_1_5)
-//   k03_linear<<<72, 256>>>(layer_norm_5_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
-//   k04_y_2_matmul<<<48, 256>>>(linear_9, y_4_matmul)
-//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_4_matmul, y_4_exp, y_4_where_3)
-//   k07_y_2<<<384, 256>>>(y_4_where_3, linear_9, y_4)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, blocks_2_norm1_reducemean, blocks_2_norm1_div, blocks_2_norm1_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm1_reducemean, blocks_2_norm1_div, layer_norm_1_5)
+//   k03_linear<<<72, 256>>>(blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
+//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_9, blocks_2_attention_matmul)
+//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_exp, blocks_2_attention_where_3)
+//   k07_y_2<<<384, 256>>>(blocks_2_attention_where_3, linear_9, y_4)
 //   k19_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, layer_norm_6_reducemean, layer_norm_6_div, layer_norm_6_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_6_reducemean, layer_norm_6_div, layer_norm_1_6)
-//   k11_gelu_tanh<<<96, 256>>>(layer_norm_6_add_2, blocks_2_expand_weight, blocks_2_expand_bias, linear_11_matmul, gelu_tanh_3)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm2_reducemean, blocks_2_norm2_div, layer_norm_1_6)
+//   k11_gelu_tanh<<<96, 256>>>(blocks_2_norm2_add_2, blocks_2_expand_weight, blocks_2_expand_bias, blocks_2_expand_matmul, gelu_tanh_3)
 //   k12_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, layer_norm_7_reducemean, layer_norm_7_div, layer_norm_7_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_7_reducemean, layer_norm_7_div, layer_norm_1_7)
-//   k03_linear<<<72, 256>>>(layer_norm_7_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
-//   k04_y_2_matmul<<<48, 256>>>(linear_13, y_5_matmul)
-//   k17_y_3_where_3<<<3072, 64>>>(y_2_reducemax, y_2_lessorequal, y_5_matmul, y_5_exp, y_5_where_3)
-//   k07_y_2<<<384, 256>>>(y_5_where_3, linear_13, y_5)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, blocks_3_norm1_reducemean, blocks_3_norm1_div, blocks_3_norm1_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_3_norm1_reducemean, blocks_3_norm1_div, layer_norm_1_7)
+//   k03_linear<<<72, 256>>>(blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
+//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_13, blocks_3_attention_matmul)
+//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_exp, blocks_3_attention_where_3)
+//   k07_y_2<<<384, 256>>>(blocks_3_attention_where_3, linear_13, y_5)
 //   k19_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, layer_norm_8_reducemean, layer_norm_8_div, layer_norm_8_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_8_reducemean, layer_norm_8_div, layer_norm_1_8)
-//   k11_gelu_tanh<<<96, 256>>>(layer_norm_8_add_2, blocks_3_expand_weight, blocks_3_expand_bias, linear_15_matmul, gelu_tanh_4)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(blocks_3_norm2_reducemean, blocks_3_norm2_div, layer_norm_1_8)
+//   k11_gelu_tanh<<<96, 256>>>(blocks_3_norm2_add_2, blocks_3_expand_weight, blocks_3_expand_bias, blocks_3_expand_matmul, gelu_tanh_4)
 //   k12_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
-//   k09_layer_norm_2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, layer_norm_9_reducemean, layer_norm_9_div, layer_norm_9_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(layer_norm_9_reducemean, layer_norm_9_div, layer_norm_1_9)
-//   k48_linear_17<<<24, 256>>>(layer_norm_9_add_2, head_weight, linear_17)
+//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
+//   k02_layer_norm_1<<<9, 256>>>(norm_reducemean, norm_div, layer_norm_1_9)
+//   k48_linear_17<<<24, 256>>>(norm_add_2, head_weight, linear_17)
 //   k49_of_pieces<<<195, 256>>>(y, constant_30, of_pieces)
-//   k50_d_logits_div<<<1, 256>>>(of_pieces, of_all, d_logits_div)
-//   k51_d_logits<<<768, 128>>>(linear_17, y, constant_30, d_logits_div, loss_reducesum_3, d_logits)
+//   k50_backward_d_logits_div<<<1, 256>>>(of_pieces, of_all, backward_d_logits_div)
+//   k51_d_logits<<<768, 128>>>(linear_17, y, constant_30, backward_d_logits_div, loss_reducesum_3, d_logits)
 //   k52_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k53_linear_grad_matmul<<<24, 256>>>(d_logits, head_weight, linear_grad_matmul)
-//   k54_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, layer_norm_9_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
-//   k55_layer_norm_grad_mul_6<<<768, 128>>>(linear_grad_matmul, norm_weight, add_5, layer_norm_1_9, layer_norm_grad_mul_6)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_matmul, add_5, layer_norm_1_9, layer_norm_grad_mul_6, of_pieces_2, of_pieces_3, of_pieces_4)
+//   k53_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
+//   k54_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
+//   k55_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, layer_norm_1_9, backward_norm_mul_6)
+//   k56_of_pieces_4<<<6, 256>>>(backward_head_matmul, add_5, layer_norm_1_9, backward_norm_mul_6, of_pieces_2, of_pieces_3, of_pieces_4)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_2, of_pieces_3, of_pieces_4, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(layer_norm_grad_mul_6, blocks_3_project_weight, linear_15_matmul, blocks_3_expand_bias, gelu_tanh_grad)
-//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(layer_norm_grad_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
-//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, linear_grad_3_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, layer_norm_8_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
+//   k58_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
+//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
+//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, backward_blocks_3_expand_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
 //   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad, of_pieces_5)
 //   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_5, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_3_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, layer_norm_grad_mul_6, d_x)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_3_matmul, x_5, layer_norm_1_8, d_x, of_pieces_6, of_pieces_7, of_pieces_8)
+//   k64_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, backward_norm_mul_6, d_x)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, layer_norm_1_8, d_x, of_pieces_6, of_pieces_7, of_pieces_8)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_6, of_pieces_7, of_pieces_8, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
-//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, linear_grad_4_matmul)
+//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
 //   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
-//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_4_matmul, linear_13, attention_grad_matmul_2)
-//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_4_matmul, y_5, attention_grad_reducesum_2)
-//   k71_attention_grad_mul_5<<<768, 256>>>(y_5_where_3, attention_grad_matmul_2, attention_grad_reducesum_2, attention_grad_mul_5)
-//   k72_attention_grad<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad)
-//   k73_attention_grad_1<<<384, 256>>>(attention_grad_mul_5, linear_13, attention_grad_1)
-//   k74_d_part<<<384, 256>>>(y_5_where_3, linear_grad_4_matmul, d_part)
+//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
+//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
+//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
+//   k72_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
+//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
+//   k74_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
 //   k75_d_qkv<<<1152, 256>>>(d_part, attention_grad_1, attention_grad, d_qkv)
-//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, linear_grad_5_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, layer_norm_7_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
+//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
 //   k78_of_pieces_9<<<18, 256>>>(d_qkv, of_pieces_9)
 //   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_9, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_5_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_5_matmul, add_4, layer_norm_1_7, add_6, of_pieces_10, of_pieces_11, of_pieces_12)
+//   k64_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, layer_norm_1_7, add_6, of_pieces_10, of_pieces_11, of_pieces_12)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_10, of_pieces_11, of_pieces_12, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, linear_11_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
 //   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
-//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, linear_grad_7_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, layer_norm_6_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
+//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
 //   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_13)
 //   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_13, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_7_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_7_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_14, of_pieces_15, of_pieces_16)
+//   k64_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_14, of_pieces_15, of_pieces_16)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_14, of_pieces_15, of_pieces_16, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
-//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, linear_grad_8_matmul)
+//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
 //   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
-//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_8_matmul, linear_9, attention_grad_2_matmul_2)
-//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_8_matmul, y_4, attention_grad_2_reducesum_2)
-//   k71_attention_grad_mul_5<<<768, 256>>>(y_4_where_3, attention_grad_2_matmul_2, attention_grad_2_reducesum_2, attention_grad_2_mul_5)
-//   k72_attention_grad<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_2)
-//   k73_attention_grad_1<<<384, 256>>>(attention_grad_2_mul_5, linear_9, attention_grad_1_2)
-//   k74_d_part<<<384, 256>>>(y_4_where_3, linear_grad_8_matmul, d_part_2)
+//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
+//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
+//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
+//   k72_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
+//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
+//   k74_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
 //   k75_d_qkv<<<1152, 256>>>(d_part_2, attention_grad_1_2, attention_grad_2, d_qkv_2)
-//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, linear_grad_9_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, layer_norm_5_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
+//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
 //   k78_of_pieces_9<<<18, 256>>>(d_qkv_2, of_pieces_17)
 //   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_17, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_9_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_9_matmul, add_3, layer_norm_1_5, add_7, of_pieces_18, of_pieces_19, of_pieces_20)
+//   k64_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, layer_norm_1_5, add_7, of_pieces_18, of_pieces_19, of_pieces_20)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_18, of_pieces_19, of_pieces_20, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, linear_7_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
 //   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
-//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, linear_grad_11_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, layer_norm_4_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
+//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
 //   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_21)
 //   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_21, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_11_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_11_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_22, of_pieces_23, of_pieces_24)
+//   k64_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_22, of_pieces_23, of_pieces_24)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_22, of_pieces_23, of_pieces_24, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
-//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, linear_grad_12_matmul)
+//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
 //   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
-//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_12_matmul, linear_5, attention_grad_3_matmul_2)
-//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_12_matmul, y_3, attention_grad_3_reducesum_2)
-//   k71_attention_grad_mul_5<<<768, 256>>>(y_3_where_3, attention_grad_3_matmul_2, attention_grad_3_reducesum_2, attention_grad_3_mul_5)
-//   k72_attention_grad<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_3)
-//   k73_attention_grad_1<<<384, 256>>>(attention_grad_3_mul_5, linear_5, attention_grad_1_3)
-//   k74_d_part<<<384, 256>>>(y_3_where_3, linear_grad_12_matmul, d_part_3)
+//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
+//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
+//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
+//   k72_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
+//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
+//   k74_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
 //   k75_d_qkv<<<1152, 256>>>(d_part_3, attention_grad_1_3, attention_grad_3, d_qkv_3)
-//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, linear_grad_13_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, layer_norm_3_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
+//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
 //   k78_of_pieces_9<<<18, 256>>>(d_qkv_3, of_pieces_25)
 //   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_25, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_13_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_13_matmul, add_2, layer_norm_1_3, add_8, of_pieces_26, of_pieces_27, of_pieces_28)
+//   k64_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, layer_norm_1_3, add_8, of_pieces_26, of_pieces_27, of_pieces_28)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_26, of_pieces_27, of_pieces_28, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, linear_3_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
+//   k58_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
 //   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
-//   k60_linear_grad_3_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, linear_grad_15_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, layer_norm_2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
+//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
+//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
 //   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_29)
 //   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_29, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(linear_grad_15_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
-//   k56_of_pieces_4<<<6, 256>>>(linear_grad_15_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_30, of_pieces_31, of_pieces_32)
+//   k64_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
+//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_30, of_pieces_31, of_pieces_32)
 //   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_30, of_pieces_31, of_pieces_32, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
-//   k67_linear_grad_4_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, linear_grad_16_matmul)
+//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
 //   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
-//   k69_attention_grad_matmul_2<<<48, 256>>>(linear_grad_16_matmul, linear, attention_grad_4_matmul_2)
-//   k70_attention_grad_reducesum_2<<<3072, 32>>>(linear_grad_16_matmul, y_2, attention_grad_4_reducesum_2)
-//   k71_attention_grad_mul_5<<<768, 256>>>(y_2_where_3, attention_grad_4_matmul_2, attention_grad_4_reducesum_2, attention_grad_4_mul_5)
-//   k72_attention_grad<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_4)
-//   k73_attention_grad_1<<<384, 256>>>(attention_grad_4_mul_5, linear, attention_grad_1_4)
-//   k74_d_part<<<384, 256>>>(y_2_where_3, linear_grad_16_matmul, d_part_4)
+//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
+//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
+//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
+//   k72_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
+//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
+//   k74_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
 //   k75_d_qkv<<<1152, 256>>>(d_part_4, attention_grad_1_4, attention_grad_4, d_qkv_4)
-//   k76_linear_grad_5_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, linear_grad_17_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, layer_norm_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
+//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
+//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
 //   k78_of_pieces_9<<<18, 256>>>(d_qkv_4, of_pieces_33)
 //   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_33, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
-//   k155_add_9<<<768, 128>>>(linear_grad_17_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
-//   k156_of_pieces_35<<<6, 256>>>(linear_grad_17_matmul, embedding, positions_weight, layer_norm_1, of_pieces_34, of_pieces_35)
+//   k155_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
+//   k156_of_pieces_35<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, layer_norm_1, of_pieces_34, of_pieces_35)
 //   k157_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_34, of_pieces_35, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
 //   k158_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
 //   k159_rank<<<3, 256>>>(x, rank)
 //   k160_places<<<3, 256>>>(rank, numbers, places)
 //   k161_begins<<<1, 256>>>(x, begins)
 //   k162_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
-//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, symbols_weight_new_add, symbols_weight_new_pow_2, symbols_weight_new_div, positions_weight_new_add, positions_weight_new_pow_2, positions_weight_new_div, blocks_0_norm1_weight_new_add, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_weight_new_div, blocks_0_norm1_bias_new_add, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_bias_new_div, blocks_0_attention_qkv_weight_new_add, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new_div, blocks_0_attention_qkv_bias_new_add)
-//   k164_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, symbols_weight_new_pow_2, symbols_weight_new)
-//   k165_positions_weight_new<<<32, 256>>>(positions_weight, lr, positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, positions_weight_new_pow_2, positions_weight_new)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
-//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new_div, blocks_0_attention_out_weight_new_add, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new_div, blocks_0_attention_out_bias_new_add, blocks_0_attention_out_bias_new_pow_2, blocks_0_attention_out_bias_new_div, blocks_0_norm2_weight_new_add, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_weight_new_div, blocks_0_norm2_bias_new_add, blocks_0_norm2_bias_new_pow_2, blocks_0_norm2_bias_new_div, blocks_0_expand_weight_new_add, blocks_0_expand_weight_new_pow_2)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
-//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, blocks_0_expand_weight_new_div, blocks_0_expand_bias_new_add, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new_div, blocks_0_project_weight_new_add, blocks_0_project_weight_new_pow_2, blocks_0_project_weight_new_div, blocks_0_project_bias_new_add, blocks_0_project_bias_new_pow_2, blocks_0_project_bias_new_div, blocks_1_norm1_weight_new_add, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_weight_new_div, blocks_1_norm1_bias_new_add, blocks_1_norm1_bias_new_pow_2, blocks_1_norm1_bias_new_div)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
-//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, blocks_1_attention_qkv_weight_new_add, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new_div, blocks_1_attention_qkv_bias_new_add, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new_div, blocks_1_attention_out_weight_new_add, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new_div, blocks_1_attention_out_bias_new_add, blocks_1_attention_out_bias_new_pow_2, blocks_1_attention_out_bias_new_div, blocks_1_norm2_weight_new_add, blocks_1_norm2_weight_new_pow_2, blocks_1_norm2_weight_new_div, blocks_1_norm2_bias_new_add)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
-//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, blocks_1_norm2_bias_new_pow_2, blocks_1_norm2_bias_new_div, blocks_1_expand_weight_new_add, blocks_1_expand_weight_new_pow_2, blocks_1_expand_weight_new_div, blocks_1_expand_bias_new_add, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new_div, blocks_1_project_weight_new_add, blocks_1_project_weight_new_pow_2, blocks_1_project_weight_new_div, blocks_1_project_bias_new_add, blocks_1_project_bias_new_pow_2, blocks_1_project_bias_new_div, blocks_2_norm1_weight_new_add, blocks_2_norm1_weight_new_pow_2)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
-//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, blocks_2_norm1_weight_new_div, blocks_2_norm1_bias_new_add, blocks_2_norm1_bias_new_pow_2, blocks_2_norm1_bias_new_div, blocks_2_attention_qkv_weight_new_add, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new_div, blocks_2_attention_qkv_bias_new_add, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new_div, blocks_2_attention_out_weight_new_add, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new_div, blocks_2_attention_out_bias_new_add, blocks_2_attention_out_bias_new_pow_2, blocks_2_attention_out_bias_new_div)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
-//   k163_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, blocks_2_norm2_weight_new_add, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_weight_new_div, blocks_2_norm2_bias_new_add, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_bias_new_div, blocks_2_expand_weight_new_add, blocks_2_expand_weight_new_pow_2, blocks_2_expand_weight_new_div, blocks_2_expand_bias_new_add, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new_div, blocks_2_project_weight_new_add, blocks_2_project_weight_new_pow_2, blocks_2_project_weight_new_div, blocks_2_project_bias_new_add)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
-//   k168_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, blocks_2_project_bias_new_pow_2, blocks_2_project_bias_new_div, blocks_3_norm1_weight_new_add, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_weight_new_div, blocks_3_norm1_bias_new_add, blocks_3_norm1_bias_new_pow_2, blocks_3_norm1_bias_new_div, blocks_3_attention_qkv_weight_new_add, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new_div, blocks_3_attention_qkv_bias_new_add, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new_div, blocks_3_attention_out_weight_new_add, blocks_3_attention_out_weight_new_pow_2)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
-//   k172_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, blocks_3_attention_out_weight_new_div, blocks_3_attention_out_bias_new_add, blocks_3_attention_out_bias_new_pow_2, blocks_3_attention_out_bias_new_div, blocks_3_norm2_weight_new_add, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_weight_new_div, blocks_3_norm2_bias_new_add, blocks_3_norm2_bias_new_pow_2, blocks_3_norm2_bias_new_div, blocks_3_expand_weight_new_add, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new_div, blocks_3_expand_bias_new_add, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new_div)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
-//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
-//   k203_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, blocks_3_project_weight_new_add, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new_div, blocks_3_project_bias_new_add, blocks_3_project_bias_new_pow_2, blocks_3_project_bias_new_div, norm_weight_new_add, norm_weight_new_pow_2, norm_weight_new_div, norm_bias_new_add, norm_bias_new_pow_2, norm_bias_new_div, head_weight_new_add, head_weight_new_pow_2, head_weight_new_div)
-//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, blocks_3_project_bias_new_pow_2, norm_weight, norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, norm_weight_new_pow_2, norm_bias, norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
-//   k164_symbols_weight_new<<<33, 256>>>(head_weight, lr, head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, head_weight_new_pow_2, head_weight_new)
+//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
+//   k164_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
+//   k165_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, update_blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, update_blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, update_blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, update_blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, update_blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, update_blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
+//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, update_blocks_0_attention_qkv_bias_new_pow_2, update_blocks_0_attention_qkv_bias_new_div, update_blocks_0_attention_out_weight_new_add, update_blocks_0_attention_out_weight_new_pow_2, update_blocks_0_attention_out_weight_new_div, update_blocks_0_attention_out_bias_new_add, update_blocks_0_attention_out_bias_new_pow_2, update_blocks_0_attention_out_bias_new_div, update_blocks_0_norm2_weight_new_add, update_blocks_0_norm2_weight_new_pow_2, update_blocks_0_norm2_weight_new_div, update_blocks_0_norm2_bias_new_add, update_blocks_0_norm2_bias_new_pow_2, update_blocks_0_norm2_bias_new_div, update_blocks_0_expand_weight_new_add, update_blocks_0_expand_weight_new_pow_2)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, update_blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, update_blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, update_blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, update_blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, update_blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, update_blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, update_blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, update_blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, update_blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, update_blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
+//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, update_blocks_0_expand_weight_new_div, update_blocks_0_expand_bias_new_add, update_blocks_0_expand_bias_new_pow_2, update_blocks_0_expand_bias_new_div, update_blocks_0_project_weight_new_add, update_blocks_0_project_weight_new_pow_2, update_blocks_0_project_weight_new_div, update_blocks_0_project_bias_new_add, update_blocks_0_project_bias_new_pow_2, update_blocks_0_project_bias_new_div, update_blocks_1_norm1_weight_new_add, update_blocks_1_norm1_weight_new_pow_2, update_blocks_1_norm1_weight_new_div, update_blocks_1_norm1_bias_new_add, update_blocks_1_norm1_bias_new_pow_2, update_blocks_1_norm1_bias_new_div)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, update_blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, update_blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, update_blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, update_blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, update_blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, update_blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, update_blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, update_blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, update_blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, update_blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, update_blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, update_blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
+//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, update_blocks_1_attention_qkv_weight_new_add, update_blocks_1_attention_qkv_weight_new_pow_2, update_blocks_1_attention_qkv_weight_new_div, update_blocks_1_attention_qkv_bias_new_add, update_blocks_1_attention_qkv_bias_new_pow_2, update_blocks_1_attention_qkv_bias_new_div, update_blocks_1_attention_out_weight_new_add, update_blocks_1_attention_out_weight_new_pow_2, update_blocks_1_attention_out_weight_new_div, update_blocks_1_attention_out_bias_new_add, update_blocks_1_attention_out_bias_new_pow_2, update_blocks_1_attention_out_bias_new_div, update_blocks_1_norm2_weight_new_add, update_blocks_1_norm2_weight_new_pow_2, update_blocks_1_norm2_weight_new_div, update_blocks_1_norm2_bias_new_add)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, update_blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, update_blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, update_blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, update_blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, update_blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, update_blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, update_blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, update_blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, update_blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, update_blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
+//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, update_blocks_1_norm2_bias_new_pow_2, update_blocks_1_norm2_bias_new_div, update_blocks_1_expand_weight_new_add, update_blocks_1_expand_weight_new_pow_2, update_blocks_1_expand_weight_new_div, update_blocks_1_expand_bias_new_add, update_blocks_1_expand_bias_new_pow_2, update_blocks_1_expand_bias_new_div, update_blocks_1_project_weight_new_add, update_blocks_1_project_weight_new_pow_2, update_blocks_1_project_weight_new_div, update_blocks_1_project_bias_new_add, update_blocks_1_project_bias_new_pow_2, update_blocks_1_project_bias_new_div, update_blocks_2_norm1_weight_new_add, update_blocks_2_norm1_weight_new_pow_2)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, update_blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, update_blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, update_blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, update_blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, update_blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, update_blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, update_blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, update_blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, update_blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, update_blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
+//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, update_blocks_2_norm1_weight_new_div, update_blocks_2_norm1_bias_new_add, update_blocks_2_norm1_bias_new_pow_2, update_blocks_2_norm1_bias_new_div, update_blocks_2_attention_qkv_weight_new_add, update_blocks_2_attention_qkv_weight_new_pow_2, update_blocks_2_attention_qkv_weight_new_div, update_blocks_2_attention_qkv_bias_new_add, update_blocks_2_attention_qkv_bias_new_pow_2, update_blocks_2_attention_qkv_bias_new_div, update_blocks_2_attention_out_weight_new_add, update_blocks_2_attention_out_weight_new_pow_2, update_blocks_2_attention_out_weight_new_div, update_blocks_2_attention_out_bias_new_add, update_blocks_2_attention_out_bias_new_pow_2, update_blocks_2_attention_out_bias_new_div)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, update_blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, update_blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, update_blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, update_blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, update_blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, update_blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, update_blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, update_blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, update_blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, update_blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, update_blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, update_blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
+//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, update_blocks_2_norm2_weight_new_add, update_blocks_2_norm2_weight_new_pow_2, update_blocks_2_norm2_weight_new_div, update_blocks_2_norm2_bias_new_add, update_blocks_2_norm2_bias_new_pow_2, update_blocks_2_norm2_bias_new_div, update_blocks_2_expand_weight_new_add, update_blocks_2_expand_weight_new_pow_2, update_blocks_2_expand_weight_new_div, update_blocks_2_expand_bias_new_add, update_blocks_2_expand_bias_new_pow_2, update_blocks_2_expand_bias_new_div, update_blocks_2_project_weight_new_add, update_blocks_2_project_weight_new_pow_2, update_blocks_2_project_weight_new_div, update_blocks_2_project_bias_new_add)
+//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, update_blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, update_blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, update_blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, update_blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
+//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, update_blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, update_blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, update_blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, update_blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, update_blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, update_blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
+//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, update_blocks_2_project_bias_new_pow_2, update_blocks_2_project_bias_new_div, update_blocks_3_norm1_weight_new_add, update_blocks_3_norm1_weight_new_pow_2, update_blocks_3_norm1_weight_new_div, update_blocks_3_norm1_bias_new_add, update_blocks_3_norm1_bias_new_pow_2, update_blocks_3_norm1_bias_new_div, update_blocks_3_attention_qkv_weight_new_add, update_blocks_3_attention_qkv_weight_new_pow_2, update_blocks_3_attention_qkv_weight_new_div, update_blocks_3_attention_qkv_bias_new_add, update_blocks_3_attention_qkv_bias_new_pow_2, update_blocks_3_attention_qkv_bias_new_div, update_blocks_3_attention_out_weight_new_add, update_blocks_3_attention_out_weight_new_pow_2)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, update_blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, update_blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, update_blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, update_blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, update_blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, update_blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
+//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, update_blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, update_blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
+//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, update_blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, update_blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
+//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, update_blocks_3_attention_out_weight_new_div, update_blocks_3_attention_out_bias_new_add, update_blocks_3_attention_out_bias_new_pow_2, update_blocks_3_attention_out_bias_new_div, update_blocks_3_norm2_weight_new_add, update_blocks_3_norm2_weight_new_pow_2, update_blocks_3_norm2_weight_new_div, update_blocks_3_norm2_bias_new_add, update_blocks_3_norm2_bias_new_pow_2, update_blocks_3_norm2_bias_new_div, update_blocks_3_expand_weight_new_add, update_blocks_3_expand_weight_new_pow_2, update_blocks_3_expand_weight_new_div, update_blocks_3_expand_bias_new_add, update_blocks_3_expand_bias_new_pow_2, update_blocks_3_expand_bias_new_div)
+//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, update_blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, update_blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, update_blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, update_blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, update_blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, update_blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, update_blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, update_blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
+//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, update_blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, update_blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
+//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, update_blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, update_blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
+//   k203_update_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, update_blocks_3_project_weight_new_add, update_blocks_3_project_weight_new_pow_2, update_blocks_3_project_weight_new_div, update_blocks_3_project_bias_new_add, update_blocks_3_project_bias_new_pow_2, update_blocks_3_project_bias_new_div, update_norm_weight_new_add, update_norm_weight_new_pow_2, update_norm_weight_new_div, update_norm_bias_new_add, update_norm_bias_new_pow_2, update_norm_bias_new_div, update_head_weight_new_add, update_head_weight_new_pow_2, update_head_weight_new_div)
+//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, update_blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, update_blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
+//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, update_blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, update_blocks_3_project_bias_new_pow_2, norm_weight, update_norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, update_norm_weight_new_pow_2, norm_bias, update_norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, update_norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
+//   k164_symbols_weight_new<<<33, 256>>>(head_weight, lr, update_head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, update_head_weight_new_pow_2, head_weight_new)
 // Results: loss.
 // What lasts from run to run, at the end:
-//   step_symbols_weight = symbols_weight_new_add
-//   step_positions_weight = positions_weight_new_add
-//   step_blocks_0_norm1_weight = blocks_0_norm1_weight_new_add
-//   step_blocks_0_norm1_bias = blocks_0_norm1_bias_new_add
-//   step_blocks_0_attention_qkv_weight = blocks_0_attention_qkv_weight_new_add
-//   step_blocks_0_attention_qkv_bias = blocks_0_attention_qkv_bias_new_add
-//   step_blocks_0_attention_out_weight = blocks_0_attention_out_weight_new_add
-//   step_blocks_0_attention_out_bias = blocks_0_attention_out_bias_new_add
-//   step_blocks_0_norm2_weight = blocks_0_norm2_weight_new_add
-//   step_blocks_0_norm2_bias = blocks_0_norm2_bias_new_add
-//   step_blocks_0_expand_weight = blocks_0_expand_weight_new_add
-//   step_blocks_0_expand_bias = blocks_0_expand_bias_new_add
-//   step_blocks_0_project_weight = blocks_0_project_weight_new_add
-//   step_blocks_0_project_bias = blocks_0_project_bias_new_add
-//   step_blocks_1_norm1_weight = blocks_1_norm1_weight_new_add
-//   step_blocks_1_norm1_bias = blocks_1_norm1_bias_new_add
-//   step_blocks_1_attention_qkv_weight = blocks_1_attention_qkv_weight_new_add
-//   step_blocks_1_attention_qkv_bias = blocks_1_attention_qkv_bias_new_add
-//   step_blocks_1_attention_out_weight = blocks_1_attention_out_weight_new_add
-//   step_blocks_1_attention_out_bias = blocks_1_attention_out_bias_new_add
-//   step_blocks_1_norm2_weight = blocks_1_norm2_weight_new_add
-//   step_blocks_1_norm2_bias = blocks_1_norm2_bias_new_add
-//   step_blocks_1_expand_weight = blocks_1_expand_weight_new_add
-//   step_blocks_1_expand_bias = blocks_1_expand_bias_new_add
-//   step_blocks_1_project_weight = blocks_1_project_weight_new_add
-//   step_blocks_1_project_bias = blocks_1_project_bias_new_add
-//   step_blocks_2_norm1_weight = blocks_2_norm1_weight_new_add
-//   step_blocks_2_norm1_bias = blocks_2_norm1_bias_new_add
-//   step_blocks_2_attention_qkv_weight = blocks_2_attention_qkv_weight_new_add
-//   step_blocks_2_attention_qkv_bias = blocks_2_attention_qkv_bias_new_add
-//   step_blocks_2_attention_out_weight = blocks_2_attention_out_weight_new_add
-//   step_blocks_2_attention_out_bias = blocks_2_attention_out_bias_new_add
-//   step_blocks_2_norm2_weight = blocks_2_norm2_weight_new_add
-//   step_blocks_2_norm2_bias = blocks_2_norm2_bias_new_add
-//   step_blocks_2_expand_weight = blocks_2_expand_weight_new_add
-//   step_blocks_2_expand_bias = blocks_2_expand_bias_new_add
-//   step_blocks_2_project_weight = blocks_2_project_weight_new_add
-//   step_blocks_2_project_bias = blocks_2_project_bias_new_add
-//   step_blocks_3_norm1_weight = blocks_3_norm1_weight_new_add
-//   step_blocks_3_norm1_bias = blocks_3_norm1_bias_new_add
-//   step_blocks_3_attention_qkv_weight = blocks_3_attention_qkv_weight_new_add
-//   step_blocks_3_attention_qkv_bias = blocks_3_attention_qkv_bias_new_add
-//   step_blocks_3_attention_out_weight = blocks_3_attention_out_weight_new_add
-//   step_blocks_3_attention_out_bias = blocks_3_attention_out_bias_new_add
-//   step_blocks_3_norm2_weight = blocks_3_norm2_weight_new_add
-//   step_blocks_3_norm2_bias = blocks_3_norm2_bias_new_add
-//   step_blocks_3_expand_weight = blocks_3_expand_weight_new_add
-//   step_blocks_3_expand_bias = blocks_3_expand_bias_new_add
-//   step_blocks_3_project_weight = blocks_3_project_weight_new_add
-//   step_blocks_3_project_bias = blocks_3_project_bias_new_add
-//   step_norm_weight = norm_weight_new_add
-//   step_norm_bias = norm_bias_new_add
-//   step_head_weight = head_weight_new_add
+//   step_symbols_weight = update_symbols_weight_new_add
+//   step_positions_weight = update_positions_weight_new_add
+//   step_blocks_0_norm1_weight = update_blocks_0_norm1_weight_new_add
+//   step_blocks_0_norm1_bias = update_blocks_0_norm1_bias_new_add
+//   step_blocks_0_attention_qkv_weight = update_blocks_0_attention_qkv_weight_new_add
+//   step_blocks_0_attention_qkv_bias = update_blocks_0_attention_qkv_bias_new_add
+//   step_blocks_0_attention_out_weight = update_blocks_0_attention_out_weight_new_add
+//   step_blocks_0_attention_out_bias = update_blocks_0_attention_out_bias_new_add
+//   step_blocks_0_norm2_weight = update_blocks_0_norm2_weight_new_add
+//   step_blocks_0_norm2_bias = update_blocks_0_norm2_bias_new_add
+//   step_blocks_0_expand_weight = update_blocks_0_expand_weight_new_add
+//   step_blocks_0_expand_bias = update_blocks_0_expand_bias_new_add
+//   step_blocks_0_project_weight = update_blocks_0_project_weight_new_add
+//   step_blocks_0_project_bias = update_blocks_0_project_bias_new_add
+//   step_blocks_1_norm1_weight = update_blocks_1_norm1_weight_new_add
+//   step_blocks_1_norm1_bias = update_blocks_1_norm1_bias_new_add
+//   step_blocks_1_attention_qkv_weight = update_blocks_1_attention_qkv_weight_new_add
+//   step_blocks_1_attention_qkv_bias = update_blocks_1_attention_qkv_bias_new_add
+//   step_blocks_1_attention_out_weight = update_blocks_1_attention_out_weight_new_add
+//   step_blocks_1_attention_out_bias = update_blocks_1_attention_out_bias_new_add
+//   step_blocks_1_norm2_weight = update_blocks_1_norm2_weight_new_add
+//   step_blocks_1_norm2_bias = update_blocks_1_norm2_bias_new_add
+//   step_blocks_1_expand_weight = update_blocks_1_expand_weight_new_add
+//   step_blocks_1_expand_bias = update_blocks_1_expand_bias_new_add
+//   step_blocks_1_project_weight = update_blocks_1_project_weight_new_add
+//   step_blocks_1_project_bias = update_blocks_1_project_bias_new_add
+//   step_blocks_2_norm1_weight = update_blocks_2_norm1_weight_new_add
+//   step_blocks_2_norm1_bias = update_blocks_2_norm1_bias_new_add
+//   step_blocks_2_attention_qkv_weight = update_blocks_2_attention_qkv_weight_new_add
+//   step_blocks_2_attention_qkv_bias = update_blocks_2_attention_qkv_bias_new_add
+//   step_blocks_2_attention_out_weight = update_blocks_2_attention_out_weight_new_add
+//   step_blocks_2_attention_out_bias = update_blocks_2_attention_out_bias_new_add
+//   step_blocks_2_norm2_weight = update_blocks_2_norm2_weight_new_add
+//   step_blocks_2_norm2_bias = update_blocks_2_norm2_bias_new_add
+//   step_blocks_2_expand_weight = update_blocks_2_expand_weight_new_add
+//   step_blocks_2_expand_bias = update_blocks_2_expand_bias_new_add
+//   step_blocks_2_project_weight = update_blocks_2_project_weight_new_add
+//   step_blocks_2_project_bias = update_blocks_2_project_bias_new_add
+//   step_blocks_3_norm1_weight = update_blocks_3_norm1_weight_new_add
+//   step_blocks_3_norm1_bias = update_blocks_3_norm1_bias_new_add
+//   step_blocks_3_attention_qkv_weight = update_blocks_3_attention_qkv_weight_new_add
+//   step_blocks_3_attention_qkv_bias = update_blocks_3_attention_qkv_bias_new_add
+//   step_blocks_3_attention_out_weight = update_blocks_3_attention_out_weight_new_add
+//   step_blocks_3_attention_out_bias = update_blocks_3_attention_out_bias_new_add
+//   step_blocks_3_norm2_weight = update_blocks_3_norm2_weight_new_add
+//   step_blocks_3_norm2_bias = update_blocks_3_norm2_bias_new_add
+//   step_blocks_3_expand_weight = update_blocks_3_expand_weight_new_add
+//   step_blocks_3_expand_bias = update_blocks_3_expand_bias_new_add
+//   step_blocks_3_project_weight = update_blocks_3_project_weight_new_add
+//   step_blocks_3_project_bias = update_blocks_3_project_bias_new_add
+//   step_norm_weight = update_norm_weight_new_add
+//   step_norm_bias = update_norm_bias_new_add
+//   step_head_weight = update_head_weight_new_add

@@ -101,7 +101,7 @@ static __device__ __forceinline__ float normal_float(
     return (float)normal_double(draws, draw, place);
 }
 
-// linear_matmul, of forward/linear/MatMul  f32 [512, 1024]
+// layers_0_matmul, of /layers/0/MatMul  f32 [512, 1024]
 // relu  f32 [512, 1024]
 extern "C" __global__ void k00_relu(
     const float* __restrict__ x,
@@ -168,9 +168,9 @@ extern "C" __global__ void k00_relu(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 512 && n < 1024) {
-                const float linear_matmul_ = sums[u * 4 + w];
+                const float layers_0_matmul_ = sums[u * 4 + w];
                 const float layers_0_bias_ = layers_0_bias[n];
-                const float linear_ = linear_matmul_ + layers_0_bias_;
+                const float linear_ = layers_0_matmul_ + layers_0_bias_;
                 const float relu_ = larger(linear_, 0.0f);
                 relu[m * 1024 + n] = relu_;
             }
@@ -178,7 +178,7 @@ extern "C" __global__ void k00_relu(
     }
 }
 
-// linear_2_matmul, of forward/linear_2/MatMul  f32 [512, 1024]
+// layers_2_matmul, of /layers/2/MatMul  f32 [512, 1024]
 // relu_2  f32 [512, 1024]
 extern "C" __global__ void k01_relu_2(
     const float* __restrict__ relu,
@@ -245,9 +245,9 @@ extern "C" __global__ void k01_relu_2(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 512 && n < 1024) {
-                const float linear_2_matmul_ = sums[u * 4 + w];
+                const float layers_2_matmul_ = sums[u * 4 + w];
                 const float layers_2_bias_ = layers_2_bias[n];
-                const float linear_2_ = linear_2_matmul_ + layers_2_bias_;
+                const float linear_2_ = layers_2_matmul_ + layers_2_bias_;
                 const float relu_2_ = larger(linear_2_, 0.0f);
                 relu_2[m * 1024 + n] = relu_2_;
             }
@@ -255,11 +255,11 @@ extern "C" __global__ void k01_relu_2(
     }
 }
 
-// linear_4_matmul, of forward/linear_4/MatMul  f32 [512, 10]
-extern "C" __global__ void k03_linear_4_matmul(
+// layers_6_matmul, of /layers/6/MatMul  f32 [512, 10]
+extern "C" __global__ void k03_layers_6_matmul(
     const float* __restrict__ relu_3,
     const float* __restrict__ layers_6_weight,
-    float* __restrict__ linear_4_matmul
+    float* __restrict__ layers_6_matmul
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -305,14 +305,14 @@ extern "C" __global__ void k03_linear_4_matmul(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 512 && n < 10) {
-                const float linear_4_matmul_ = sums[u * 1 + w];
-                linear_4_matmul[m * 10 + n] = linear_4_matmul_;
+                const float layers_6_matmul_ = sums[u * 1 + w];
+                layers_6_matmul[m * 10 + n] = layers_6_matmul_;
             }
         }
     }
 }
 
-// of_pieces, of forward/loss/ReduceSum  f32 [1, 20]
+// of_pieces, of /loss/ReduceSum  f32 [1, 20]
 extern "C" __global__ void k04_of_pieces(
     const long long* __restrict__ y,
     const long long* __restrict__ constant_6,
@@ -343,16 +343,16 @@ extern "C" __global__ void k04_of_pieces(
     }
 }
 
-// of_all, of forward/loss/ReduceSum  f32 [1]
-// cross_entropy_grad_div, of backward/cross_entropy_grad/Div  f32 []
-// step_layers_0_weight_new  i64 []
-// step_layers_0_bias_new  i64 []
-// step_layers_2_weight_new  i64 []
-// step_layers_2_bias_new  i64 []
-// step_layers_4_weight_new  i64 []
-// step_layers_4_bias_new  i64 []
-// step_layers_6_weight_new  i64 []
-// step_layers_6_bias_new  i64 []
+// of_all, of /loss/ReduceSum  f32 [1]
+// backward_div, of /backward/Div  f32 []
+// step_layers_0_weight_new, of step_layers.0.weight_new  i64 []
+// step_layers_0_bias_new, of step_layers.0.bias_new  i64 []
+// step_layers_2_weight_new, of step_layers.2.weight_new  i64 []
+// step_layers_2_bias_new, of step_layers.2.bias_new  i64 []
+// step_layers_4_weight_new, of step_layers.4.weight_new  i64 []
+// step_layers_4_bias_new, of step_layers.4.bias_new  i64 []
+// step_layers_6_weight_new, of step_layers.6.weight_new  i64 []
+// step_layers_6_bias_new, of step_layers.6.bias_new  i64 []
 extern "C" __global__ void k05_step_layers_6_bias_new(
     const float* __restrict__ of_pieces,
     const long long* __restrict__ step_layers_0_weight,
@@ -364,7 +364,7 @@ extern "C" __global__ void k05_step_layers_6_bias_new(
     const long long* __restrict__ step_layers_6_weight,
     const long long* __restrict__ step_layers_6_bias,
     float* __restrict__ of_all,
-    float* __restrict__ cross_entropy_grad_div,
+    float* __restrict__ backward_div,
     long long* __restrict__ step_layers_0_weight_new,
     long long* __restrict__ step_layers_0_bias_new,
     long long* __restrict__ step_layers_2_weight_new,
@@ -382,8 +382,8 @@ extern "C" __global__ void k05_step_layers_6_bias_new(
         of_all_ = of_all_ + of_pieces_;
     }
     of_all[i] = of_all_;
-    const float cross_entropy_grad_div_ = 1.0f / of_all_;
-    cross_entropy_grad_div[i] = cross_entropy_grad_div_;
+    const float backward_div_ = 1.0f / of_all_;
+    backward_div[i] = backward_div_;
     const long long step_layers_0_weight_ = step_layers_0_weight[0];
     const long long step_layers_0_weight_new_ = step_layers_0_weight_ + 1ll;
     step_layers_0_weight_new[i] = step_layers_0_weight_new_;
@@ -410,38 +410,38 @@ extern "C" __global__ void k05_step_layers_6_bias_new(
     step_layers_6_bias_new[i] = step_layers_6_bias_new_;
 }
 
-// loss_reducemax, of forward/loss/ReduceMax  f32 [512, 1]
-// loss_reducesum_2, of forward/loss/ReduceSum.2  f32 [512, 1]
-// loss_log, of forward/loss/Log  f32 [512, 1]
-// loss_reducesum_3, of forward/loss/ReduceSum.3  f32 [512]
-// cross_entropy_grad_reducemax, of backward/cross_entropy_grad/ReduceMax  i64 [512, 1]
-// cross_entropy_grad_reducesum_2, of backward/cross_entropy_grad/ReduceSum.2  f32 [512, 1]
-extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
-    const float* __restrict__ linear_4_matmul,
+// loss_reducemax, of /loss/ReduceMax  f32 [512, 1]
+// loss_reducesum_2, of /loss/ReduceSum.2  f32 [512, 1]
+// loss_log, of /loss/Log  f32 [512, 1]
+// loss_reducesum_3, of /loss/ReduceSum.3  f32 [512]
+// backward_reducemax, of /backward/ReduceMax  i64 [512, 1]
+// backward_reducesum_2, of /backward/ReduceSum.2  f32 [512, 1]
+extern "C" __global__ void k06_backward_reducesum_2(
+    const float* __restrict__ layers_6_matmul,
     const float* __restrict__ layers_6_bias,
     const long long* __restrict__ y,
     const long long* __restrict__ constant_6,
     float* __restrict__ loss_reducemax,
     float* __restrict__ loss_reducesum_2,
     float* __restrict__ loss_reducesum_3,
-    long long* __restrict__ cross_entropy_grad_reducemax,
-    float* __restrict__ cross_entropy_grad_reducesum_2
+    long long* __restrict__ backward_reducemax,
+    float* __restrict__ backward_reducesum_2
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
     float loss_reducemax_ = -INF_F;
     for (int k = 0; k < 10; k++) {
-        const float linear_4_matmul_ = linear_4_matmul[i * 10 + k];
+        const float layers_6_matmul_ = layers_6_matmul[i * 10 + k];
         const float layers_6_bias_ = layers_6_bias[k];
-        const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
+        const float linear_4_ = layers_6_matmul_ + layers_6_bias_;
         loss_reducemax_ = larger(loss_reducemax_, linear_4_);
     }
     loss_reducemax[i] = loss_reducemax_;
     float loss_reducesum_2_ = 0.0f;
     for (int k_2 = 0; k_2 < 10; k_2++) {
-        const float linear_4_matmul__2 = linear_4_matmul[i * 10 + k_2];
+        const float layers_6_matmul__2 = layers_6_matmul[i * 10 + k_2];
         const float layers_6_bias__2 = layers_6_bias[k_2];
-        const float linear_4__2 = linear_4_matmul__2 + layers_6_bias__2;
+        const float linear_4__2 = layers_6_matmul__2 + layers_6_bias__2;
         const float loss_sub_ = linear_4__2 - loss_reducemax_;
         const float loss_exp_ = expf(loss_sub_);
         loss_reducesum_2_ = loss_reducesum_2_ + loss_exp_;
@@ -455,9 +455,9 @@ extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
         const bool loss_equal_ = y_ == constant_6_;
         const float loss_cast_ = (float)loss_equal_;
         const bool loss_equal_2_ = loss_cast_ == 0.0f;
-        const float linear_4_matmul__3 = linear_4_matmul[i * 10 + k_3];
+        const float layers_6_matmul__3 = layers_6_matmul[i * 10 + k_3];
         const float layers_6_bias__3 = layers_6_bias[k_3];
-        const float linear_4__3 = linear_4_matmul__3 + layers_6_bias__3;
+        const float linear_4__3 = layers_6_matmul__3 + layers_6_bias__3;
         const float loss_sub__2 = linear_4__3 - loss_reducemax_;
         const float loss_sub_2_ = loss_sub__2 - loss_log_;
         const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
@@ -465,29 +465,29 @@ extern "C" __global__ void k06_cross_entropy_grad_reducesum_2(
         loss_reducesum_3_ = loss_reducesum_3_ + loss_where_2_;
     }
     loss_reducesum_3[i] = loss_reducesum_3_;
-    long long cross_entropy_grad_reducemax_ = LEAST;
+    long long backward_reducemax_ = LEAST;
     for (int k_4 = 0; k_4 < 10; k_4++) {
         const long long y__2 = y[i];
         const long long constant_6__2 = constant_6[k_4];
         const bool loss_equal__2 = y__2 == constant_6__2;
         const float loss_cast__2 = (float)loss_equal__2;
-        const bool cross_entropy_grad_cast_3_ = loss_cast__2 != 0.0f;
-        const long long cross_entropy_grad_cast_4_ = (long long)cross_entropy_grad_cast_3_;
-        cross_entropy_grad_reducemax_ = larger(cross_entropy_grad_reducemax_, cross_entropy_grad_cast_4_);
+        const bool backward_cast_3_ = loss_cast__2 != 0.0f;
+        const long long backward_cast_4_ = (long long)backward_cast_3_;
+        backward_reducemax_ = larger(backward_reducemax_, backward_cast_4_);
     }
-    cross_entropy_grad_reducemax[i] = cross_entropy_grad_reducemax_;
-    float cross_entropy_grad_reducesum_2_ = 0.0f;
+    backward_reducemax[i] = backward_reducemax_;
+    float backward_reducesum_2_ = 0.0f;
     for (int k_5 = 0; k_5 < 10; k_5++) {
         const long long y__3 = y[i];
         const long long constant_6__3 = constant_6[k_5];
         const bool loss_equal__3 = y__3 == constant_6__3;
         const float loss_cast__3 = (float)loss_equal__3;
-        cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2_ + loss_cast__3;
+        backward_reducesum_2_ = backward_reducesum_2_ + loss_cast__3;
     }
-    cross_entropy_grad_reducesum_2[i] = cross_entropy_grad_reducesum_2_;
+    backward_reducesum_2[i] = backward_reducesum_2_;
 }
 
-// loss_reducesum_4, of forward/loss/ReduceSum.4  f32 []
+// loss_reducesum_4, of /loss/ReduceSum.4  f32 []
 // loss  f32 []
 extern "C" __global__ void k07_loss(
     const float* __restrict__ loss_reducesum_3,
@@ -520,39 +520,39 @@ extern "C" __global__ void k07_loss(
 
 // cross_entropy_grad  f32 [512, 10]
 extern "C" __global__ void k08_cross_entropy_grad(
-    const long long* __restrict__ cross_entropy_grad_reducemax,
-    const float* __restrict__ cross_entropy_grad_div,
-    const float* __restrict__ linear_4_matmul,
+    const long long* __restrict__ backward_reducemax,
+    const float* __restrict__ backward_div,
+    const float* __restrict__ layers_6_matmul,
     const float* __restrict__ layers_6_bias,
     const float* __restrict__ loss_reducemax,
     const float* __restrict__ loss_reducesum_2,
-    const float* __restrict__ cross_entropy_grad_reducesum_2,
+    const float* __restrict__ backward_reducesum_2,
     const long long* __restrict__ y,
     const long long* __restrict__ constant_6,
     float* __restrict__ cross_entropy_grad
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 5120) { return; }
-    const long long cross_entropy_grad_reducemax_ = cross_entropy_grad_reducemax[i / 10];
-    const bool cross_entropy_grad_cast_5_ = cross_entropy_grad_reducemax_ != 0ll;
-    const float cross_entropy_grad_div_ = cross_entropy_grad_div[0];
-    const float linear_4_matmul_ = linear_4_matmul[i];
+    const long long backward_reducemax_ = backward_reducemax[i / 10];
+    const bool backward_cast_5_ = backward_reducemax_ != 0ll;
+    const float backward_div_ = backward_div[0];
+    const float layers_6_matmul_ = layers_6_matmul[i];
     const float layers_6_bias_ = layers_6_bias[i % 10];
-    const float linear_4_ = linear_4_matmul_ + layers_6_bias_;
+    const float linear_4_ = layers_6_matmul_ + layers_6_bias_;
     const float loss_reducemax_ = loss_reducemax[i / 10];
     const float loss_sub_ = linear_4_ - loss_reducemax_;
     const float loss_exp_ = expf(loss_sub_);
     const float loss_reducesum_2_ = loss_reducesum_2[i / 10];
     const float cross_entropy_1_ = loss_exp_ / loss_reducesum_2_;
-    const float cross_entropy_grad_reducesum_2_ = cross_entropy_grad_reducesum_2[i / 10];
-    const float cross_entropy_grad_mul_6_ = cross_entropy_1_ * cross_entropy_grad_reducesum_2_;
+    const float backward_reducesum_2_ = backward_reducesum_2[i / 10];
+    const float backward_mul_6_ = cross_entropy_1_ * backward_reducesum_2_;
     const long long y_ = y[i / 10];
     const long long constant_6_ = constant_6[i % 10];
     const bool loss_equal_ = y_ == constant_6_;
     const float loss_cast_ = (float)loss_equal_;
-    const float cross_entropy_grad_sub_ = cross_entropy_grad_mul_6_ - loss_cast_;
-    const float cross_entropy_grad_mul_7_ = cross_entropy_grad_div_ * cross_entropy_grad_sub_;
-    const float cross_entropy_grad_ = cross_entropy_grad_cast_5_ ? cross_entropy_grad_mul_7_ : 0.0f;
+    const float backward_sub_ = backward_mul_6_ - loss_cast_;
+    const float backward_mul_7_ = backward_div_ * backward_sub_;
+    const float cross_entropy_grad_ = backward_cast_5_ ? backward_mul_7_ : 0.0f;
     cross_entropy_grad[i] = cross_entropy_grad_;
 }
 
@@ -625,8 +625,8 @@ extern "C" __global__ void k09_relu_grad(
             if (m < 512 && n < 1024) {
                 const float linear_grad_ = sums[u * 4 + w];
                 const float relu_3_ = relu_3[m * 1024 + n];
-                const bool relu_grad_lessorequal_ = relu_3_ <= 0.0f;
-                const float relu_grad_ = relu_grad_lessorequal_ ? 0.0f : linear_grad_;
+                const bool backward_layers_5_lessorequal_ = relu_3_ <= 0.0f;
+                const float relu_grad_ = backward_layers_5_lessorequal_ ? 0.0f : linear_grad_;
                 relu_grad[m * 1024 + n] = relu_grad_;
             }
         }
@@ -634,7 +634,7 @@ extern "C" __global__ void k09_relu_grad(
 }
 
 // d_layers_6_weight  f32 [10, 1024]
-// layers_6_weight_new  f32 [10, 1024]
+// layers_6_weight_new, of layers.6.weight_new  f32 [10, 1024]
 extern "C" __global__ void k10_layers_6_weight_new(
     const float* __restrict__ cross_entropy_grad,
     const float* __restrict__ relu_3,
@@ -689,11 +689,11 @@ extern "C" __global__ void k10_layers_6_weight_new(
                 const float d_layers_6_weight_ = sums[u * 1 + w];
                 const float layers_6_weight_ = layers_6_weight[m * 1024 + n];
                 const double lr_ = lr[0];
-                const float layers_0_weight_new_cast_ = (float)lr_;
-                const float layers_6_weight_new_mul_ = 0.0f * layers_6_weight_;
-                const float layers_6_weight_new_add_ = d_layers_6_weight_ + layers_6_weight_new_mul_;
-                const float layers_6_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_6_weight_new_add_;
-                const float layers_6_weight_new_ = layers_6_weight_ - layers_6_weight_new_mul_2_;
+                const float update_layers_0_weight_new_cast_ = (float)lr_;
+                const float update_layers_6_weight_new_mul_ = 0.0f * layers_6_weight_;
+                const float update_layers_6_weight_new_add_ = d_layers_6_weight_ + update_layers_6_weight_new_mul_;
+                const float update_layers_6_weight_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_6_weight_new_add_;
+                const float layers_6_weight_new_ = layers_6_weight_ - update_layers_6_weight_new_mul_2_;
                 layers_6_weight_new[m * 1024 + n] = layers_6_weight_new_;
             }
         }
@@ -717,7 +717,7 @@ extern "C" __global__ void k11_of_pieces_2(
 }
 
 // of_all_2, of d_layers_6_bias  f32 [10]
-// layers_6_bias_new  f32 [10]
+// layers_6_bias_new, of layers.6.bias_new  f32 [10]
 extern "C" __global__ void k12_layers_6_bias_new(
     const float* __restrict__ of_pieces_2,
     const float* layers_6_bias,
@@ -733,11 +733,11 @@ extern "C" __global__ void k12_layers_6_bias_new(
     }
     const float layers_6_bias_ = layers_6_bias[i];
     const double lr_ = lr[0];
-    const float layers_0_weight_new_cast_ = (float)lr_;
-    const float layers_6_bias_new_mul_ = 0.0f * layers_6_bias_;
-    const float layers_6_bias_new_add_ = of_all_2_ + layers_6_bias_new_mul_;
-    const float layers_6_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_6_bias_new_add_;
-    const float layers_6_bias_new_ = layers_6_bias_ - layers_6_bias_new_mul_2_;
+    const float update_layers_0_weight_new_cast_ = (float)lr_;
+    const float update_layers_6_bias_new_mul_ = 0.0f * layers_6_bias_;
+    const float update_layers_6_bias_new_add_ = of_all_2_ + update_layers_6_bias_new_mul_;
+    const float update_layers_6_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_6_bias_new_add_;
+    const float layers_6_bias_new_ = layers_6_bias_ - update_layers_6_bias_new_mul_2_;
     layers_6_bias_new[i] = layers_6_bias_new_;
 }
 
@@ -810,8 +810,8 @@ extern "C" __global__ void k13_relu_grad_2(
             if (m < 512 && n < 1024) {
                 const float linear_grad_2_ = sums[u * 4 + w];
                 const float relu_2_ = relu_2[m * 1024 + n];
-                const bool relu_grad_2_lessorequal_ = relu_2_ <= 0.0f;
-                const float relu_grad_2_ = relu_grad_2_lessorequal_ ? 0.0f : linear_grad_2_;
+                const bool backward_layers_3_lessorequal_ = relu_2_ <= 0.0f;
+                const float relu_grad_2_ = backward_layers_3_lessorequal_ ? 0.0f : linear_grad_2_;
                 relu_grad_2[m * 1024 + n] = relu_grad_2_;
             }
         }
@@ -819,7 +819,7 @@ extern "C" __global__ void k13_relu_grad_2(
 }
 
 // d_layers_4_weight  f32 [1024, 1024]
-// layers_4_weight_new  f32 [1024, 1024]
+// layers_4_weight_new, of layers.4.weight_new  f32 [1024, 1024]
 extern "C" __global__ void k14_layers_4_weight_new(
     const float* __restrict__ relu_grad,
     const float* __restrict__ relu_2,
@@ -889,11 +889,11 @@ extern "C" __global__ void k14_layers_4_weight_new(
                 const float d_layers_4_weight_ = sums[u * 4 + w];
                 const float layers_4_weight_ = layers_4_weight[m * 1024 + n];
                 const double lr_ = lr[0];
-                const float layers_0_weight_new_cast_ = (float)lr_;
-                const float layers_4_weight_new_mul_ = 0.0f * layers_4_weight_;
-                const float layers_4_weight_new_add_ = d_layers_4_weight_ + layers_4_weight_new_mul_;
-                const float layers_4_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_4_weight_new_add_;
-                const float layers_4_weight_new_ = layers_4_weight_ - layers_4_weight_new_mul_2_;
+                const float update_layers_0_weight_new_cast_ = (float)lr_;
+                const float update_layers_4_weight_new_mul_ = 0.0f * layers_4_weight_;
+                const float update_layers_4_weight_new_add_ = d_layers_4_weight_ + update_layers_4_weight_new_mul_;
+                const float update_layers_4_weight_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_4_weight_new_add_;
+                const float layers_4_weight_new_ = layers_4_weight_ - update_layers_4_weight_new_mul_2_;
                 layers_4_weight_new[m * 1024 + n] = layers_4_weight_new_;
             }
         }
@@ -928,8 +928,8 @@ extern "C" __global__ void k15_of_pieces_4(
 
 // of_all_3, of d_layers_4_bias  f32 [1024]
 // of_all_4, of d_layers_2_bias  f32 [1024]
-// layers_2_bias_new  f32 [1024]
-// layers_4_bias_new  f32 [1024]
+// layers_2_bias_new, of layers.2.bias_new  f32 [1024]
+// layers_4_bias_new, of layers.4.bias_new  f32 [1024]
 extern "C" __global__ void k16_layers_4_bias_new(
     const float* __restrict__ of_pieces_3,
     const float* __restrict__ of_pieces_4,
@@ -953,22 +953,22 @@ extern "C" __global__ void k16_layers_4_bias_new(
     }
     const float layers_2_bias_ = layers_2_bias[i];
     const double lr_ = lr[0];
-    const float layers_0_weight_new_cast_ = (float)lr_;
-    const float layers_2_bias_new_mul_ = 0.0f * layers_2_bias_;
-    const float layers_2_bias_new_add_ = of_all_4_ + layers_2_bias_new_mul_;
-    const float layers_2_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_2_bias_new_add_;
-    const float layers_2_bias_new_ = layers_2_bias_ - layers_2_bias_new_mul_2_;
+    const float update_layers_0_weight_new_cast_ = (float)lr_;
+    const float update_layers_2_bias_new_mul_ = 0.0f * layers_2_bias_;
+    const float update_layers_2_bias_new_add_ = of_all_4_ + update_layers_2_bias_new_mul_;
+    const float update_layers_2_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_2_bias_new_add_;
+    const float layers_2_bias_new_ = layers_2_bias_ - update_layers_2_bias_new_mul_2_;
     layers_2_bias_new[i] = layers_2_bias_new_;
     const float layers_4_bias_ = layers_4_bias[i];
-    const float layers_4_bias_new_mul_ = 0.0f * layers_4_bias_;
-    const float layers_4_bias_new_add_ = of_all_3_ + layers_4_bias_new_mul_;
-    const float layers_4_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_4_bias_new_add_;
-    const float layers_4_bias_new_ = layers_4_bias_ - layers_4_bias_new_mul_2_;
+    const float update_layers_4_bias_new_mul_ = 0.0f * layers_4_bias_;
+    const float update_layers_4_bias_new_add_ = of_all_3_ + update_layers_4_bias_new_mul_;
+    const float update_layers_4_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_4_bias_new_add_;
+    const float layers_4_bias_new_ = layers_4_bias_ - update_layers_4_bias_new_mul_2_;
     layers_4_bias_new[i] = layers_4_bias_new_;
 }
 
 // d_layers_0_weight  f32 [1024, 784]
-// layers_0_weight_new  f32 [1024, 784]
+// layers_0_weight_new, of layers.0.weight_new  f32 [1024, 784]
 extern "C" __global__ void k19_layers_0_weight_new(
     const float* __restrict__ relu_grad_3,
     const float* __restrict__ x,
@@ -1038,11 +1038,11 @@ extern "C" __global__ void k19_layers_0_weight_new(
                 const float d_layers_0_weight_ = sums[u * 4 + w];
                 const float layers_0_weight_ = layers_0_weight[m * 784 + n];
                 const double lr_ = lr[0];
-                const float layers_0_weight_new_cast_ = (float)lr_;
-                const float layers_0_weight_new_mul_ = 0.0f * layers_0_weight_;
-                const float layers_0_weight_new_add_ = d_layers_0_weight_ + layers_0_weight_new_mul_;
-                const float layers_0_weight_new_mul_2_ = layers_0_weight_new_cast_ * layers_0_weight_new_add_;
-                const float layers_0_weight_new_ = layers_0_weight_ - layers_0_weight_new_mul_2_;
+                const float update_layers_0_weight_new_cast_ = (float)lr_;
+                const float update_layers_0_weight_new_mul_ = 0.0f * layers_0_weight_;
+                const float update_layers_0_weight_new_add_ = d_layers_0_weight_ + update_layers_0_weight_new_mul_;
+                const float update_layers_0_weight_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_0_weight_new_add_;
+                const float layers_0_weight_new_ = layers_0_weight_ - update_layers_0_weight_new_mul_2_;
                 layers_0_weight_new[m * 784 + n] = layers_0_weight_new_;
             }
         }
@@ -1066,7 +1066,7 @@ extern "C" __global__ void k20_of_pieces_5(
 }
 
 // of_all_5, of d_layers_0_bias  f32 [1024]
-// layers_0_bias_new  f32 [1024]
+// layers_0_bias_new, of layers.0.bias_new  f32 [1024]
 extern "C" __global__ void k21_layers_0_bias_new(
     const float* __restrict__ of_pieces_5,
     const float* layers_0_bias,
@@ -1082,11 +1082,11 @@ extern "C" __global__ void k21_layers_0_bias_new(
     }
     const float layers_0_bias_ = layers_0_bias[i];
     const double lr_ = lr[0];
-    const float layers_0_weight_new_cast_ = (float)lr_;
-    const float layers_0_bias_new_mul_ = 0.0f * layers_0_bias_;
-    const float layers_0_bias_new_add_ = of_all_5_ + layers_0_bias_new_mul_;
-    const float layers_0_bias_new_mul_2_ = layers_0_weight_new_cast_ * layers_0_bias_new_add_;
-    const float layers_0_bias_new_ = layers_0_bias_ - layers_0_bias_new_mul_2_;
+    const float update_layers_0_weight_new_cast_ = (float)lr_;
+    const float update_layers_0_bias_new_mul_ = 0.0f * layers_0_bias_;
+    const float update_layers_0_bias_new_add_ = of_all_5_ + update_layers_0_bias_new_mul_;
+    const float update_layers_0_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_0_bias_new_add_;
+    const float layers_0_bias_new_ = layers_0_bias_ - update_layers_0_bias_new_mul_2_;
     layers_0_bias_new[i] = layers_0_bias_new_;
 }
 
@@ -1094,12 +1094,12 @@ extern "C" __global__ void k21_layers_0_bias_new(
 //   k00_relu<<<128, 256>>>(x, layers_0_weight, layers_0_bias, relu)
 //   k01_relu_2<<<128, 256>>>(relu, layers_2_weight, layers_2_bias, relu_2)
 //   k01_relu_2<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
-//   k03_linear_4_matmul<<<32, 256>>>(relu_3, layers_6_weight, linear_4_matmul)
+//   k03_layers_6_matmul<<<32, 256>>>(relu_3, layers_6_weight, layers_6_matmul)
 //   k04_of_pieces<<<20, 256>>>(y, constant_6, of_pieces)
-//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, cross_entropy_grad_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
-//   k06_cross_entropy_grad_reducesum_2<<<2, 256>>>(linear_4_matmul, layers_6_bias, y, constant_6, loss_reducemax, loss_reducesum_2, loss_reducesum_3, cross_entropy_grad_reducemax, cross_entropy_grad_reducesum_2)
+//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, backward_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
+//   k06_backward_reducesum_2<<<2, 256>>>(layers_6_matmul, layers_6_bias, y, constant_6, loss_reducemax, loss_reducesum_2, loss_reducesum_3, backward_reducemax, backward_reducesum_2)
 //   k07_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k08_cross_entropy_grad<<<20, 256>>>(cross_entropy_grad_reducemax, cross_entropy_grad_div, linear_4_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, cross_entropy_grad_reducesum_2, y, constant_6, cross_entropy_grad)
+//   k08_cross_entropy_grad<<<20, 256>>>(backward_reducemax, backward_div, layers_6_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, backward_reducesum_2, y, constant_6, cross_entropy_grad)
 //   k09_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
 //   k10_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
 //   k11_of_pieces_2<<<1, 256>>>(cross_entropy_grad, of_pieces_2)

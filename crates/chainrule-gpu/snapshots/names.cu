@@ -211,12 +211,12 @@ extern "C" __global__ void k02_b1_new(
     bnvar_inv[i] = bnvar_inv_;
     const float b1__3 = b1[i];
     const double lr_ = lr[0];
-    const float c_new_cast_ = (float)lr_;
+    const float update_c_new_cast_ = (float)lr_;
     const float constant_20_ = constant_20[i];
-    const float b1_new_mul_ = 0.0f * b1__3;
-    const float b1_new_add_ = constant_20_ + b1_new_mul_;
-    const float b1_new_mul_2_ = c_new_cast_ * b1_new_add_;
-    const float b1_new_ = b1__3 - b1_new_mul_2_;
+    const float update_b1_new_mul_ = 0.0f * b1__3;
+    const float update_b1_new_add_ = constant_20_ + update_b1_new_mul_;
+    const float update_b1_new_mul_2_ = update_c_new_cast_ * update_b1_new_add_;
+    const float b1_new_ = b1__3 - update_b1_new_mul_2_;
     b1_new[i] = b1_new_;
 }
 
@@ -496,11 +496,11 @@ extern "C" __global__ void k08_b2_new(
     }
     const float b2_ = b2[i];
     const double lr_ = lr[0];
-    const float c_new_cast_ = (float)lr_;
-    const float b2_new_mul_ = 0.0f * b2_;
-    const float b2_new_add_ = d_b2_ + b2_new_mul_;
-    const float b2_new_mul_2_ = c_new_cast_ * b2_new_add_;
-    const float b2_new_ = b2_ - b2_new_mul_2_;
+    const float update_c_new_cast_ = (float)lr_;
+    const float update_b2_new_mul_ = 0.0f * b2_;
+    const float update_b2_new_add_ = d_b2_ + update_b2_new_mul_;
+    const float update_b2_new_mul_2_ = update_c_new_cast_ * update_b2_new_add_;
+    const float b2_new_ = b2_ - update_b2_new_mul_2_;
     b2_new[i] = b2_new_;
 }
 
@@ -558,10 +558,10 @@ extern "C" __global__ void k09_d_hpreact(
             if (m < 32 && n < 200) {
                 const float d_h_ = sums[u * 1 + w];
                 const float h_ = h[m * 200 + n];
-                const float d_hpreact_sub_ = 1.0f - h_;
-                const float d_hpreact_add_ = 1.0f + h_;
-                const float d_hpreact_mul_ = d_hpreact_sub_ * d_hpreact_add_;
-                const float d_hpreact_ = d_h_ * d_hpreact_mul_;
+                const float backward_d_hpreact_sub_ = 1.0f - h_;
+                const float backward_d_hpreact_add_ = 1.0f + h_;
+                const float backward_d_hpreact_mul_ = backward_d_hpreact_sub_ * backward_d_hpreact_add_;
+                const float d_hpreact_ = d_h_ * backward_d_hpreact_mul_;
                 d_hpreact[m * 200 + n] = d_hpreact_;
             }
         }
@@ -624,11 +624,11 @@ extern "C" __global__ void k10_W2_new(
                 const float d_W2_ = sums[u * 1 + w];
                 const float W2_ = W2[m * 27 + n];
                 const double lr_ = lr[0];
-                const float c_new_cast_ = (float)lr_;
-                const float w2_new_mul_ = 0.0f * W2_;
-                const float w2_new_add_ = d_W2_ + w2_new_mul_;
-                const float w2_new_mul_2_ = c_new_cast_ * w2_new_add_;
-                const float W2_new_ = W2_ - w2_new_mul_2_;
+                const float update_c_new_cast_ = (float)lr_;
+                const float update_w2_new_mul_ = 0.0f * W2_;
+                const float update_w2_new_add_ = d_W2_ + update_w2_new_mul_;
+                const float update_w2_new_mul_2_ = update_c_new_cast_ * update_w2_new_add_;
+                const float W2_new_ = W2_ - update_w2_new_mul_2_;
                 W2_new[m * 27 + n] = W2_new_;
             }
         }
@@ -678,17 +678,17 @@ extern "C" __global__ void k11_bnbias_new(
     d_bngain[i] = d_bngain_;
     const float bngain_ = bngain[i];
     const double lr_ = lr[0];
-    const float c_new_cast_ = (float)lr_;
-    const float bngain_new_mul_ = 0.0f * bngain_;
-    const float bngain_new_add_ = d_bngain_ + bngain_new_mul_;
-    const float bngain_new_mul_2_ = c_new_cast_ * bngain_new_add_;
-    const float bngain_new_ = bngain_ - bngain_new_mul_2_;
+    const float update_c_new_cast_ = (float)lr_;
+    const float update_bngain_new_mul_ = 0.0f * bngain_;
+    const float update_bngain_new_add_ = d_bngain_ + update_bngain_new_mul_;
+    const float update_bngain_new_mul_2_ = update_c_new_cast_ * update_bngain_new_add_;
+    const float bngain_new_ = bngain_ - update_bngain_new_mul_2_;
     bngain_new[i] = bngain_new_;
     const float bnbias_ = bnbias[i];
-    const float bnbias_new_mul_ = 0.0f * bnbias_;
-    const float bnbias_new_add_ = d_bnbias_ + bnbias_new_mul_;
-    const float bnbias_new_mul_2_ = c_new_cast_ * bnbias_new_add_;
-    const float bnbias_new_ = bnbias_ - bnbias_new_mul_2_;
+    const float update_bnbias_new_mul_ = 0.0f * bnbias_;
+    const float update_bnbias_new_add_ = d_bnbias_ + update_bnbias_new_mul_;
+    const float update_bnbias_new_mul_2_ = update_c_new_cast_ * update_bnbias_new_add_;
+    const float bnbias_new_ = bnbias_ - update_bnbias_new_mul_2_;
     bnbias_new[i] = bnbias_new_;
 }
 
@@ -841,11 +841,11 @@ extern "C" __global__ void k14_W1_new(
                 const float d_W1_ = sums[u * 1 + w];
                 const float W1_ = W1[m * 200 + n];
                 const double lr_ = lr[0];
-                const float c_new_cast_ = (float)lr_;
-                const float w1_new_mul_ = 0.0f * W1_;
-                const float w1_new_add_ = d_W1_ + w1_new_mul_;
-                const float w1_new_mul_2_ = c_new_cast_ * w1_new_add_;
-                const float W1_new_ = W1_ - w1_new_mul_2_;
+                const float update_c_new_cast_ = (float)lr_;
+                const float update_w1_new_mul_ = 0.0f * W1_;
+                const float update_w1_new_add_ = d_W1_ + update_w1_new_mul_;
+                const float update_w1_new_mul_2_ = update_c_new_cast_ * update_w1_new_add_;
+                const float W1_new_ = W1_ - update_w1_new_mul_2_;
                 W1_new[m * 200 + n] = W1_new_;
             }
         }
@@ -874,11 +874,11 @@ extern "C" __global__ void k15_C_new(
     }
     const float C_ = C[i];
     const double lr_ = lr[0];
-    const float c_new_cast_ = (float)lr_;
-    const float c_new_mul_ = 0.0f * C_;
-    const float c_new_add_ = d_C_ + c_new_mul_;
-    const float c_new_mul_2_ = c_new_cast_ * c_new_add_;
-    const float C_new_ = C_ - c_new_mul_2_;
+    const float update_c_new_cast_ = (float)lr_;
+    const float update_c_new_mul_ = 0.0f * C_;
+    const float update_c_new_add_ = d_C_ + update_c_new_mul_;
+    const float update_c_new_mul_2_ = update_c_new_cast_ * update_c_new_add_;
+    const float C_new_ = C_ - update_c_new_mul_2_;
     C_new[i] = C_new_;
 }
 
