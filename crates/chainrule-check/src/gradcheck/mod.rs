@@ -98,8 +98,9 @@ pub struct GradChecker<'a> {
 /// # Far from the point
 ///
 /// Bounds, gates and thresholds may lie where none of the inputs is. So inputs with elements of
-/// both signs are also taken 4 and 20 times as large, with other signs: one derivative along a
-/// direction of all inputs at once, beside its differences. Only if they disagree along two such
+/// both signs are also drawn anew, 4 and 20 times as large as they are on average: of few elements
+/// none may come beyond a bound. The look is one derivative along a direction of all inputs at
+/// once, beside its differences. Only if they disagree along two such
 /// directions, the check is done there for each input, and an error counts if it is 256 times what
 /// the last bits of the inputs do to the gradient there. Inputs of one sign stay: they may be
 /// probabilities or sizes. A point at which the function fails, is not finite or drowns in rounding
