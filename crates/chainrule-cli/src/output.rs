@@ -67,7 +67,8 @@ pub fn json(value: &impl Serialize) -> Result<()> {
 /// Prints a text as one line to standard error. A closed stream leaves nobody to tell.
 pub fn complain(text: &str) {
     let text = text.replace(['\n', '\r'], " ");
-    let _ = writeln!(io::stderr(), "{}", plain(text.trim_end()));
+    // One write, so that the lines of several ranks do not mix.
+    let _ = io::stderr().write_all(format!("{}\n", plain(text.trim_end())).as_bytes());
 }
 
 /// An error unless a result is a number: a loss or a prediction that is none comes from a model or

@@ -1,5 +1,7 @@
 //! Exchanges whose results are known, for the tests: `mpirun -n 3 check WHAT`.
 
+use std::io::Write as _;
+
 use chainrule_exchange::{Exchange, ExchangeError, RankSum, SumTree, Values, ValuesLayout, agree};
 use chainrule_mpi::{Mpi, MpiOptions};
 
@@ -11,7 +13,8 @@ fn main() -> std::process::ExitCode {
     match ran {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("error: {e}");
+            // One write, so that the lines of several ranks do not mix.
+            let _ = std::io::stderr().write_all(format!("error: {e}\n").as_bytes());
             std::process::ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! A message is one byte of its kind, eight of the exchange's number, little endian, and its bytes.
 
+use std::io::Write as _;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -114,10 +115,13 @@ fn exchange(
             }
             if wait.is_over(moved) {
                 let missing = (0..size).find(|&peer| received[peer].is_none()).unwrap_or(rank);
-                eprintln!(
-                    "error: rank {rank} of {size}: rank {missing} has not answered for {} s; ending all ranks",
-                    timeout.as_secs_f64()
+                let waited = timeout.as_secs_f64();
+                let text = format!(
+                    "error: rank {rank} of {size}: rank {missing} has not answered for {waited} s; \
+                     ending all ranks\n"
                 );
+                // One write: `eprintln` makes several, between which other ranks and MPI write.
+                let _ = std::io::stderr().write_all(text.as_bytes());
                 world.abort(1);
             }
         }

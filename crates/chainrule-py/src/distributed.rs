@@ -1,5 +1,6 @@
 //! Ranks of a training, for `chainrule.distributed`.
 
+use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -189,7 +190,9 @@ impl Exchange for OfPython {
         Python::attach(|py| {
             let communicator = self.communicator.bind(py);
             if self.size > 1 && communicator.hasattr("Abort").unwrap_or(false) {
-                eprintln!("error: rank {} of {}: {why}", self.rank, self.size);
+                let text = format!("error: rank {} of {}: {why}\n", self.rank, self.size);
+                // One write: `eprintln` makes several, between which other ranks write.
+                let _ = std::io::stderr().write_all(text.as_bytes());
                 // If it fails, the launcher does the same when this process ends.
                 let _ = communicator.call_method1("Abort", (1,));
             }
