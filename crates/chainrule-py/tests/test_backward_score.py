@@ -14,9 +14,10 @@ from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
 from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
+from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
 ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER
-UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT
+UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")
@@ -45,6 +46,20 @@ def test_the_first_mistake_of_each_kind(name, tmp_path):
 def test_right_but_unusual_ones(name, tmp_path):
     said, report, _ = judged(tmp_path, "chainrule", UNLIKE[name], [])
     assert said == "right", report
+
+
+@pytest.mark.parametrize("mistake", STRUCTURED["point process"][2])
+def test_numbers_that_are_read_out_of_arrays(mistake, tmp_path):
+    """A loop over elements computes by floats of NumPy, which are quantities as arrays are."""
+    _, code, mistakes = STRUCTURED["point process"]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes[mistake])
+    assert said == "corrected", f"{said}: {report}"
+
+
+def test_a_factor_belongs_where_its_variable_is_made(tmp_path):
+    _, code, mistakes = STRUCTURED["table"]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes["clamp"])
+    assert said == "corrected", f"{said}: {report}"
 
 
 def test_a_line_that_a_loop_lacks(tmp_path):

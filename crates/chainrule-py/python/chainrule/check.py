@@ -207,7 +207,7 @@ def _tensor(x: Any) -> Tensor:
         return x
     import numpy as np
 
-    return _c.from_numpy(np.ascontiguousarray(x))
+    return _c.from_numpy(np.asarray(x, order="C"))
 
 
 def compare(loss: Tensor, by_hand: Mapping[str, Any] | Callable[[], Mapping[str, Any]], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from .case import Array, Case, Point
+from .outside import Outside
 from .record import HOOK, Hook, hooked, observed
 from .units import Statement, Unit
 
@@ -119,8 +120,8 @@ WAIT = 30
 class Bench:
     """Runs of one case's backward pass, and how long they may take together."""
 
-    def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
-        self.case, self.point, self.units, self.hook = case, point, units, hook
+    def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float, outside: Outside) -> None:
+        self.case, self.point, self.units, self.hook, self.outside = case, point, units, hook, outside
         self.runs = self.granted = 0
         self.until = self.latest = 0.0
         self.extend(seconds)
@@ -148,6 +149,8 @@ class Bench:
             return self.case.gradients(point)
         except Exception:
             return None
+        finally:
+            self.outside.restore()
 
     @contextmanager
     def beside(self, unit: Unit, statement: Statement, texts: list[str]) -> Iterator[list[int]]:

@@ -14,16 +14,25 @@ from .engine import Engine
 from .on_the_way import slopes_on_the_way
 
 
+def _is_array(x: Any) -> bool:
+    """Whether it is an array, or the float that is left of one where a single element is read."""
+    return isinstance(x, (np.ndarray, np.floating))
+
+
 class Numpy(Engine):
     """The engine of NumPy. There is no tape: differences of the forward pass judge."""
 
     near = 1e-7
 
     def is_tensor(self, x: Any) -> bool:
-        return isinstance(x, np.ndarray)
+        return _is_array(x)
 
     def is_float(self, x: Any) -> bool:
-        return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        return _is_array(x) and x.dtype.kind == "f"
+
+    def is_graded(self, x: Any) -> bool:
+        # A number that is given is a setting, whatever its type.
+        return isinstance(x, np.ndarray) and self.is_float(x)
 
     def is_bool(self, x: Any) -> bool:
         return isinstance(x, np.ndarray) and x.dtype.kind == "b"
@@ -38,7 +47,8 @@ class Numpy(Engine):
         return np.asarray(x, dtype=np.float64) if self.is_float(x) else np.asarray(x)
 
     def tensor(self, array: Array, like: Any) -> Any:
-        return np.ascontiguousarray(array).astype(like.dtype).reshape(like.shape)
+        out = np.ascontiguousarray(array).astype(like.dtype).reshape(like.shape)
+        return out if isinstance(like, np.ndarray) else out[()]
 
     def cut(self, x: Any, axis: int, size: int) -> Any:
         if size < 1:
@@ -93,32 +103,32 @@ class WithArrays(Engine):
     """Arrays of NumPy beside the tensors of an engine: on the way, not among the inputs."""
 
     def is_tensor(self, x: Any) -> bool:
-        return isinstance(x, np.ndarray) or super().is_tensor(x)
+        return _is_array(x) or super().is_tensor(x)
 
     def is_float(self, x: Any) -> bool:
         return _ARRAYS.is_float(x) or super().is_float(x)
 
     def is_graded(self, x: Any) -> bool:
-        return not isinstance(x, np.ndarray) and super().is_graded(x)
+        return not _is_array(x) and super().is_graded(x)
 
     def is_bool(self, x: Any) -> bool:
         return _ARRAYS.is_bool(x) or super().is_bool(x)
 
     def double(self, x: Any) -> Any:
-        return x if isinstance(x, np.ndarray) else super().double(x)
+        return x if _is_array(x) else super().double(x)
 
     def copy(self, x: Any) -> Any:
         return x.copy() if isinstance(x, np.ndarray) else super().copy(x)
 
     def array(self, x: Any) -> Array:
-        return _ARRAYS.array(x) if isinstance(x, np.ndarray) else super().array(x)
+        return _ARRAYS.array(x) if _is_array(x) else super().array(x)
 
     def tensor(self, array: Array, like: Any) -> Any:
-        engine: Engine = _ARRAYS if isinstance(like, np.ndarray) else super()  # type: ignore[assignment]
+        engine: Engine = _ARRAYS if _is_array(like) else super()  # type: ignore[assignment]
         return engine.tensor(array, like)
 
     def cut(self, x: Any, axis: int, size: int) -> Any:
         return _ARRAYS.cut(x, axis, size) if isinstance(x, np.ndarray) else super().cut(x, axis, size)
 
     def summed_to(self, g: Any, shape: Any) -> Any:
-        return _ARRAYS.summed_to(g, shape) if isinstance(g, np.ndarray) else super().summed_to(g, shape)
+        return _ARRAYS.summed_to(g, shape) if _is_array(g) else super().summed_to(g, shape)

@@ -29,6 +29,9 @@ class Plain(Numpy):
     def is_float(self, x: Any) -> bool:
         return isinstance(x, float) or super().is_float(x)
 
+    def is_graded(self, x: Any) -> bool:
+        return self.is_float(x)
+
     def is_single(self, x: Any) -> bool:
         return False
 

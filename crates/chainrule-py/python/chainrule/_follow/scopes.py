@@ -9,10 +9,11 @@ from typing import Any
 from .edit import Scope
 from .scalars import numbers_at_hand
 from .slopes import slopes
-from .steps import Recording, Step
+from .ranks import Ranks
+from .steps import Step
 
 
-class Scopes(Recording):
+class Scopes(Ranks):
     """A recording that says what is at hand in each statement."""
 
     def scope(self, step: Step) -> Scope:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +111,21 @@ class Search(Scopes):
         return hits
 
     def named_of(self, step: Step) -> list[Quantity]:
-        """The gradients that a statement's variable is named for, where its result is none of them.
+        """The gradients that a statement's variable is named for, where its result is none of them;
+        else the gradient of which its result is a multiple.
         """
         target = target_of(step.statement.node)
         if target is None or step.is_named or not step.results:
             return []
-        return [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+        named = [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+        return named or ([m.quantity] if (m := self._multiple_of(step)) is not None else [])
+
+    def _multiple_of(self, step: Step) -> Match | None:
+        """The gradient of which a result is a multiple, made of what is right: a factor is one too
+        many there, or one is missing, whatever else is wrong.
+        """
+        m = step.results[0] if len(step.results) == 1 and step.known else None
+        return m if m is not None and m.factor != 1.0 and not m.reordered and m.quantity.is_gradient else None
 
     def _is_one_of(self, quantities: list[Quantity], run: int) -> Match | None:
         """Whether the statement's result is one of these, in the first run that reads what is
@@ -164,6 +174,15 @@ class Search(Scopes):
                 if found is None or hit.right & set(self._wrong(found, point)):
                     return False
         return True
+
+    @contextmanager
+    def any_cost(self) -> Iterator[None]:
+        """Edits are tried whatever the best one so far costs."""
+        before, self.cheapest = self.cheapest, math.inf
+        try:
+            yield
+        finally:
+            self.cheapest = before
 
     def start(self) -> None:
         """Forgets what was found before."""
@@ -408,8 +427,7 @@ class Search(Scopes):
                 new = _times(form, text, node)
                 edits.append(Edit(step.unit, step.statement, [(node, new)], 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
         root = getattr(step.statement.node, "value", None)
-        if step.is_named is False and root is not None and len(step.results) == 1 and (m := step.results[0]) is not None and m.factor != 1.0 and not m.reordered:
-            # A multiple of the gradient that its variable is named for, whatever else is wrong.
+        if root is not None and (m := self._multiple_of(step)) is not None:
             for cost, form in scope.numbers.texts(1 / m.factor)[:3]:
                 edits.append(Edit(step.unit, step.statement, [(root, _times(form, step.unit.text(root), root))], 2.0 + 0.4 * cost, f"the factor {form} is missing", root))
         for node in ast.walk(step.statement.node):

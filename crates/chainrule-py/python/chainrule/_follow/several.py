@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from .bench import Bench, silent
+from .bench import Bench, silent, target_of
 from .case import Case
 from .edit import Edit
 from .known import Match
 from .scalars import Numbers
 from .search import Hit, Search
 from .steps import Step
+from .texts import as_operand
 
 
 @dataclass
@@ -65,7 +68,7 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
         new.units = [unit if u is hit.step.unit else u for u in search.units]
         new._tried, new._scopes, new._mentioned, new._given, new._steep = {}, {}, None, None, None
         new._codes, new._due, new._attributes = {}, {}, None
-        new.bench = Bench(search.case, search.point, new.units, search.hook, max(search.bench.left(), 1.0))
+        new.bench = Bench(search.case, search.point, new.units, search.hook, max(search.bench.left(), 1.0), search.bench.outside)
         new.base = search.case.gradients(search.point)
         new.wrong = new._wrong(new.base, new.point)
         new.start()
@@ -95,6 +98,7 @@ def _two(search: Search, found: Found, depth: int) -> bool:
     """Several mistakes, one after the other: an edit that brings something right is kept, and the
     search goes on from there.
     """
+    best: tuple[float, list[list[Hit]], float] | None = None
     for first in _promising(search)[:4]:
         if search.bench.left() <= 0:
             break
@@ -107,17 +111,44 @@ def _two(search: Search, found: Found, depth: int) -> bool:
             if not hits and depth > 1 and _two(rest, found, depth - 1):
                 found.hits.insert(0, search.measured([first]))
                 return True
-            if hits:
-                found.hits = [search.measured([first]), rest.measured(hits)]
-                found.error = hits[0].error
-                return True
-    return False
+            if hits and (best is None or first.cost + hits[0].cost < best[0]):
+                best = first.cost + hits[0].cost, [search.measured([first]), rest.measured(hits)], hits[0].error
+            if hits and hits[0].cost <= PLAIN:
+                # A second edit that is large may but undo what the first one spoils.
+                break
+    if best is not None:
+        _, found.hits, found.error = best
+    return best is not None
 
 
 LIKELY = 0.28
 """The rank below which a statement is likely the mistaken one: it reads what is right, and gives
 what is not.
 """
+
+
+PLAIN = 2.3
+"""The cost up to which the second of two edits is taken without a look at other pairs."""
+
+def at_its_maker(search: Search, hits: list[Hit]) -> list[Hit]:
+    """A factor that is missing on a part of a sum, as on `dx` in `dx = dx + ...`, belongs to the line
+    that makes the part, if nothing else reads it: the correction of that line, where it is right.
+    """
+    step, edit = hits[0].step, hits[0].edit
+    name, pieces = getattr(edit.site, "id", None), edit.pieces
+    if name is None or target_of(step.statement.node) != name or len(pieces) != 1 or pieces[0][0] is not edit.site or "factor" not in edit.what:
+        return hits
+    inside = [s for s in search.steps if s.unit is step.unit and s.order < step.order]
+    made = [s for s in inside if isinstance(s.statement.node, ast.Assign) and target_of(s.statement.node) == name]
+    maker = max(made, key=lambda s: s.order, default=None)
+    reads = [s for s in inside if maker is not None and maker.order < s.order and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(s.statement.node))]
+    if maker is None or reads:
+        return hits
+    value = maker.statement.node.value
+    text = re.sub(rf"\b{name}\b", lambda _: as_operand(step.unit.text(value), value), pieces[0][1])
+    with search.any_cost():
+        found = search.try_edits(maker, [Edit(step.unit, maker.statement, [(value, text)], edit.cost, edit.what, value)])
+    return [*found, *hits]
 
 
 LARGE = 1.8
@@ -179,6 +210,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             # Values of the right name, or of the forward pass, are no rivals of a likely one.
             hits = search.one(low=LIKELY, high=1.0 if hits and not hits[0].is_chance else 9.0, hits=hits)
         if hits:
+            hits = at_its_maker(search, hits)
             found.hits.append(search.measured(hits))
             found.error = hits[0].error
         else:

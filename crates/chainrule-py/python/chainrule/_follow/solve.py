@@ -48,6 +48,12 @@ class Due:
     values: dict[int, list[Any]]
     """The values of expressions in these runs."""
 
+    def glance(self, n: int) -> Array:
+        """Some of these directions mixed by fixed numbers, a column for each."""
+        size = self.wanted.size if self.seen is None else self.seen.shape[1]
+        mixed: Array = np.random.default_rng(2).standard_normal((size, n)) / size**0.5
+        return mixed if self.seen is None else self.seen @ mixed
+
     def projected(self, rows: Array) -> Array:
         """Observations of some values through the gradients, a row for each."""
         out: Array = rows if self.seen is None else rows @ self.seen
@@ -104,7 +110,7 @@ def due_by_name(search: Search, step: Step, quantities: list[Quantity]) -> list[
     if values is None or not step.known:
         return []
     run = step.judged
-    own = np.ascontiguousarray(values[run], dtype=np.float64)
+    own = np.asarray(values[run], dtype=np.float64, order="C")
     seen = {n: [v[run]] for n, v in search.values.items() if len(v) == len(step.runs)}
     wanted = [q.value for q in quantities if q.value.shape == own.shape and not np.array_equal(q.value, own)]
     return [Due(own, w, [own.shape], None, [step.runs[run]], seen) for w in wanted[:4]]

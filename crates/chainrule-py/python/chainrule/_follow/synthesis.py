@@ -30,6 +30,9 @@ WORK = 2.5e8
 """The products that are compared with one value, in units of about a nanosecond."""
 DISPATCH = 5e4
 
+GLANCE = 6
+"""The mixed directions in which products are compared before they are compared as a whole."""
+
 
 @dataclass
 class Atom:
@@ -229,17 +232,30 @@ class Fit:
         self.left = WORK
         self.depth = 1.0 if due.seen is None else 1.0 + due.seen.shape[1]
         self.rows = np.stack([a.value.reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
+        # A look through a few mixed directions rules nearly all rows out: what is the target up to a
+        # number is so in each.
+        self.glance = due.glance(GLANCE)
+        self.glimpse = target.reshape(-1) @ self.glance
 
     def numbers(self, rows: Array) -> Iterator[tuple[int, float]]:
         """The rows that are the target up to a number, with the number."""
-        self.left -= DISPATCH + rows.size * self.depth
-        rows = self.due.projected(rows if self.factor is None else rows * self.factor)
+        self.left -= DISPATCH + rows.size * GLANCE
+        rows = rows if self.factor is None else rows * self.factor
+        with np.errstate(all="ignore"):
+            seen = rows @ self.glance
+            c = seen @ self.glimpse / np.einsum("ij,ij->i", seen, seen)
+            off = np.abs(seen * c[:, None] - self.glimpse).max(1)
+        near = np.flatnonzero((off <= 1e-5 * np.abs(self.glimpse).max(initial=0.0) + 1e-7 * self.size) & np.isfinite(c))
+        if not near.size:
+            return
+        self.left -= near.size * rows.shape[1] * self.depth
+        rows = self.due.projected(rows[near])
         with np.errstate(all="ignore"):
             square = np.einsum("ij,ij->i", rows, rows)
             c = rows @ self.target / square
             off = np.abs(rows * c[:, None] - self.target).max(1)
         for j in np.flatnonzero((off <= 1e-7 * self.size) & (np.abs(c) > 1e-12) & np.isfinite(c)):
-            yield int(j), float(c[j])
+            yield int(near[j]), float(c[j])
 
     def products(self, deepest: int) -> Iterator[tuple[float, float, list[Atom]]]:
         """Products of up to so many atoms: cost, number, atoms."""
