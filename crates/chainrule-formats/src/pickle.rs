@@ -351,21 +351,22 @@ impl<R: Read> Pickle<R> {
             }
             b')' => self.push_node(Node::Tuple(Vec::new()))?,
             b'}' => self.push_node(Node::Dict(Vec::new()))?,
-            b']' => self.push_node(Node::List(Vec::new()))?,
+            // 0x8f to 0x91 are those of sets, in files of the protocol 4 and later ones.
+            b']' | 0x8f => self.push_node(Node::List(Vec::new()))?,
             0x85..=0x87 => {
                 let parts = self.many(usize::from(code - 0x84))?;
                 self.push_node(Node::Tuple(parts))?;
             }
-            b't' | b'l' | b'd' => {
+            b't' | b'l' | 0x91 | b'd' => {
                 let parts = self.up_to_mark()?;
                 let node = match code {
                     b't' => Node::Tuple(parts),
-                    b'l' => Node::List(parts),
+                    b'l' | 0x91 => Node::List(parts),
                     _ => Node::Dict(pairs(&parts, &mut self.budget)?),
                 };
                 self.push_node(node)?;
             }
-            b'a' | b'e' => {
+            b'a' | b'e' | 0x90 => {
                 let parts = if code == b'a' { self.many(1)? } else { self.up_to_mark()? };
                 match self.top()? {
                     (Node::List(list), budget) => {

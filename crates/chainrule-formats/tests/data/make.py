@@ -37,6 +37,8 @@ w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); 
 save_file(exp,f'{d}/gguf.safetensors')
 save_file({'a':sd['w']},f'{d}/shard-1.safetensors'); save_file({'b':sd['long'],'c':sd['row']},f'{d}/shard-2.safetensors')
 json.dump({'metadata':{},'weight_map':{'a':'shard-1.safetensors','b':'shard-2.safetensors','c':'shard-2.safetensors'}},open(f'{d}/shards.index.json','w'))
+kinds={'set':{7},'frozen':frozenset(['a']),'devices':[torch.device('cuda:1'),torch.device('cpu'),torch.device('cuda')],'size':torch.Size([2,3]),'w':base[0].clone()}
+torch.save(kinds,f'{d}/kinds.pt'); torch.save(kinds,f'{d}/kinds-legacy.pt',_use_new_zipfile_serialization=False); torch.save(kinds,f'{d}/kinds-4.pt',pickle_protocol=4)
 class Evil:
     def __reduce__(self): return (os.system,('echo hacked',))
 torch.save({'w':base,'e':Evil()},f'{d}/evil.pt')
