@@ -8,10 +8,11 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::shape::Shape;
 use chainrule_core::tensor::Tensor;
+use chainrule_nn::io::{CheckpointEntry, save_pieces};
 use chainrule_nn::nn::{Module, StateDict};
 
 use crate::source::reason;
-use crate::weights::Weights;
+use crate::weights::{WeightEntry, Weights};
 
 /// The longest table that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -301,6 +302,64 @@ impl NameMap {
     }
 }
 
+impl NameMap {
+    /// Writes the tensors of a file under their new names into a safetensors file
+    /// ([`chainrule_nn::io::save`]): one after the other, so that memory holds one of them at most,
+    /// and none of those whose bytes stay as they are.
+    ///
+    /// ```
+    /// use chainrule::formats::{NameMap, Weights};
+    /// use chainrule::{Tensor, io};
+    /// let folder = std::env::temp_dir().join(format!("chainrule-map-{}", std::process::id()));
+    /// std::fs::create_dir_all(&folder).unwrap();
+    /// let [theirs, ours] = ["theirs", "ours"].map(|n| folder.join(format!("{n}.safetensors")));
+    /// let state = [("dense.kernel".to_owned(), Tensor::from([[1.0f32, 2.0]]))];
+    /// io::save(&theirs, &state.into(), &Default::default())?;
+    /// let map = NameMap::parse("dense.kernel -> weight transposed")?;
+    /// map.convert(&Weights::open(&theirs)?, &ours, &Default::default())?;
+    /// assert_eq!(io::load(&ours)?["weight"].to_vec::<f32>(), [1.0, 2.0]);
+    /// assert_eq!(io::load(&ours)?["weight"].shape(), [2, 1]);
+    /// # std::fs::remove_dir_all(&folder).unwrap();
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn convert(
+        &self,
+        weights: &Weights,
+        path: impl AsRef<Path>,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let mut origins: BTreeMap<String, (&WeightEntry, bool)> = BTreeMap::new();
+        let mut entries = Vec::new();
+        for entry in weights.entries() {
+            let Some(new) = self.rename(entry.name())? else { continue };
+            let mut shape = entry.shape().to_vec();
+            if new.transposed {
+                matrix(entry.name(), shape.len())?;
+                shape.reverse();
+            }
+            if let Some((first, _)) = origins.insert(new.name.clone(), (entry, new.transposed)) {
+                return Err(both(first.name(), entry.name(), &new.name));
+            }
+            entries.push(CheckpointEntry { name: new.name, dtype: entry.dtype(), shape });
+        }
+        save_pieces(path.as_ref(), entries, metadata, |new, out| {
+            let (entry, transposed) = origins[&new.name];
+            weights.write(entry, transposed, out)
+        })
+    }
+}
+
+/// An error for what is no matrix and is to be transposed.
+fn matrix(name: &str, rank: usize) -> Result<()> {
+    let why = || format!("`{name}` is to be transposed, and has {rank} axes");
+    if rank == 2 { Ok(()) } else { Err(Error::argument("name map", why())) }
+}
+
+/// The error of two tensors that would get one name.
+fn both(first: &str, second: &str, name: &str) -> Error {
+    Error::argument("name map", format!("`{first}` and `{second}` would both become `{name}`"))
+}
+
 /// The pieces of a new name; an error for a `$n` beyond the stars of the pattern.
 fn parts(text: &str, captures: usize) -> Result<Vec<NamePart>, String> {
     let mut out = Vec::new();
@@ -337,15 +396,13 @@ impl Renamed {
     fn add(&mut self, origin: &str, new: NewName, tensor: Tensor) -> Result<()> {
         let tensor = match new.transposed {
             false => tensor,
-            true if tensor.rank() == 2 => tensor.try_t()?.try_copied()?,
             true => {
-                let why = format!("`{origin}` is to be transposed, and has {} axes", tensor.rank());
-                return Err(Error::argument("name map", why));
+                matrix(origin, tensor.rank())?;
+                tensor.try_t()?.try_copied()?
             }
         };
         if let Some(first) = self.origins.insert(new.name.clone(), origin.to_owned()) {
-            let why = format!("`{first}` and `{origin}` would both become `{}`", new.name);
-            return Err(Error::argument("name map", why));
+            return Err(both(&first, origin, &new.name));
         }
         self.state.insert(new.name, tensor);
         Ok(())

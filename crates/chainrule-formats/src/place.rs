@@ -172,7 +172,7 @@ pub fn read_transposed(
 }
 
 /// The bytes of elements one after another, unpacked.
-fn stream<'a>(source: &'a Source, data: &Data) -> Outcome<Box<dyn Read + 'a>> {
+pub fn stream<'a>(source: &'a Source, data: &Data) -> Outcome<Box<dyn Read + 'a>> {
     match data {
         Data::Plain { at } => Ok(Box::new(source.from(*at)?)),
         Data::Deflated { at, packed, skip } => {

@@ -1,6 +1,7 @@
 //! The content of a file of weights, and its tensors.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use chainrule_core::dtype::DType;
@@ -221,6 +222,29 @@ impl Weights {
             }
             _ => self.tensor_as(entry, dtype)?.try_t()?.try_copied(),
         }
+    }
+
+    /// Writes the elements of a tensor, of a matrix with its axes swapped if that is asked for.
+    /// Bytes that stay as they are go from the file to `out` a few at a time.
+    pub(crate) fn write(
+        &self,
+        entry: &WeightEntry,
+        transposed: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let wrong = |why: String| io::Error::other(self.error(entry, &why));
+        // A bool may be any byte there, and is 0 or 1 in a tensor.
+        if !transposed && entry.place.form == Form::Rows && entry.dtype != DType::Bool {
+            let source = &self.files[entry.place.file];
+            let bytes = place::stream(source, &entry.place.data).map_err(wrong)?;
+            return io::copy(&mut bytes.take(entry.bytes()), out).map(drop);
+        }
+        let tensor = match transposed {
+            true => self.tensor_transposed(entry, entry.dtype),
+            false => self.tensor(entry),
+        };
+        let tensor = tensor.map_err(io::Error::other)?;
+        tensor.try_with_bytes(|bytes| out.write_all(bytes)).map_err(io::Error::other)?
     }
 
     fn error(&self, entry: &WeightEntry, why: &str) -> Error {

@@ -47,6 +47,25 @@ fn files_of_pytorch_are_read() {
     equal(&legacy.load().unwrap(), "model.", &want);
 }
 
+/// Sets, devices and sizes, in both formats and with another protocol of pickles.
+#[test]
+fn sets_and_devices_of_pytorch_are_read() {
+    let text = |text: &str| Tree::Str(text.into());
+    let want = vec![
+        (text("set"), Tree::List(vec![Tree::Int(7)])),
+        (text("frozen"), Tree::List(vec![text("a")])),
+        (text("devices"), Tree::List(["cuda:1", "cpu", "cuda"].map(text).into())),
+        (text("size"), Tree::Tuple(vec![Tree::Int(2), Tree::Int(3)])),
+        (text("w"), Tree::Tensor(0)),
+    ];
+    let base = &io::load(data("torch.safetensors")).unwrap()["w"];
+    for name in ["kinds.pt", "kinds-legacy.pt", "kinds-4.pt"] {
+        let weights = Weights::open(data(name)).unwrap();
+        assert_eq!(weights.tree(), Some(&Tree::Dict(want.clone())), "{name}");
+        assert_eq!(bits(&weights.load().unwrap()["w"]), bits(base)[..4]);
+    }
+}
+
 #[test]
 fn no_code_of_a_pickle_is_run() {
     let error = Weights::open(data("evil.pt")).err().unwrap().to_string();
@@ -105,7 +124,7 @@ fn shards_are_one_set() {
 #[test]
 fn transposed_matrices_are_those_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("large.safetensors");
+    let [path, out] = ["large", "out"].map(|name| folder.path().join(name));
     let g = &mut Generator::manual_seed(1);
     let large = [("a", [700, 301]), ("b", [1, 5]), ("c", [5, 1]), ("d", [3, 100_000])];
     let large: StateDict =
@@ -120,6 +139,8 @@ fn transposed_matrices_are_those_of_the_file() {
             let map = of_one.fold(NameMap::new(), |map, e| map.dropping(e.name()));
             let map = map.transposing(entry.name(), "x").unwrap();
             let got = &map.load(&weights).unwrap()["x"];
+            map.convert(&weights, &out, &Default::default()).unwrap();
+            assert_eq!(bits(&io::load(&out).unwrap()["x"]), bits(got));
             let want = weights.tensor(entry).unwrap().t();
             assert_eq!((got.shape(), got.dtype()), (want.shape(), want.dtype()));
             assert_eq!(bits(got), bits(&want), "{} of {name:?}", entry.name());
@@ -127,6 +148,33 @@ fn transposed_matrices_are_those_of_the_file() {
         }
     }
     assert!(count > 15, "{count} matrices");
+}
+
+/// Written from file to file, tensors of every format are those that are loaded.
+#[test]
+fn files_are_converted_without_loading_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.safetensors");
+    let map = NameMap::parse("drop **.bias\n** -> x.$1").unwrap();
+    for name in FILES.into_iter().chain(["shards.index.json"]) {
+        let weights = Weights::open(data(name)).unwrap();
+        map.convert(&weights, &out, &Default::default()).unwrap();
+        let (got, want) = (io::load(&out).unwrap(), map.load(&weights).unwrap());
+        assert_eq!(got.len(), want.len());
+        equal(&got, "", &want);
+    }
+    let kept = std::fs::read(&out).unwrap();
+    let weights = Weights::open(data("torch.safetensors")).unwrap();
+    for (rules, why) in [
+        ("w -> x\nrow -> x", "would both become `x`"),
+        ("bias -> x transposed", "`bias` is to be transposed, and has 1 axes"),
+    ] {
+        let map = NameMap::parse(rules).unwrap();
+        let error = map.convert(&weights, &out, &Default::default()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert_eq!(std::fs::read(&out).unwrap(), kept, "the earlier file is whole");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 /// Floats of each format, of rows, views and other orders of bytes, converted as they are read.

@@ -151,7 +151,7 @@ impl Batch {
     ) -> Option<Array> {
         let dtype = [DType::F32, DType::F64, DType::I64, DType::Bool];
         let dtype = dtype.into_iter().find(|d| Some(crate::graph::number(*d)) == p.data_type)?;
-        let one = g.constant(dtype, &[], uniform(p)?.to_vec());
+        let one = g.constant(dtype, &[], uniform(p)?.to_vec().into());
         let mut parts = Vec::new();
         for (&x, &y) in p.dims.iter().zip(&q.dims) {
             let n = self.linear(x, y)?;

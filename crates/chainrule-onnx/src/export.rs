@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chainrule_core::Tensor;
-use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::tensor::node::Source;
 use chainrule_core::tensor::op::GRADIENT;
 use chainrule_core::tensor::value::Value;
 use chainrule_program::{Id, Instruction, Origin, Phase, Program};
+use prost::bytes::Bytes;
 
 use crate::batch::Batch;
 use crate::graph::{Array, Graph, declared, fixed};
@@ -157,7 +157,7 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     for (cell, (read, _, _)) in program.states().enumerate() {
         let name = leaf_name(program, cell, read);
         let array = exporter.define_as(&name, program, read, &mut known);
-        stored.push(stored_as(&array.name, &plain(program.leaf(cell).value())));
+        stored.push(stored_as(&array.name, &plain(program.leaf(cell).value()))?);
         state.push((array.name.clone(), None));
         if steps {
             inputs.push(array);
@@ -166,13 +166,13 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     exporter.instructions(program, &mut known)?;
     let mut outputs = Vec::new();
     for (name, id) in program.named_results() {
-        let array = exporter.value(program, id, &mut known);
+        let array = exporter.value(program, id, &mut known)?;
         outputs.push(exporter.output(&array, name, &inputs, &outputs));
     }
     for (cell, (read, write, _)) in program.states().enumerate() {
         let name = leaf_name(program, cell, read);
         if let Some(id) = write {
-            let array = exporter.value(program, id, &mut known);
+            let array = exporter.value(program, id, &mut known)?;
             let out = exporter.output(&array, &format!("{name}_new"), &inputs, &outputs);
             state[cell].1 = Some(out.name.clone());
             outputs.push(out);
@@ -222,22 +222,30 @@ fn plain(value: Arc<Value>) -> Tensor {
 }
 
 /// A tensor as it is stored.
-fn stored_as(name: &str, t: &Tensor) -> TensorProto {
-    TensorProto {
+fn stored_as(name: &str, t: &Tensor) -> Result<TensorProto> {
+    Ok(TensorProto {
         dims: t.shape().iter().map(|d| *d as i64).collect(),
         data_type: Some(crate::graph::number(t.dtype())),
         name: Some(name.to_string()),
-        raw_data: Some(bytes(t)),
+        raw_data: Some(bytes_of(t)?),
         ..TensorProto::default()
+    })
+}
+
+/// The elements of a value where they are.
+struct Elements(Arc<Value>);
+
+impl AsRef<[u8]> for Elements {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
     }
 }
 
-fn bytes(t: &Tensor) -> Vec<u8> {
-    match t.dtype() {
-        DType::F64 => t.to_vec::<f64>().iter().flat_map(|x| x.to_le_bytes()).collect(),
-        DType::I64 => t.to_vec::<i64>().iter().flat_map(|x| x.to_le_bytes()).collect(),
-        DType::Bool => t.to_vec::<bool>().iter().map(|x| u8::from(*x)).collect(),
-        _ => t.to_vec::<f32>().iter().flat_map(|x| x.to_le_bytes()).collect(),
+/// The elements, low bytes first, without a copy where they lie so in memory.
+fn bytes_of(t: &Tensor) -> Result<Bytes> {
+    match cfg!(target_endian = "big") {
+        true => Ok(t.try_to_bytes()?.into()),
+        false => Ok(Bytes::from_owner(Elements(t.value().contiguous()?))),
     }
 }
 
@@ -272,21 +280,26 @@ impl Exporter {
     }
 
     /// A value that is known by now, or a constant.
-    fn value(&mut self, program: &Program, id: Id, known: &mut HashMap<Id, Array>) -> Array {
+    fn value(
+        &mut self,
+        program: &Program,
+        id: Id,
+        known: &mut HashMap<Id, Array>,
+    ) -> Result<Array> {
         if let Some(array) = known.get(&id) {
-            return array.clone();
+            return Ok(array.clone());
         }
         let info = &program.infos()[id.index()];
         let array = match &info.from {
             Origin::Constant(value) => {
                 let t = plain(value.clone());
                 let dims: Vec<i64> = t.shape().iter().map(|d| *d as i64).collect();
-                self.at.graph.constant(t.dtype(), &dims, bytes(&t))
+                self.at.graph.constant(t.dtype(), &dims, bytes_of(&t)?)
             }
             _ => unreachable!("arguments, state and results are defined before they are used"),
         };
         known.insert(id, array.clone());
-        array
+        Ok(array)
     }
 
     fn output(&mut self, a: &Array, name: &str, inputs: &[Array], outputs: &[Array]) -> Array {
@@ -305,8 +318,8 @@ impl Exporter {
 
     fn instructions(&mut self, program: &Program, known: &mut HashMap<Id, Array>) -> Result<()> {
         for instruction in program.list() {
-            let inputs: Vec<Array> =
-                instruction.inputs.iter().map(|id| self.value(program, *id, known)).collect();
+            let inputs = instruction.inputs.iter().map(|id| self.value(program, *id, known));
+            let inputs = inputs.collect::<Result<Vec<Array>>>()?;
             // Nodes of a definition belong where the op does.
             if self.depth == 0 {
                 self.at.graph.scope = scope(program, instruction);
@@ -338,7 +351,7 @@ impl Exporter {
             let meta = &program.infos()[id.index()].meta;
             let dims: Vec<i64> = meta.shape.iter().map(|d| *d as i64).collect();
             let is_empty = dims.contains(&0);
-            is_empty.then(|| self.at.graph.constant(meta.dtype, &dims, Vec::new()))
+            is_empty.then(|| self.at.graph.constant(meta.dtype, &dims, Bytes::new()))
         };
         instruction.outputs.iter().map(one).collect()
     }
@@ -417,6 +430,6 @@ impl Exporter {
         self.instructions(&inner, &mut known)?;
         self.depth -= 1;
         let result = inner.results().next().ok_or_else(why)?;
-        Ok(self.value(&inner, result, &mut known))
+        self.value(&inner, result, &mut known)
     }
 }

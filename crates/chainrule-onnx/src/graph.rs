@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chainrule_core::dtype::DType;
-use prost::Message as _;
+use prost::bytes::Bytes;
 
 use crate::proto::*;
 
@@ -42,7 +42,8 @@ pub(crate) enum Attr {
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub constants: Vec<TensorProto>,
-    known: HashMap<Vec<u8>, String>,
+    /// Names of the constants by their dtype, shape and elements.
+    known: HashMap<(i32, Vec<i64>, Bytes), String>,
     names: HashSet<String>,
     /// The type of each value by its name.
     pub types: HashMap<String, (DType, Vec<i64>)>,
@@ -127,20 +128,20 @@ impl Graph {
     }
 
     /// The constant of these bytes, which is written once.
-    pub fn constant(&mut self, dtype: DType, dims: &[i64], bytes: Vec<u8>) -> Array {
-        let proto = TensorProto {
-            dims: dims.to_vec(),
-            data_type: Some(number(dtype)),
-            raw_data: Some(bytes),
-            ..TensorProto::default()
-        };
-        let key = proto.encode_to_vec();
+    pub fn constant(&mut self, dtype: DType, dims: &[i64], bytes: Bytes) -> Array {
+        let key = (number(dtype), dims.to_vec(), bytes.clone());
         let name = match self.known.get(&key) {
             Some(name) => name.clone(),
             None => {
                 let name = self.fresh(&format!("constant_{}", self.constants.len()));
                 self.types.insert(name.clone(), (dtype, dims.to_vec()));
-                self.constants.push(TensorProto { name: Some(name.clone()), ..proto });
+                self.constants.push(TensorProto {
+                    dims: dims.to_vec(),
+                    data_type: Some(number(dtype)),
+                    raw_data: Some(bytes),
+                    name: Some(name.clone()),
+                    ..TensorProto::default()
+                });
                 self.known.insert(key, name.clone());
                 name
             }
@@ -162,7 +163,7 @@ impl Graph {
             DType::Bool => vec![u8::from(x != 0.0)],
             _ => (x as f32).to_le_bytes().to_vec(),
         };
-        self.constant(dtype, &[], bytes)
+        self.constant(dtype, &[], bytes.into())
     }
 
     /// The same number everywhere.

@@ -74,7 +74,7 @@ pub fn lower(program: &Program, whole: bool) -> Result<Lowered> {
     });
     let constants = built.graph.constants.iter().map(|c| Constant {
         value: typed(&c.name.clone().unwrap_or_default()),
-        bytes: c.raw_data.clone().unwrap_or_default(),
+        bytes: c.raw_data.as_deref().unwrap_or_default().to_vec(),
     });
     let writes = built.state.iter().filter(|(_, write)| write.is_some()).count();
     let results = built.outputs.len() - writes;

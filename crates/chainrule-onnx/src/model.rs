@@ -1,13 +1,15 @@
 //! A finished model.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use chainrule_core::error::{Error, Result};
 use prost::Message as _;
+use prost::bytes::Bytes;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
-use crate::proto::{EntryProto, GraphProto, ModelProto, TensorProto};
+use crate::proto::{EntryProto, ModelProto};
 
 /// Bytes of a file from which on the elements go into another: a message holds no 2 GB.
 const LARGEST: usize = 2_000_000_000;
@@ -60,7 +62,7 @@ impl Model {
     /// As [`Model::write`], with another limit.
     pub(crate) fn write_up_to(&self, path: &Path, largest: usize) -> Result<()> {
         if self.0.encoded_len() <= largest {
-            return replace(path, |file| file.write_all(&self.to_bytes()));
+            return replace(path, |file| stream(&self.0, file));
         }
         let mut data = path.as_os_str().to_owned();
         data.push(".data");
@@ -68,63 +70,75 @@ impl Model {
         let name = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (model, parts) = self.parted(&name);
         replace(data, |file| parts.iter().try_for_each(|p| file.write_all(p)))?;
-        replace(path, |file| file.write_all(&model.encode_to_vec()))
+        replace(path, |file| stream(&model, file))
     }
 
-    /// The model with its large elements in a file of this name, and these elements: no copies, of
-    /// which memory may not have room for two.
-    fn parted<'a>(&'a self, name: &str) -> (ModelProto, Vec<&'a [u8]>) {
-        let mut parts: Vec<&[u8]> = Vec::new();
+    /// The model with its large elements in a file of this name, and these elements.
+    fn parted(&self, name: &str) -> (ModelProto, Vec<Bytes>) {
+        let mut model = self.0.clone();
+        let mut parts = Vec::new();
         let mut offset = 0;
-        let mut part = |tensor: &'a TensorProto| {
-            let Some(bytes) = tensor.raw_data.as_deref().filter(|b| b.len() >= SMALL) else {
-                return tensor.clone();
-            };
+        for tensor in model.graph.iter_mut().flat_map(|g| &mut g.initializer) {
+            let Some(bytes) = tensor.raw_data.take_if(|b| b.len() >= SMALL) else { continue };
             let entries = [
                 ("location", name.to_string()),
                 ("offset", offset.to_string()),
                 ("length", bytes.len().to_string()),
             ];
             let entry = |(k, v): (&str, String)| EntryProto { key: Some(k.into()), value: Some(v) };
+            tensor.external_data = entries.map(entry).to_vec();
+            tensor.data_location = Some(1);
             offset += bytes.len();
             parts.push(bytes);
-            TensorProto {
-                dims: tensor.dims.clone(),
-                data_type: tensor.data_type,
-                name: tensor.name.clone(),
-                external_data: entries.map(entry).to_vec(),
-                data_location: Some(1),
-                ..TensorProto::default()
-            }
-        };
-        let graph = self.0.graph.as_ref().map(|g| GraphProto {
-            name: g.name.clone(),
-            node: g.node.clone(),
-            initializer: g.initializer.iter().map(&mut part).collect(),
-            input: g.input.clone(),
-            output: g.output.clone(),
-            sparse_initializer: g.sparse_initializer.clone(),
-        });
-        let model = ModelProto {
-            ir_version: self.0.ir_version,
-            producer_name: self.0.producer_name.clone(),
-            producer_version: self.0.producer_version.clone(),
-            graph,
-            opset_import: self.0.opset_import.clone(),
-            metadata_props: self.0.metadata_props.clone(),
-            functions: self.0.functions.clone(),
-        };
+        }
         (model, parts)
     }
 }
 
+/// Numbers of the fields that [`stream`] writes by itself: a model's graph, a graph's stored
+/// tensors, a tensor's elements.
+const GRAPH: u32 = 7;
+const INITIALIZER: u32 = 5;
+const RAW_DATA: u32 = 9;
+
+/// Writes the message with the elements from where they are: encoded at once, it would need them in
+/// memory a second time. The order of fields is free.
+fn stream(model: &ModelProto, out: &mut impl Write) -> io::Result<()> {
+    let mut around = model.clone();
+    let graph = around.graph.take();
+    out.write_all(&around.encode_to_vec())?;
+    let Some(mut graph) = graph else { return Ok(()) };
+    begin(GRAPH, graph.encoded_len(), out)?;
+    let stored = std::mem::take(&mut graph.initializer);
+    out.write_all(&graph.encode_to_vec())?;
+    for mut tensor in stored {
+        begin(INITIALIZER, tensor.encoded_len(), out)?;
+        let elements = tensor.raw_data.take();
+        out.write_all(&tensor.encode_to_vec())?;
+        if let Some(elements) = elements {
+            begin(RAW_DATA, elements.len(), out)?;
+            out.write_all(&elements)?;
+        }
+    }
+    Ok(())
+}
+
+/// The number and the length of a field whose bytes follow.
+fn begin(field: u32, len: usize, out: &mut impl Write) -> io::Result<()> {
+    let mut head = Vec::new();
+    encode_key(field, WireType::LengthDelimited, &mut head);
+    encode_varint(len as u64, &mut head);
+    out.write_all(&head)
+}
+
 /// Writes a file beside the path and moves it there.
-fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> std::io::Result<()>) -> Result<()> {
+fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
-    let written = fs::File::create(&beside).and_then(|mut file| {
+    let written = File::create(&beside).and_then(|file| {
+        let mut file = BufWriter::new(file);
         write(&mut file)?;
-        file.sync_all()
+        file.into_inner()?.sync_all()
     });
     let moved = written.and_then(|()| fs::rename(&beside, path));
     moved.map_err(|e| {

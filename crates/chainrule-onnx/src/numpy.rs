@@ -1,6 +1,7 @@
 //! The functions of NumPy and Python that forms call.
 
 use chainrule_core::dtype::DType;
+use prost::bytes::Bytes;
 
 use crate::elementwise::elementwise;
 use crate::graph::{Array, Attr};
@@ -384,7 +385,7 @@ fn making(at: &mut Interpreter, name: &str, given: &Given<'_>) -> Made<Val> {
             let Val::Text(hex) = first else { return None };
             let to = given.dtype(1)?;
             let byte = |i: usize| u8::from_str_radix(hex.get(i..i + 2)?, 16).ok();
-            let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect::<Option<_>>()?;
+            let bytes: Bytes = (0..hex.len()).step_by(2).map(byte).collect::<Option<_>>()?;
             let n = bytes.len() / to.size();
             g.constant(to, &[n as i64], bytes).into()
         }

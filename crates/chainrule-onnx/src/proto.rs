@@ -2,6 +2,7 @@
 //! definition.
 
 use prost::Message;
+use prost::bytes::Bytes;
 
 /// A file.
 #[derive(Clone, PartialEq, Message)]
@@ -141,8 +142,9 @@ pub struct TensorProto {
     pub int64_data: Vec<i64>,
     #[prost(string, optional, tag = "8")]
     pub name: Option<String>,
-    #[prost(bytes = "vec", optional, tag = "9")]
-    pub raw_data: Option<Vec<u8>>,
+    /// Not copied with the message: models have gigabytes of them.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub raw_data: Option<Bytes>,
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
     #[prost(uint64, repeated, tag = "11")]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use chainrule::Shape;
 use chainrule::formats::{self, FitReport, NameMap, WeightEntry};
-use chainrule::{Shape, io};
 use serde::Serialize;
 
 use crate::args::Weights;
@@ -73,7 +73,7 @@ pub fn run(args: &Weights) -> Result<()> {
         if out.exists() && !args.force {
             bail!("{}: exists; choose another name, or overwrite it with --force", out.display());
         }
-        io::save(out, &map.load(&weights)?, &kept(&weights))?;
+        map.convert(&weights, out, &kept(&weights))?;
     }
     match args.json {
         true => output::json(&Listing {

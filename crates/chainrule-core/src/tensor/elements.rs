@@ -156,12 +156,23 @@ impl Tensor {
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn try_to_bytes(&self) -> Result<Vec<u8>> {
+        self.try_with_bytes(<[u8]>::to_vec)
+    }
+
+    /// As [`Tensor::try_to_bytes`], of bytes that `take` reads where they are: a tensor that lies
+    /// in row-major order is not copied.
+    #[doc(hidden)]
+    pub fn try_with_bytes<R>(&self, take: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let value = self.value_ref();
         log::check_read("to_bytes", &value)?;
         watch::read(&value);
-        let mut bytes = value.row_major()?.bytes().to_vec();
+        let rows = value.row_major()?;
+        if cfg!(target_endian = "little") {
+            return Ok(take(rows.bytes()));
+        }
+        let mut bytes = rows.bytes().to_vec();
         low_first(&mut bytes, value.dtype());
-        Ok(bytes)
+        Ok(take(&bytes))
     }
 
     /// A tensor of elements that lie in these bytes, as [`Tensor::try_to_bytes`] gives them. Errors

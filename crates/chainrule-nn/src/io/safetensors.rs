@@ -6,7 +6,8 @@
 //! save leaves the earlier file whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use safetensors::Dtype;
@@ -154,15 +155,6 @@ fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-/// The CRC-32 of bytes, of which the eight from `at` on count as the digit 0.
-fn crc(bytes: &[u8], at: usize) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&bytes[..at]);
-    hasher.update(ZEROS);
-    hasher.update(&bytes[at + ZEROS.len()..]);
-    hasher.finalize()
-}
-
 /// As [`serialize`], with a checksum of the whole file in its header, which [`load`] and [`parse`]
 /// verify and other programs pass over.
 ///
@@ -180,20 +172,112 @@ pub fn serialize_checked(
     tensors: &StateDict,
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let each =
+        |entry: &CheckpointEntry, out: &mut dyn Write| write_elements(&tensors[&entry.name], out);
+    let (at, sum) = write_checked(&in_order(entries(tensors)), metadata, &mut bytes, each)
+        .map_err(|e| own(e).unwrap_or_else(|e| Error::argument("safetensors", reason(&e))))?;
+    bytes[at..at + sum.len()].copy_from_slice(sum.as_bytes());
+    Ok(bytes)
+}
+
+fn entries(tensors: &StateDict) -> Vec<CheckpointEntry> {
+    tensors.iter().map(|(name, t)| CheckpointEntry::of(name, t)).collect()
+}
+
+/// Entries as files of the format have them: the widest elements first, each at a multiple of its
+/// size, then by name.
+fn in_order(mut entries: Vec<CheckpointEntry>) -> Vec<CheckpointEntry> {
+    let key = |entry: &CheckpointEntry| std::cmp::Reverse(in_file(entry.dtype));
+    entries.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
+    entries
+}
+
+/// Writes the elements of a tensor from where they are.
+fn write_elements(t: &Tensor, out: &mut dyn Write) -> io::Result<()> {
+    t.try_with_bytes(|bytes| out.write_all(bytes)).map_err(io::Error::other)?
+}
+
+/// Bytes that are counted and added to the checksum on their way.
+struct Summed<'a, W> {
+    out: &'a mut W,
+    hasher: crc32fast::Hasher,
+    len: usize,
+}
+
+impl<W: Write> Write for Summed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Short enough that the sum finds them in a cache.
+        let n = self.out.write(&bytes[..bytes.len().min(PIECE)])?;
+        self.hasher.update(&bytes[..n]);
+        self.len += n;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Writes a file of these entries, whose elements `each` writes. Its checksum is known at the end:
+/// gives its digits and their place, where zeros stand.
+fn write_checked(
+    entries: &[CheckpointEntry],
+    metadata: &BTreeMap<String, String>,
+    out: &mut impl Write,
+    mut each: impl FnMut(&CheckpointEntry, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<(usize, String)> {
+    let wrong = |why: &str| io::Error::other(Error::argument("safetensors", why));
     let mut metadata = metadata.clone();
     let value = format!("{CRC_32}00000000");
     if metadata.values().any(|text| text.contains(CRC_32)) {
-        return Err(Error::argument("safetensors", "the metadata holds a checksum already"));
+        return Err(wrong("the metadata holds a checksum already"));
     }
     metadata.insert(CHECKSUM.to_owned(), value.clone());
-    let mut bytes = serialize(tensors, &metadata)?;
-    // The header comes first, and a name of a tensor may hold the text too: the metadata are the
-    // first entry of the header.
-    let at = position(&bytes, value.as_bytes()).map(|at| at + CRC_32.len());
-    let at = at.ok_or_else(|| Error::argument("safetensors", "the header lacks its checksum"))?;
-    let sum = format!("{:08x}", crc(&bytes, at));
-    bytes[at..at + 8].copy_from_slice(sum.as_bytes());
-    Ok(bytes)
+    let head = header(entries, metadata).map_err(io::Error::other)?;
+    // A name of a tensor may hold the text too: the metadata are the first entry of the header.
+    let at = position(&head, value.as_bytes()).map(|at| at + CRC_32.len());
+    let at = at.ok_or_else(|| wrong("the header lacks its checksum"))?;
+    let mut out = Summed { out, hasher: crc32fast::Hasher::new(), len: 0 };
+    out.write_all(&head)?;
+    for entry in entries {
+        let from = out.len;
+        each(entry, &mut out)?;
+        let (len, wanted) = (out.len - from, entry.bytes());
+        if len != wanted {
+            let name = &entry.name;
+            return Err(wrong(&format!("`{name}` has {len} bytes instead of {wanted}")));
+        }
+    }
+    Ok((at, format!("{:08x}", out.hasher.finalize())))
+}
+
+/// As [`save`], of tensors whose elements `each` writes one after the other: so that nobody needs
+/// all of them in memory. An [`Error`] within an error of `each` is given back as it is.
+#[doc(hidden)]
+pub fn save_pieces(
+    path: &Path,
+    entries: Vec<CheckpointEntry>,
+    metadata: &BTreeMap<String, String>,
+    each: impl FnMut(&CheckpointEntry, &mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let entries = in_order(entries);
+    let fill = |out: &mut BufWriter<&File>| {
+        let (at, sum) = write_checked(&entries, metadata, out, each)?;
+        out.seek(SeekFrom::Start(at as u64))?;
+        out.write_all(sum.as_bytes())
+    };
+    write_atomic(path, fill).map_err(|e| {
+        own(e).unwrap_or_else(|e| {
+            let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
+            Error::File { path: path.to_owned(), why: format!("{}{kept}", reason(&e)) }
+        })
+    })
+}
+
+/// The error of the library that came through a writer, or that of the system.
+fn own(e: io::Error) -> Result<Error, io::Error> {
+    e.downcast()
 }
 
 /// The dtypes, and their names in a file.
@@ -276,7 +360,10 @@ impl CheckpointEntry {
 }
 
 /// The head of a file of these tensors, whose bytes follow in the same order.
-pub(super) fn header(entries: &[CheckpointEntry]) -> Result<Vec<u8>> {
+pub(super) fn header(
+    entries: &[CheckpointEntry],
+    metadata: BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
     let fail = |e: &dyn std::fmt::Display| Error::argument("safetensors", e.to_string());
     let mut at = 0usize;
     let infos = entries.iter().map(|entry| {
@@ -285,7 +372,8 @@ pub(super) fn header(entries: &[CheckpointEntry]) -> Result<Vec<u8>> {
         let (dtype, shape) = (in_file(entry.dtype), entry.shape.clone());
         (entry.name.clone(), TensorInfo { dtype, shape, data_offsets: (from, at) })
     });
-    let about = Metadata::new(None, infos.collect()).map_err(|e| fail(&e))?;
+    let metadata = (!metadata.is_empty()).then(|| metadata.into_iter().collect());
+    let about = Metadata::new(metadata, infos.collect()).map_err(|e| fail(&e))?;
     let mut text = serde_json::to_vec(&about).map_err(|e| fail(&e))?;
     // Readers may want the data to begin at a multiple of eight.
     text.resize(text.len().next_multiple_of(8), b' ');
@@ -301,11 +389,8 @@ pub fn save(
     tensors: &StateDict,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
-    let path = path.as_ref();
-    let bytes = serialize_checked(tensors, metadata)?;
-    write_atomic(path, |out| out.write_all(&bytes)).map_err(|e| {
-        let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
-        Error::File { path: path.to_owned(), why: format!("{}{kept}", reason(&e)) }
+    save_pieces(path.as_ref(), entries(tensors), metadata, |entry, out| {
+        write_elements(&tensors[&entry.name], out)
     })
 }
 

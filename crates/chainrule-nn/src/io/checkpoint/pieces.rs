@@ -19,7 +19,7 @@ pub(super) fn write(
     entries: &[CheckpointEntry],
     next: &mut dyn FnMut() -> io::Result<Vec<u8>>,
 ) -> Result<()> {
-    let header = header(entries)?;
+    let header = header(entries, Default::default())?;
     let data: usize = entries.iter().map(CheckpointEntry::bytes).sum();
     let fill = |out: &mut BufWriter<&File>| {
         let mut lengths = (about.len() as u64).to_le_bytes().to_vec();
