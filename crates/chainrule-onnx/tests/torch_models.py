@@ -66,13 +66,26 @@ MODELS = {
 }
 
 
-def stored(value, gradient, initializers):
-    """The gradient under the names of the file, by tensors with the parameter's elements."""
-    for name, has in initializers.items():
-        if has.shape == value.shape and np.array_equal(has, value):
-            yield name, gradient
-        elif has.ndim == 2 and has.shape == value.T.shape and np.array_equal(has, value.T):
-            yield name, gradient.T
+def stored(parameters, initializers):
+    """The gradients under the names of the file, NaN where an element is none of a parameter, and
+    the parameters of which it lacks elements. An exporter transposes matrices, joins the weights of
+    gates and puts these in another order; no two elements are equal, so that each is found."""
+    floats = {name: has for name, has in initializers.items() if has.dtype == np.float32}
+    places = {}
+    for name, has in floats.items():
+        for at, x in enumerate(has.ravel().tolist()):
+            places.setdefault(x, []).append((name, at))
+    found, missing = {}, []
+    for key, parameter in parameters:
+        pairs = zip(parameter.detach().ravel().tolist(), parameter.grad.ravel().tolist())
+        for x, gradient in pairs:
+            # An element in two places has a part of its gradient in each.
+            if len(at := places.get(x, [])) != 1:
+                missing.append(key)
+                continue
+            (name, i), = at
+            found.setdefault(name, np.full(floats[name].shape, np.nan, np.float32)).flat[i] = gradient
+    return found, sorted(set(missing))
 
 
 def write(folder, name, made, example, dynamo):
@@ -107,13 +120,9 @@ def write(folder, name, made, example, dynamo):
     if x.grad is not None:
         out["gradient x"] = x.grad
     out = {key: value.detach().numpy() for key, value in out.items()}
-    missing = []
-    for key, parameter in model.named_parameters():
-        found = dict(stored(parameter.detach().numpy(), parameter.grad.numpy(), initializers))
-        out |= {f"gradient {k}": np.ascontiguousarray(v) for k, v in found.items()}
-        if not found:
-            missing.append(key)
-    print(f"{name}: {len(out) - 3} gradients; rearranged: {', '.join(missing) or 'none'}")
+    found, missing = stored(model.named_parameters(), initializers)
+    out |= {f"gradient {k}": v for k, v in found.items()}
+    print(f"{name}: {len(out) - 3} gradients; not in the file as they are: {', '.join(missing) or 'none'}")
     save_file({k: np.ascontiguousarray(v) for k, v in out.items()}, os.path.join(folder, name + ".safetensors"))
 
 
