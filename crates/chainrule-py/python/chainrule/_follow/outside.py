@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._chainrule import Tensor
 from .units import Unit
 
 DEPTH = 3
@@ -59,6 +60,9 @@ class Outside:
         if id(x) in self._seen or depth == 0:
             return
         self._seen.add(id(x))
+        if isinstance(x, Tensor):
+            self._keep_tensor(x)
+            return
         memory = _memory(x)
         if memory is not None:
             self._room -= memory.nbytes
@@ -74,6 +78,18 @@ class Outside:
             self._back.append(lambda: (x.clear(), x.update(entries))[0])
         for part in _inside(x) if not hasattr(x, "__len__") or len(x) <= 4096 else ():
             self._keep(part, depth - 1)
+
+    def _keep_tensor(self, x: Tensor) -> None:
+        """A tensor of ours: a write gives its handle another value."""
+        elements, writes = x.detach().clone(), [x._writes]
+
+        def back() -> None:
+            if x._writes != writes[0]:
+                # It keeps its place on the tape.
+                x.data = elements.clone()
+                writes[0] = x._writes
+
+        self._back.append(back)
 
     def restore(self) -> None:
         """All of it as it was."""

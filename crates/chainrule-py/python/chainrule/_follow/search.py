@@ -288,12 +288,18 @@ class Search(Scopes):
             if step.rank < min(high, 0.7) and self.bench.left() > 0:
                 self.try_edits(step, partial_proposals(self, step, self.scope(step)))
 
+    def _is_evidence(self, step: Step, solved: Due) -> bool:
+        """Whether fewer numbers were solved for than elements of gradients came right: as many of
+        them make anything right.
+        """
+        return solved.seen is None or solved.seen.shape[1] < sum(self.point.right[i].size for i in step.touches)
+
     def located(self) -> Step | None:
         """The one statement in which another value makes all gradients right and whose operands are
         right, if there is just one, and none of which nothing is known.
         """
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
-        found = [s for s in near if s.results and not s.right and isinstance(self.due_of(s), Due)]
+        found = [s for s in near if s.results and not s.right and isinstance(d := self.due_of(s), Due) and self._is_evidence(s, d)]
         open_ones = [s for s in near if not s.results and s.touches]
         if len(found) == 1 and not open_ones:
             return found[0]
