@@ -1,14 +1,15 @@
 //! Points far from the given one, at which bounds, gates and thresholds are reached.
 //!
 //! One direction of all inputs at once is enough to see that a gradient is wrong there; only then
-//! each input is looked at by itself.
+//! each input is looked at by itself. Those whose gradients are known to be wrong are left out.
 
 use std::cell::RefCell;
 
 use super::differences::shaken;
 use super::level::{Level, OrderReport};
+use super::products::product;
 use super::report::{Blame, Outcome, PairCheck, Slot};
-use super::tape::is_float;
+use super::tape::{Tape, is_float, values};
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -30,6 +31,15 @@ const FLOOR: f64 = 1e-6;
 /// Inputs of more elements than this are large enough to have far ones among them.
 const MANY: usize = 1 << 20;
 
+/// The elements of an input that are placed at each distance: of two or three drawn once, none may
+/// come beyond a bound.
+const PLACED: usize = 24;
+
+/// Step of the differences with which further draws are looked at, relative to an input's mean
+/// magnitude, and the error from which such a draw is checked as the first one is.
+const GLANCE: f64 = 1.0 / (1 << 12) as f64;
+const SUSPICIOUS: f64 = 1e-4;
+
 /// An error counts from this multiple of what the last bits of the inputs do to the gradient.
 const CONDITIONED: f64 = 256.0;
 
@@ -42,7 +52,8 @@ impl Level<'_> {
                 return Ok(());
             }
             let Some(inputs) = self.distant(reach, k as u64)? else { return Ok(()) };
-            let joint = self.joint(&inputs, 0);
+            let open = self.open_inputs(found);
+            let joint = self.joint(&inputs, 0, &open);
             let Some(joint) = joint.ok().filter(|joint| joint.problems.is_empty()) else {
                 let why = "the function fails or is not finite there: not looked at";
                 found.notes.push(format!("inputs {reach} times as large: {why}"));
@@ -50,23 +61,101 @@ impl Level<'_> {
             };
             found.calls += joint.calls;
             found.passes += joint.passes;
-            if !joint.pairs.iter().any(is_wrong) {
-                continue;
+            if joint.pairs.iter().any(is_wrong) && self.is_wrong_again(&inputs, &open) {
+                self.look_at(&inputs, reach, found)?;
             }
-            // Differences may be off by bad luck with rounding along one direction, not along two.
-            let again = self.joint(&inputs, 1).map_or(Vec::new(), |again| again.pairs);
-            if !again.iter().any(is_wrong) {
-                continue;
-            }
-            self.look_at(&inputs, reach, found)?;
+            self.draw_more(reach, k as u64, found)?;
         }
         Ok(())
+    }
+
+    /// Whether a gradient is wrong along another direction, too: differences may be off by bad luck
+    /// with rounding along one, not along two.
+    fn is_wrong_again(&self, inputs: &[Tensor], open: &[bool]) -> bool {
+        self.joint(inputs, 1, open).is_ok_and(|again| again.pairs.iter().any(is_wrong))
+    }
+
+    /// Further points at the same distance, where an input has few elements. A glance is enough to
+    /// see that nothing is wrong there.
+    fn draw_more(&self, reach: f64, k: u64, found: &mut OrderReport) -> Result<()> {
+        let fewest = self.inputs.iter().filter(|x| has_both_signs(x)).map(Tensor::numel).min();
+        let draws = PLACED.div_ceil(fewest.unwrap_or(PLACED)) as u64;
+        for draw in 1..draws {
+            if !found.pairs.iter().any(PairCheck::is_open) {
+                break;
+            }
+            let Some(inputs) = self.distant(reach, k + 2 * draw)? else { break };
+            let open = self.open_inputs(found);
+            if !self.is_suspicious(&inputs, &open, found).unwrap_or(false) {
+                continue;
+            }
+            let Ok(joint) = self.joint(&inputs, 0, &open) else { continue };
+            found.calls += joint.calls;
+            found.passes += joint.passes;
+            let wrong = joint.problems.is_empty() && joint.pairs.iter().any(is_wrong);
+            if wrong && self.is_wrong_again(&inputs, &open) {
+                self.look_at(&inputs, reach, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Mask of the inputs by which some derivative is not known to be wrong.
+    fn open_inputs(&self, found: &OrderReport) -> Vec<bool> {
+        let is_open = |slot: &Slot| found.pairs.iter().any(|p| p.input == *slot && p.is_open());
+        self.input_slots.iter().map(is_open).collect()
+    }
+
+    /// Whether one backward pass and four values along a direction of all open inputs disagree.
+    fn is_suspicious(
+        &self,
+        inputs: &[Tensor],
+        open: &[bool],
+        found: &mut OrderReport,
+    ) -> Result<bool> {
+        let tape = Tape::record(self.f, inputs, false)?;
+        let probes = self.there(inputs).probes(self.first_seed, &tape)?;
+        let along: Vec<Option<Tensor>> = (inputs.iter().zip(&probes.u).zip(open))
+            .map(|((x, u), open)| {
+                let u = u.as_ref().filter(|_| *open);
+                u.map(|u| u.try_mul(mean_size(x))).transpose()
+            })
+            .collect::<Result<_>>()?;
+        let (mut slope, mut size) = (0.0, 0.0);
+        for (o, v) in probes.v.iter().enumerate() {
+            let Some(v) = v else { continue };
+            for (g, u) in tape.reverse(o, v)?.iter().zip(&along) {
+                if let (Some(g), Some(u)) = (g, u) {
+                    let part = product(&g.to_f64_vec(), &u.to_f64_vec());
+                    slope += part.sum;
+                    size += part.size;
+                }
+            }
+        }
+        let value = |step: f64| -> Result<f64> {
+            let moved = inputs.iter().zip(&along).map(|(x, u)| match u {
+                Some(u) => x.try_add(&u.try_mul(step)?),
+                None => Ok(x.clone()),
+            });
+            let outputs = values(self.f, &moved.collect::<Result<Vec<_>>>()?)?;
+            let parts = outputs.iter().zip(&probes.v).filter_map(|(y, v)| {
+                v.as_ref().map(|v| product(&y.to_f64_vec(), &v.to_f64_vec()).sum)
+            });
+            Ok(parts.sum())
+        };
+        let slopes =
+            |step: f64| -> Result<f64> { Ok((value(step)? - value(-step)?) / (2.0 * step)) };
+        let (coarse, fine) = (slopes(GLANCE)?, slopes(GLANCE / 2.0)?);
+        found.calls += 5;
+        found.passes += tape.passes.get();
+        let limit = (4.0 * fine - coarse) / 3.0;
+        Ok((limit - slope).abs() > SUSPICIOUS * size.max(limit.abs()) + (fine - coarse).abs())
     }
 
     /// Takes the verdicts at a far point for those derivatives which are wrong there by more than
     /// rounding.
     fn look_at(&self, inputs: &[Tensor], reach: f64, found: &mut OrderReport) -> Result<()> {
-        let there = self.there(inputs);
+        let there = Level { given: Some(found.pairs.clone()), ..self.there(inputs) };
         let Ok(other) = there.check() else { return Ok(()) };
         found.calls += other.calls;
         found.passes += other.passes;
@@ -129,13 +218,11 @@ impl Level<'_> {
         let generator = &mut Generator::manual_seed(self.first_seed ^ (0xfa50 + k));
         let mut any = false;
         let mut moved = |x: &Tensor| -> Result<Tensor> {
-            let all = if is_float(x) { x.to_f64_vec() } else { Vec::new() };
-            let signs = |s: f64| all.iter().any(|x| x * s > 0.0);
-            if !(signs(1.0) && signs(-1.0)) {
+            if !has_both_signs(x) {
                 return Ok(x.clone());
             }
             any = true;
-            let mean = all.iter().map(|x| x.abs()).sum::<f64>() / all.len() as f64;
+            let mean = mean_size(x);
             let by = Tensor::try_randn(x.shape(), x.dtype(), generator)?.to_f64_vec();
             let near = Tensor::try_rand(x.shape(), x.dtype(), generator)?.to_f64_vec();
             let of = |(by, near): (&f64, &f64)| by * mean * if *near < NEAR { 1.0 } else { reach };
@@ -158,16 +245,17 @@ impl Level<'_> {
         }
     }
 
-    /// The check of the function of all float inputs in one row.
-    fn joint(&self, inputs: &[Tensor], probe: u64) -> Result<OrderReport> {
-        let floats: Vec<&Tensor> = inputs.iter().filter(|x| is_float(x)).collect();
-        let row: Vec<f64> = floats.iter().flat_map(|x| x.to_f64_vec()).collect();
+    /// The check of the function of all open float inputs in one row.
+    fn joint(&self, inputs: &[Tensor], probe: u64, open: &[bool]) -> Result<OrderReport> {
+        let is_in = |(x, open): (&Tensor, &bool)| *open && is_float(x);
+        let floats = inputs.iter().zip(open).filter(|&(x, open)| is_in((x, open)));
+        let row: Vec<f64> = floats.flat_map(|(x, _)| x.to_f64_vec()).collect();
         let row = Tensor::try_from_slice(&row, [row.len()])?;
         let parts = |z: &[Tensor]| -> Result<Vec<Tensor>> {
             let mut start = 0;
             let mut all = Vec::with_capacity(inputs.len());
-            for x in inputs {
-                if !is_float(x) {
+            for (x, open) in inputs.iter().zip(open) {
+                if !is_in((x, open)) {
                     all.push(x.clone());
                     continue;
                 }
@@ -190,6 +278,19 @@ impl Level<'_> {
         };
         level.check()
     }
+}
+
+/// Whether there are elements above and below zero.
+fn has_both_signs(x: &Tensor) -> bool {
+    let all = if is_float(x) { x.to_f64_vec() } else { Vec::new() };
+    let signs = |s: f64| all.iter().any(|x| x * s > 0.0);
+    signs(1.0) && signs(-1.0)
+}
+
+/// The mean magnitude of the elements.
+fn mean_size(x: &Tensor) -> f64 {
+    let all = x.to_f64_vec();
+    all.iter().map(|x| x.abs()).sum::<f64>() / all.len().max(1) as f64
 }
 
 /// Whether the backward rule is wrong. A forward rule of the engine's is not asked for here.

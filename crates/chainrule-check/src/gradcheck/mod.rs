@@ -98,8 +98,8 @@ pub struct GradChecker<'a> {
 /// # Far from the point
 ///
 /// Bounds, gates and thresholds may lie where none of the inputs is. So inputs with elements of
-/// both signs are also drawn anew, 4 and 20 times as large as they are on average: of few elements
-/// none may come beyond a bound. The look is one derivative along a direction of all inputs at
+/// both signs are also drawn anew, 4 and 20 times as large as they are on average; inputs of fewer
+/// than 24 elements several times, until 24 of each were placed. The look is one derivative along a direction of all inputs at
 /// once, beside its differences. Only if they disagree along two such
 /// directions, the check is done there for each input, and an error counts if it is 256 times what
 /// the last bits of the inputs do to the gradient there. Inputs of one sign stay: they may be
@@ -124,8 +124,9 @@ pub struct GradChecker<'a> {
 /// backward pass for each output and one forward pass for each input, and 17 backward passes for
 /// each output for the laws; three plain calls to measure rounding, and 10 to 22 for the
 /// differences along each input (10 more where those are not sure). Nearly the same again beside
-/// the point, and as for one input at each of two points far from it. This does not depend on how
-/// many elements there are. Only to find the wrong element of a wrong gradient, parts of the probe
+/// the point, and as for one input at each of two points far from it; if an input has fewer than 24
+/// elements, `n`, also five calls and a backward pass of each output at `24 / n - 1` more points of
+/// each kind. Else this does not depend on how many elements there are. Only to find the wrong element of a wrong gradient, parts of the probe
 /// are tried: three if it is the only one, else about `log2(n)`. The report says how many calls and
 /// passes there were.
 ///
