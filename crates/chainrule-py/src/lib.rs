@@ -103,7 +103,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _set_autocast _is_autocast;
         weights: _weights_load;
         models: _names_mapped;
-        onnx: _onnx_load _enter_scope _leave_scope;
+        onnx: _onnx_load _enter_scope _leave_scope _coming_number;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
         studio: _studio_tensor _studio_run;

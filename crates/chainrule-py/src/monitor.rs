@@ -55,6 +55,15 @@ struct MonitoredTensors {
     gradients: Option<Vec<Tensor>>,
 }
 
+/// A step that was not looked at.
+pub struct PassedStep {
+    pub steps: u64,
+    pub loss: Option<f64>,
+    pub rate: Option<f64>,
+    pub is_spike: bool,
+    pub is_due: bool,
+}
+
 /// Whether two gradients are of one memory.
 fn is_one(a: &Tensor, b: &Tensor) -> bool {
     a.detach().is_same(&b.detach())
@@ -84,6 +93,23 @@ impl PyMonitor {
         };
         let gradients = all.iter().rev().filter_map(|p| p.get().tensor().grad()).take(2);
         gradients.into_iter().any(|g| !monitor::Monitor::is_zero(&g))
+    }
+
+    /// Ends a step that was not looked at; the next one is not either unless it `may_look`.
+    pub fn pass(
+        &self,
+        optimizer: &Bound<'_, PyAny>,
+        out: Option<&Bound<'_, PyAny>>,
+        may_look: bool,
+    ) -> PyResult<PassedStep> {
+        let rate = self.rate(optimizer)?;
+        let (loss, is_spike) = self.step(out.and_then(first_number), rate);
+        let mut monitor = self.lock();
+        let steps = monitor.steps();
+        if !may_look {
+            monitor.rest_until(steps + 1);
+        }
+        Ok(PassedStep { steps, loss, rate, is_spike, is_due: monitor.is_due() })
     }
 
     /// Tells a run of the tensors that were looked at in the step done last.
@@ -353,9 +379,8 @@ impl PyMonitor {
         optimizer: &Bound<'_, PyAny>,
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(bool, bool)> {
-        let loss = out.and_then(first_number);
-        let (_, is_spike) = self.step(loss, self.rate(optimizer)?);
-        Ok((is_spike, self.lock().is_due()))
+        let passed = self.pass(optimizer, out, true)?;
+        Ok((passed.is_spike, passed.is_due))
     }
 
     /// The largest rate of an optimizer's groups, if one has a rate.

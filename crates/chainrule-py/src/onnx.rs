@@ -78,6 +78,12 @@ pub fn _enter_scope(name: &str) {
     chainrule_core::tensor::scope::enter(name);
 }
 
+/// The number on the tape that the next operation gets.
+#[pyfunction]
+pub fn _coming_number() -> u64 {
+    chainrule_core::tensor::node::coming_number()
+}
+
 /// The module that was entered last is done.
 #[pyfunction]
 pub fn _leave_scope() {

@@ -40,17 +40,22 @@ impl PyStudio {
     }
 }
 
-/// A page with the backward pass of a tensor: `named` are tensors with names and lines.
+/// A page with the backward pass of a tensor: `named` are tensors with names and lines, `modules`
+/// those that were called, with the numbers on the tape before and behind.
 #[pyfunction]
 pub fn _studio_tensor(
     title: String,
     root: &Bound<'_, PyTensor>,
     named: Vec<(Bound<'_, PyTensor>, String, usize)>,
     lines: Vec<String>,
+    modules: Vec<(String, u64, u64)>,
     port: u16,
 ) -> PyResult<PyStudio> {
     let named = named.into_iter().map(|(t, name, line)| (t.get().tensor(), name, line)).collect();
-    let captured = Some(Captured { root: root.get().tensor(), named, lines });
+    let captured = Captured { named, lines, modules, ..Captured::of(root.get().tensor()) };
+    // A fault is told where the pass is looked at.
+    let _ = root.py().detach(|| captured.walk());
+    let captured = Some(captured);
     PyStudio::serve(vec![Given { title, captured, ..Given::default() }], port, None)
 }
 
@@ -78,6 +83,22 @@ impl PyStudio {
     fn stepped(&self, step: u64, loss: f64, rate: f64, grad_norm: Option<f64>) -> PyResult<()> {
         self.run()?.step(step, loss, rate, grad_norm);
         Ok(())
+    }
+
+    /// Ends a step that was not looked at, as [`PyMonitor::pass_over`]: whether its loss was a
+    /// spike, whether the next step is looked at, and whether the page has ever asked for anything.
+    #[pyo3(signature = (monitor, optimizer, out=None))]
+    fn pass_over(
+        &self,
+        monitor: &Bound<'_, PyMonitor>,
+        optimizer: &Bound<'_, PyAny>,
+        out: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(bool, bool, bool)> {
+        let run = self.run()?;
+        let passed = monitor.get().pass(optimizer, out, run.is_watched())?;
+        let known = |x: Option<f64>| x.unwrap_or(f64::NAN);
+        run.step(passed.steps, known(passed.loss), known(passed.rate), None);
+        Ok((passed.is_spike, passed.is_due, run.has_orders()))
     }
 
     /// The tensors that a monitor saw in the step done last.

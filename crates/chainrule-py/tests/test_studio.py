@@ -104,6 +104,14 @@ def test_a_loss_with_the_users_names_and_lines() -> None:
     assert found == pytest.approx(right.flatten().tolist(), rel=1e-6)
     loss.backward()
     assert found == pytest.approx(weight.grad.flatten().tolist(), rel=1e-6)
+    # The pass was walked when the page was made: it stays as it was then.
+    with cr.no_grad():
+        weight.zero_()
+    opened = Client(page.url).ask("open", given=0)["ok"]
+    leaf = next(node for node in opened["nodes"] if node["name"] == "weight")
+    assert leaf["value"]["data"] == [0.5, -0.25]
+    steps = client.ask("backward", session=client.ask("open", given=0)["ok"]["session"])["ok"]["steps"]
+    assert next(step for step in steps if step["node"] == leaf["id"])["incoming"]["data"] == found
     # It is looked at alone: nothing that a page sends is run.
     for call, args in (("eval", {"given": 0, "want": ["loss"]}), ("program", {"given": 0}), ("open", {"source": "x = 1"})):
         assert "error" in client.ask(call, **args)
@@ -120,6 +128,64 @@ def test_parameters_have_the_names_of_their_modules() -> None:
     names = {node["name"] for node in client.ask("open", given=0)["ok"]["nodes"]}
     assert {"layer.weight", "layer.bias", "blocks[0].weight", "blocks[0].bias", "own"} <= names
     assert "blocks[1].weight" not in names and own.grad is None
+
+
+class _Block(cr.nn.Module):
+    """Two products round a module that all blocks share."""
+
+    def __init__(self, shared: cr.nn.Module) -> None:
+        super().__init__()
+        self.inner = cr.nn.Sequential(cr.nn.Linear(4, 8), cr.nn.Tanh(), cr.nn.Linear(8, 4))
+        self.gain = cr.nn.Parameter(cr.ones(4))
+        self.shared = shared
+
+    def forward(self, x: cr.Tensor) -> cr.Tensor:
+        return x + self.shared(self.inner(x)) * self.gain
+
+
+class _Scaled(cr.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = cr.nn.Parameter(cr.ones(1))
+
+    def forward(self, x: cr.Tensor) -> cr.Tensor:
+        return (x * self.scale).tanh()
+
+
+def test_operations_belong_to_the_modules_that_made_them() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.net = cr.nn.Sequential(*[_Block(shared) for _ in range(3)], cr.nn.Linear(4, 1))
+
+        def loss(self) -> Any:
+            self.net(cr.randn(2, 4)).sum().backward()
+            with cr.no_grad():
+                self.net(cr.randn(2, 4))
+            return cr.studio(self.net(cr.randn(2, 4)).sum(), browse=False)
+
+    shared = _Scaled()
+    client = Client(Trainer().loss().url)
+    nodes = client.ask("open", given=0)["ok"]["nodes"]
+    of = {node["name"]: node["module"] for node in nodes if node["name"]}
+    assert of["self.net.1.inner.0.weight"] == ["self.net", "1", "inner"]
+    assert of["self.net.2.gain"] == ["self.net", "2"]
+    # The last layer is a module of one operation; the shared weight belongs to none of the blocks.
+    assert of["self.net.3.weight"] == ["self.net"]
+    assert of["self.net.0.shared.scale"] == ["self.net"]
+    for block in "012":
+        inside = sorted(node["op"] for node in nodes if node["op"] and node["module"][:2] == ["self.net", block])
+        assert inside == sorted(["linear", "tanh", "linear", "mul", "tanh", "mul", "add"]), inside
+    assert [node["module"] for node in nodes if node["kind"] == "root"] == [[]]
+
+
+def test_a_compiled_function_does_not_see_that_a_module_was_called() -> None:
+    block = _Block(_Scaled())
+    step = cr.compile(lambda x: block(x).sum())
+    x = cr.randn(2, 4)
+    first = step(x)
+    block(x)
+    assert step(x).item() == first.item()
+    assert len(step._recent) == 1
 
 
 def test_a_tensor_without_a_gradient_is_refused() -> None:

@@ -49,7 +49,7 @@ RESULTS = {
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
-    "_enter_scope": "None", "_leave_scope": "None", "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
+    "_enter_scope": "None", "_leave_scope": "None", "_coming_number": "builtins.int", "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
     "OnnxModel.outputs": "list[str]", "OnnxModel.ops": "list[str]", "OnnxModel.run": "list[Tensor]",
     "_weights_load": "tuple[list[tuple[str, Tensor]], Any]", "_causes": "list[tuple[str, str]]", "_prove": "tuple[str, str]", "_lstm_step": "tuple[Tensor, Tensor]",
     "TextModel.kind": "str", "TextModel.sizes": "tuple[int, int]", "TextModel.encode": "list[int]", "TextModel.prompt": "list[int]",
@@ -61,7 +61,7 @@ RESULTS = {
     "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
     "validated": "None", "Monitor.parameter": "None", "Monitor.step": "tuple[float | None, builtins.bool]", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
     "Monitor.values": "list[Tensor]", "Monitor.hold": "None", "Monitor.gradient_values": "list[Tensor | None]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "Monitor.is_calm": "bool", "Monitor.pass_over": "tuple[builtins.bool, builtins.bool]", "Monitor.rate": "float | None", "Monitor.first_number": "float | None", "WholeSight.evaluates": "None", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio",
-    "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "Studio.allow_branches": "None", "Studio.kept": "None", "Studio.go_back": "None", "Studio.text": "None",
+    "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "Studio.allow_branches": "None", "Studio.pass_over": "tuple[bool, bool, bool]", "Studio.kept": "None", "Studio.go_back": "None", "Studio.text": "None",
     "Studio.take_branch": "tuple[int | None, float | None] | None", "wait": "None", "end": "None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._curvature import largest_curvature
 from ._monitored_program import Beside
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
 from ._sights import Sights
-from .autograd import grad, no_grad
+from .autograd import no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
 
@@ -27,8 +28,6 @@ _SHARE = 0.015
 _FREE = 0.03
 # The first look with what costs several passes; others are the double, and so on.
 _RARE = 16
-# Products with the Hessian in a search for its largest curvature.
-_PRODUCTS = 4
 # Looks at first that ask for all settings, and every how many later ones do.
 _OFTEN = 8
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
@@ -287,7 +286,7 @@ class Monitor:
             if self._sights is not None:
                 self._sights.sleep(True)
             try:
-                largest = _curvature(loss, [p for p in self._parameters.values() if p.requires_grad])
+                largest = largest_curvature(loss, [p for p in self._parameters.values() if p.requires_grad])
             except (RuntimeError, NotImplementedError):
                 # Not every function has a second derivative.
                 largest = None
@@ -366,7 +365,9 @@ class Monitor:
 
     def _pass_over(self, out: Any = None) -> None:
         """Ends a step that was not looked at."""
-        is_spike, is_due = self._native.pass_over(self._optimizer, out)
+        self._passed(*self._native.pass_over(self._optimizer, out))
+
+    def _passed(self, is_spike: bool, is_due: bool) -> None:
         if self._sights is not None and (is_spike or is_due):
             if is_spike:
                 self._sights.see_spike()
@@ -571,29 +572,6 @@ def _variables(frame: Any, kind: Any) -> dict[int, str]:
                         out.setdefault(id(x), f"{name}[{i}]")
         out.update({id(value): name for name, value in list(scope.items()) if isinstance(value, kind)})
     return out
-
-
-def _curvature(loss: Any, parameters: list[Any]) -> float | None:
-    """The largest curvature that a few powers of the Hessian find from the gradient on."""
-    slopes = grad(loss, parameters, create_graph=True, allow_unused=True)
-    known = [(p, g) for p, g in zip(parameters, slopes) if g is not None]
-    along = [g.detach() for _, g in known]
-    largest: float | None = None
-    for _ in range(_PRODUCTS):
-        norm = math.sqrt(sum(float(v.square().sum().item()) for v in along))
-        if not (0.0 < norm < math.inf):
-            break
-        along = [v / norm for v in along]
-        total = sum((g * v).sum() for (_, g), v in zip(known, along))
-        if not getattr(total, "requires_grad", False):
-            break
-        found = grad(total, [p for p, _ in known], retain_graph=True, allow_unused=True)
-        products = [v * 0.0 if h is None else h.detach() for h, v in zip(found, along)]
-        quotient = sum(float((h * v).sum().item()) for h, v in zip(products, along))
-        if math.isfinite(quotient):
-            largest = quotient if largest is None else max(largest, quotient)
-        along = products
-    return largest
 
 
 def _line() -> str:

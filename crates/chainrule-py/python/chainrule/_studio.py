@@ -17,10 +17,13 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._monitor import Monitor
 from ._random import get_rng_state, set_rng_state
-from .nn.module import Module
+from .nn.module import Module, calls
 
 # Steps before which nothing is told but what is not finite, and looks in a row that must find it.
 _FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
+
+# The share of the loop's time that looks may take.
+_SHARE = 0.02
 
 # States of one run that are kept in memory.
 _MOST_KEPT = 10
@@ -58,11 +61,10 @@ class LivePage(Monitor):
     on from there with its next batch, as a run of its own.
     """
 
-    # The page hears of every step.
-    _counts_steps = False
-
-    def __init__(self, model: Any, optimizer: Any, every: int, title: str, port: int, depth: int) -> None:
-        super().__init__(model, optimizer, every=every, _depth=depth + 1)
+    def __init__(self, model: Any, optimizer: Any, every: int | None, title: str, port: int, depth: int) -> None:
+        super().__init__(model, optimizer, every=100 if every is None else every, _depth=depth + 1)
+        # Looks that would take more of the loop's time come later, unless their distance is given.
+        self._share = _SHARE if every is None else None
         self._page = _c._studio_run(title, port)
         self._chosen: float | None = None
         self._seen: dict[tuple[str, str], list[int]] = {}
@@ -85,6 +87,9 @@ class LivePage(Monitor):
     def _finish_step(self, loss: float | None = None) -> float | None:
         looked = self._was_due
         rate = self._rate()
+        if not self._page.is_watched():
+            # Nobody sees what the next step would show.
+            self._native.rest_until(self.steps + 2)
         loss = super()._finish_step(loss)
         step = self.steps
         if looked:
@@ -92,13 +97,24 @@ class LivePage(Monitor):
                 self._page.look(self._native)
             self._tell(step)
         self._page.stepped(step, math.nan if loss is None else loss, math.nan if rate is None else rate)
+        self._obey()
+        return loss
+
+    def _pass_over(self, out: Any = None) -> None:
+        # While no page is open, no step is looked at.
+        is_spike, is_due, has_orders = self._page.pass_over(self._native, self._optimizer, out)
+        self._passed(is_spike, is_due)
+        if has_orders:
+            self._obey()
+
+    def _obey(self) -> None:
+        """Waits while the page holds the loop, and carries out what it asks for."""
         self._page.wait()
         # A held loop waits on after each order.
         while (order := self._page.take_branch()) is not None:
             self._branch(*order)
             self._page.wait()
         self._steer()
-        return loss
 
     def _branch(self, back_to: int | None, rate: float | None) -> None:
         """Keeps the present state, or goes back to a kept one."""
@@ -157,10 +173,10 @@ class _Kept:
 @overload
 def studio(what: Tensor, optimizer: None = None, *, port: int = 0, browse: bool = True) -> Page: ...
 @overload
-def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "training", port: int = 0, browse: bool = True) -> LivePage: ...
+def studio(what: Any, optimizer: Any = None, *, every: int | None = None, title: str = "training", port: int = 0, browse: bool = True) -> LivePage: ...
 
 
-def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "training", port: int = 0, browse: bool = True) -> Page | LivePage:
+def studio(what: Any, optimizer: Any = None, *, every: int | None = None, title: str = "training", port: int = 0, browse: bool = True) -> Page | LivePage:
     """Opens the studio's page: `cr.studio(loss)`, or `with cr.studio(model, optimizer):` at a loop.
 
     For a tensor the page shows the graph that made it and its backward pass, step by step, with the
@@ -171,7 +187,13 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
     Round a loop it shows losses, layers and findings while the loop runs, and can hold it between
     two steps, step it, set another rate, keep its state, and go back to a kept one: model,
     optimizer and random numbers are then as they were, and the loop's own variables as they are.
-    `model`, `optimizer` and `every` are as for `monitor`.
+    `model` and `optimizer` are as for `monitor`. While a page is open, tensors are looked at every
+    hundred steps, or so seldom that looks take 2 % of the time; `every=n` looks at every `n`th step
+    whatever it costs. While none is open, nothing is looked at.
+
+    Operations belong to the modules in whose calls they were made: those of the caller's variables,
+    and the 8192 calls before, of modules that have others inside or are classes of the user. A
+    large graph opens with modules folded.
 
     The page is for browsers of this machine alone. Its address is printed and opened; with
     `browse=False` it is neither, and `url` has it. `port=0` takes a free port.
@@ -192,7 +214,7 @@ def studio(what: Any, optimizer: Any = None, *, every: int = 100, title: str = "
         frame = sys._getframe(1)
         file = frame.f_code.co_filename
         lines = [line.rstrip("\n") for line in linecache.getlines(file, frame.f_globals)]
-        native = _c._studio_tensor(os.path.basename(file), what, _named(frame, lines), lines, port)
+        native = _c._studio_tensor(os.path.basename(file), what, _named(frame, lines), lines, _called(frame), port)
         page = Page(native)
     else:
         page = LivePage(what, optimizer, every, title, port, 1)
@@ -207,7 +229,7 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
     the parameters of modules that are variables, or stand in lists that are.
     """
     at = _assigned("\n".join(lines), frame)
-    scopes = [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]
+    scopes = _scopes(frame)
     found: dict[str, Tensor] = {}
     for scope in scopes:
         for name, value in list(scope.items()):
@@ -224,13 +246,36 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
     return [(t, name, at.get(name, 0)) for name, t in found.items()] + [(t, path, 0) for path, t in parameters.values()]
 
 
-def _parameters(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+def _scopes(frame: Any) -> list[dict[str, Any]]:
+    return [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]
+
+
+def _modules(name: str, value: Any) -> Iterator[tuple[str, Module]]:
+    """The modules that a variable is or holds: in a list, or as fields of `self`."""
     if isinstance(value, Module):
-        yield from ((f"{name}.{path}", t) for path, t in value.named_parameters() if isinstance(t, Tensor))
+        yield name, value
     elif isinstance(value, (list, tuple)):
-        for i, one in enumerate(value):
-            if isinstance(one, Module):
-                yield from _parameters(f"{name}[{i}]", one)
+        yield from ((f"{name}[{i}]", one) for i, one in enumerate(value) if isinstance(one, Module))
+    elif name == "self" and isinstance(fields := getattr(value, "__dict__", None), dict):
+        yield from ((f"self.{field}", one) for field, one in fields.items() if isinstance(one, Module))
+
+
+def _parameters(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    for path, module in _modules(name, value):
+        yield from ((f"{path}.{inner}", t) for inner, t in module.named_parameters() if isinstance(t, Tensor))
+
+
+def _called(frame: Any) -> list[tuple[str, int, int]]:
+    """The calls of the modules that the caller's variables hold: the module's name, and the numbers
+    on the tape before and behind.
+    """
+    names: dict[int, str] = {}
+    for scope in _scopes(frame):
+        for name, value in list(scope.items()):
+            for path, module in _modules(name, value):
+                for inner, part in module.named_modules():
+                    names[id(part)] = f"{path}.{inner}" if inner else path
+    return [(names[of], before, behind) for of, before, behind in list(calls) if of in names]
 
 
 def _assigned(text: str, frame: Any) -> dict[str, int]:

@@ -112,7 +112,7 @@ fn one_step(session: &Session, step: &Step, most: usize) -> Value {
         "rule_tex": rule.as_ref().map(|rule| tex::rule(rule, &|_| None)),
         "named_tex": rule.as_ref().map(|rule| tex::rule(rule, &|name| named(session, step, rule, name))),
         "numbers_tex": rule.as_ref().and_then(|rule| numbers::with_numbers(session, step, rule)),
-        "incoming": values::brief(&step.incoming, most),
+        "incoming": values::sized(&step.incoming, &step.size, most),
         "received": step.received.iter().map(received).collect::<Vec<_>>(),
         "outgoing": step.sent.iter().map(outgoing).collect::<Vec<_>>(),
     })

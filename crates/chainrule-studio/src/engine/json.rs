@@ -14,13 +14,54 @@ const BARS: usize = 30;
 /// than `most`, and of its finite elements the root mean square, `rms`, and the largest magnitude,
 /// `largest`.
 pub fn brief(t: &Tensor, most: usize) -> Value {
-    let elements = t.to_f64_vec();
-    let finite = || elements.iter().filter(|x| x.is_finite());
-    let squares: f64 = finite().map(|x| x * x).sum();
+    sized(t, &Size::of(t), most)
+}
+
+/// As [`brief`], of a tensor whose size is known.
+pub fn sized(t: &Tensor, size: &Size, most: usize) -> Value {
     let mut out = tensor_up_to(t, most);
-    out["rms"] = number((squares / finite().count().max(1) as f64).sqrt());
-    out["largest"] = number(finite().fold(0.0, |m: f64, x| m.max(x.abs())));
+    out["rms"] = number((size.squares / size.count.max(1.0)).sqrt());
+    out["largest"] = number(size.largest);
     out
+}
+
+/// Sums over finite elements.
+#[derive(Default, Clone, Copy)]
+pub struct Size {
+    squares: f64,
+    count: f64,
+    largest: f64,
+}
+
+impl Size {
+    pub fn of(t: &Tensor) -> Size {
+        let f32s = |bytes: &[u8]| {
+            Size::sum(bytes.as_chunks().0.iter().map(|x| f64::from(f32::from_le_bytes(*x))))
+        };
+        match t.dtype() {
+            DType::F32 => t.try_with_bytes(f32s).unwrap_or_default(),
+            _ => Size::sum(t.to_f64_vec().into_iter()),
+        }
+    }
+
+    /// Eight sums side by side, so that the processor adds them at once: a page of a large model
+    /// waits for a hundred million elements.
+    fn sum(elements: impl Iterator<Item = f64>) -> Size {
+        let mut sums = [Size::default(); 8];
+        for (i, x) in elements.enumerate() {
+            let (x, one) = if x.is_finite() { (x, 1.0) } else { (0.0, 0.0) };
+            let sum = &mut sums[i % 8];
+            sum.squares += x * x;
+            sum.count += one;
+            sum.largest = sum.largest.max(x.abs());
+        }
+        let add = |a: Size, b: Size| Size {
+            squares: a.squares + b.squares,
+            count: a.count + b.count,
+            largest: a.largest.max(b.largest),
+        };
+        sums.into_iter().fold(Size::default(), add)
+    }
 }
 
 /// A tensor that is looked at: statistics, histogram, and the size of the matrix as which its

@@ -6,6 +6,7 @@ mod compare;
 mod examples;
 mod graph;
 mod json;
+mod modules;
 mod numbers;
 mod plant;
 mod session;
@@ -27,7 +28,7 @@ pub(crate) use json::number;
 use crate::language::fault::{Fault, Outcome};
 use algebra::Traced;
 use plant::Hidden;
-use session::Session;
+use session::{Session, Walked};
 use training::Training;
 
 /// Tells the present time in milliseconds, where there is a clock.
@@ -63,6 +64,30 @@ pub struct Captured {
     pub named: Vec<(Tensor, String, usize)>,
     /// The lines of the file that made them.
     pub lines: Vec<String>,
+    /// Calls of modules, each done before the next one's end: the module's name, and the numbers on
+    /// the tape of the first operation in the call and of the first one behind it.
+    pub modules: Vec<(String, u64, u64)>,
+    /// The computation with its backward pass, once it was walked.
+    pub walked: Walked,
+}
+
+impl Captured {
+    /// A computation of which only the result is known.
+    pub fn of(root: Tensor) -> Captured {
+        Captured {
+            root,
+            named: Vec::new(),
+            lines: Vec::new(),
+            modules: Vec::new(),
+            walked: Walked::default(),
+        }
+    }
+
+    /// Walks back now, so that pages show the gradients of this moment and wait for none. Errors
+    /// if there is nothing to walk, with the reason.
+    pub fn walk(&self) -> Result<(), String> {
+        Session::captured(self).map(drop).map_err(|fault| fault.message)
+    }
 }
 
 impl Given {

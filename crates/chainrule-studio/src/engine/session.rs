@@ -1,18 +1,20 @@
 //! A computation that is looked at: its tape, its backward pass, and the lines that made it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chainrule::Tensor;
 use chainrule_core::autograd::walk::{Observer, Planted, Walk, reachable};
 use chainrule_core::tensor::node::{Node, Source, lock};
 
-use super::Captured;
+use super::json::Size;
+use super::{Captured, modules};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
 use crate::language::value::Data;
 
 /// A tensor of the tape.
+#[derive(Clone)]
 pub struct Place {
     pub name: Option<String>,
     pub source: Source,
@@ -24,6 +26,7 @@ pub struct Place {
 }
 
 /// A part of a gradient: the tensor at its other end, and the position among the op's inputs.
+#[derive(Clone)]
 pub struct Passed {
     pub other: usize,
     pub position: usize,
@@ -31,11 +34,25 @@ pub struct Passed {
 }
 
 /// A step of the backward pass.
+#[derive(Clone)]
 pub struct Step {
     pub place: usize,
     pub incoming: Tensor,
+    /// The size of what came in.
+    pub size: Size,
     pub received: Vec<Passed>,
     pub sent: Vec<Passed>,
+}
+
+/// The walk of a captured computation, which all pages share.
+#[derive(Clone, Default)]
+pub struct Walked(Arc<OnceLock<WalkedTape>>);
+
+struct WalkedTape {
+    root: Tensor,
+    places: Vec<Place>,
+    steps: Vec<Step>,
+    by_number: HashMap<u64, usize>,
 }
 
 /// A computation with its backward pass.
@@ -80,19 +97,34 @@ impl Session {
         for (t, name, _) in &of.named {
             run.set_variable(name, Data::Tensor(t.clone()));
         }
+        let known = of.walked.0.get();
         let mut session = Session {
             text: of.lines.join("\n"),
             seed: 0,
             run,
-            root: of_one_element(&of.root)?,
+            root: known.map_or_else(|| of_one_element(&of.root), |known| Ok(known.root.clone()))?,
             places: Vec::new(),
             steps: Vec::new(),
             is_captured: true,
             by_number: HashMap::new(),
         };
+        if let Some(known) = known {
+            session.places.clone_from(&known.places);
+            session.steps.clone_from(&known.steps);
+            session.by_number.clone_from(&known.by_number);
+            return Ok(session);
+        }
         session.chart();
         session.name(&of.named);
+        modules::sort(&mut session.places, &of.modules);
         session.steps = session.walk(None)?;
+        // Two pages that open at once make the same.
+        let _ = of.walked.0.set(WalkedTape {
+            root: session.root.clone(),
+            places: session.places.clone(),
+            steps: session.steps.clone(),
+            by_number: session.by_number.clone(),
+        });
         Ok(session)
     }
 
@@ -306,6 +338,7 @@ impl Observer for Recorder<'_> {
         self.steps.push(Step {
             place,
             incoming: gradient.clone(),
+            size: Size::of(gradient),
             received: self.waiting.remove(&target.number()).unwrap_or_default(),
             sent: Vec::new(),
         });

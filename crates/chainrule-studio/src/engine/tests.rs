@@ -434,7 +434,7 @@ fn captured_tensors_are_walked_back() {
     ];
     let lines = ["w = ...", "x = ...", "y = w * x", "loss = (y.tanh() * 2).sum()"];
     let lines = lines.map(str::to_string).to_vec();
-    let captured = Some(Captured { root: loss, named, lines });
+    let captured = Some(Captured { named, lines, ..Captured::of(loss) });
     let given = Given { title: "model.py".into(), captured, ..Given::default() };
     let engine = &mut Engine::closed(vec![given]);
     let opened = ask(engine, "open", json!({"given": 0}));
@@ -494,7 +494,7 @@ fn films_end_at_the_known_formulas() {
 fn names_are_escaped_in_formulas() {
     let w = Tensor::from([2.0]).parameter();
     let y = (&w * 3.0).named("\\href{javascript:x}{y}");
-    let captured = Some(Captured { root: (&y * &y).sum_all(), named: vec![], lines: vec![] });
+    let captured = Some(Captured::of((&y * &y).sum_all()));
     let engine = &mut Engine::closed(vec![Given { captured, ..Given::default() }]);
     let opened = ask(engine, "open", json!({"given": 0}));
     let steps = ask(engine, "backward", json!({"session": opened["session"]})).to_string();

@@ -111,6 +111,10 @@ impl Control {
         Ok(())
     }
 
+    pub fn has_orders(&self) -> bool {
+        self.has_orders.load(Ordering::Acquire)
+    }
+
     pub fn has_branch(&self) -> bool {
         self.has_orders.load(Ordering::Acquire) && lock(&self.orders).branch.is_some()
     }

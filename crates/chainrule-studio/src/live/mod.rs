@@ -231,6 +231,11 @@ impl LiveRun {
         control.ask(order["action"].as_str().unwrap_or_default(), order["rate"].as_f64())
     }
 
+    /// Whether the page has ever asked for anything.
+    pub fn has_orders(&self) -> bool {
+        self.run.control.as_ref().is_some_and(Control::has_orders)
+    }
+
     fn let_go(&self) {
         self.run.control.iter().for_each(|control| control.let_go(self.is_watched()));
     }

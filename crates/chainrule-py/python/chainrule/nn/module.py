@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,23 +120,41 @@ class _WithKeywords:
 # The names of modules by their ids, while an export asks for them.
 scopes: dict[int, str] = {}
 
+# The last calls of modules that may hold several operations: the module's id, and the numbers on
+# the tape before and behind the call. Ids, since a module lives as long as its user wants; and not
+# a field of the module, which would look changed to compiled functions that read it.
+calls: deque[tuple[int, int, int]] = deque(maxlen=8192)
 
-def _in_scope(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The module's result; ops that are traced meanwhile belong to it."""
-    name = scopes.get(id(module))
-    if name is None:
-        return module.forward(*args, **kwargs)
-    _c._enter_scope(name)
+
+def _told(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The module's result; operations that are recorded or traced meanwhile belong to it."""
+    name = scopes.get(id(module)) if scopes else None
+    if name is not None:
+        _c._enter_scope(name)
+    before = _c._coming_number()
     try:
-        return module.forward(*args, **kwargs)
+        out = module.forward(*args, **kwargs)
     finally:
-        _c._leave_scope()
+        if name is not None:
+            _c._leave_scope()
+    behind = _c._coming_number()
+    if behind > before:
+        calls.append((id(module), before, behind))
+    return out
 
 
 class Module(Stateful):
     """Subclass it, set parameters and modules as attributes, and write `forward`."""
 
     training: bool
+
+    # Whether the class is of a user: modules of this package without modules of their own are one
+    # operation each, or few.
+    _is_users = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._is_users = cls.__module__.split(".")[0] != "chainrule"
 
     def __init__(self) -> None:
         object.__setattr__(self, "training", True)
@@ -161,7 +179,8 @@ class Module(Stateful):
                 args = args if new is None else new if isinstance(new, tuple) else (new,)
         watch = watched(self) if "_backward_hooks" in self.__dict__ or "_backward_pre_hooks" in self.__dict__ else None
         args = args if watch is None else watch.entered(args)
-        out = _in_scope(self, args, kwargs) if scopes else self.forward(*args, **kwargs)
+        is_told = self._modules or self._is_users or scopes
+        out = _told(self, args, kwargs) if is_told else self.forward(*args, **kwargs)
         if self._hooks:
             for hook in self._hooks.values():
                 new = hook(self, args, kwargs, out) if isinstance(hook, _WithKeywords) else hook(self, args, out)
