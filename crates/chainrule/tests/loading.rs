@@ -135,6 +135,57 @@ fn writing_takes_no_copy_of_the_weights() {
         let ratio = beside(bytes, write);
         println!("onnx: {ratio:.3} times the weights");
         assert!(ratio < 0.1, "{ratio}");
+        // The file is the message, written piece by piece, and its elements are the weights.
+        let message = onnx::export(&program).unwrap().to_bytes();
+        assert_eq!(std::fs::read(&other).unwrap().len(), message.len());
+        use chainrule::nn::Module;
+        let both = [onnx::import(&other).unwrap(), onnx::import_bytes(&message).unwrap()];
+        let [written, whole] = both.map(|model| model.named_parameters());
+        assert_eq!(written.len(), 4);
+        for ((name, t), (other, same)) in written.iter().zip(&whole) {
+            assert_eq!(name, other);
+            assert!(t.to_vec::<f32>() == same.to_vec::<f32>(), "{name}");
+        }
+        let sum: f64 = written.iter().map(|(_, t)| t.to_f64_vec().iter().sum::<f64>()).sum();
+        assert_eq!(sum, (1 + 2 + 3) as f64 * 2e6);
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A file is written tensor by tensor, its checksum at last: the bytes are those of the other
+/// writers, of which one is another crate's.
+#[test]
+fn all_writers_write_the_same() {
+    let _alone = ALONE.lock().unwrap();
+    let folder = std::env::temp_dir().join(format!("chainrule-same-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("weights");
+    let linear = Tensor::linspace(-3.0, 9.0, 24).try_reshape([4, 6]).unwrap();
+    let mut state: StateDict =
+        DType::ALL.into_iter().map(|d| (d.name().to_owned(), linear.to_dtype(d))).collect();
+    state.insert("view".into(), linear.t());
+    state.insert("none".into(), Tensor::zeros([0, 3]));
+    io::save(&path, &state, &BTreeMap::new()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes == io::serialize_checked(&state, &BTreeMap::new()).unwrap());
+    let sum = "chainrule crc32 ";
+    let at = bytes.windows(sum.len()).position(|w| w == sum.as_bytes()).unwrap();
+    let sum = String::from_utf8(bytes[at..at + sum.len() + 8].to_vec()).unwrap();
+    let metadata = BTreeMap::from([("chainrule.checksum".to_owned(), sum)]);
+    assert!(bytes == io::serialize(&state, &metadata).unwrap());
+    let back = io::load(&path).unwrap();
+    assert_eq!(back["view"].to_f64_vec(), linear.t().to_f64_vec());
+    // A tensor of other bytes than its entry says, and one that cannot be had.
+    let entry = io::CheckpointEntry { name: "a".into(), dtype: DType::U8, shape: vec![3] };
+    for (given, why) in [(Some([1u8, 2]), "`a` has 2 bytes instead of 3"), (None, "it is gone")] {
+        let error = io::save_pieces(&path, vec![entry.clone()], &BTreeMap::new(), |_, out| {
+            let gone = chainrule::Error::Argument { op: "there", why: "it is gone".into() };
+            given.map_or_else(|| Err(std::io::Error::other(gone)), |given| out.write_all(&given))
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert!(bytes == std::fs::read(&path).unwrap(), "the earlier file is whole");
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     std::fs::remove_dir_all(&folder).unwrap();
 }
