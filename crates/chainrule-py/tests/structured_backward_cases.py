@@ -257,6 +257,81 @@ def lookup_backward(g, x, table, slope):
 
 inputs = [torch.randn(5, 3) * 0.8, torch.randn(9, 3), torch.tensor(0.7)]
 """
+WARP = """
+import numpy as np
+
+def soft(a, b, c):
+    m = min(a, b, c)
+    return m - np.log(np.exp(m - a) + np.exp(m - b) + np.exp(m - c))
+
+def warp(x, y):
+    n, m = len(x), len(y)
+    r = np.full((n + 1, m + 1), 1e8)
+    r[0, 0] = 0.0
+    for i in range(n):
+        for j in range(m):
+            cost = (x[i] - y[j]) ** 2
+            r[i + 1, j + 1] = cost + soft(r[i, j + 1], r[i + 1, j], r[i, j])
+    return r[n, m]
+
+def warp_backward(up, x, y):
+    n, m = len(x), len(y)
+    r = np.full((n + 1, m + 1), 1e8)
+    r[0, 0] = 0.0
+    for i in range(n):
+        for j in range(m):
+            cost = (x[i] - y[j]) ** 2
+            r[i + 1, j + 1] = cost + soft(r[i, j + 1], r[i + 1, j], r[i, j])
+    dr = np.zeros((n + 1, m + 1))
+    dr[n, m] = up
+    dx, dy = np.zeros(n), np.zeros(m)
+    for i in range(n - 1, -1, -1):
+        for j in range(m - 1, -1, -1):
+            e = dr[i + 1, j + 1]
+            diff = x[i] - y[j]
+            dx[i] += 2 * e * diff
+            dy[j] -= 2 * e * diff
+            s = r[i + 1, j + 1] - diff ** 2
+            dr[i, j + 1] += e * np.exp(s - r[i, j + 1])
+            dr[i + 1, j] += e * np.exp(s - r[i + 1, j])
+            dr[i, j] += e * np.exp(s - r[i, j])
+    return dx, dy
+
+inputs = [np.array([0.3, 1.1, -0.4, 0.8]), np.array([0.1, 0.9, -0.7])]
+"""
+EXPERTS = """
+class Experts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, router, w, b):
+        scores = x @ router
+        p = torch.softmax(scores, 1)
+        h = torch.einsum("nd,edk->nek", x, w) + b
+        act = h * torch.sigmoid(1.702 * h)
+        y = (p[:, :, None] * act).sum(1)
+        load = p.mean(0)
+        ctx.save_for_backward(x, router, w, p, h, act, load)
+        return y + (load * load).sum() * p.shape[1]
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, router, w, p, h, act, load = ctx.saved_tensors
+        n, e = p.shape
+        dp = (dy[:, None, :] * act).sum(2)
+        daux = dy.sum()
+        dload = 2 * load * e * daux
+        dp = dp + dload / n
+        dact = p[:, :, None] * dy[:, None, :]
+        s = torch.sigmoid(1.702 * h)
+        dh = dact * (s + 1.702 * h * s * (1 - s))
+        db = dh.sum(0)
+        dw = torch.einsum("nd,nek->edk", x, dh)
+        dscores = p * (dp - (dp * p).sum(1, keepdim=True))
+        drouter = x.T @ dscores
+        dx = dscores @ router.T + torch.einsum("nek,edk->nd", dh, w)
+        return dx, drouter, dw, db
+
+inputs = [torch.randn(5, 3), torch.randn(3, 4), torch.randn(4, 3, 2), torch.randn(4, 2)]
+"""
 STRUCTURED = {
     "gated block": (EITHER, GATED, {
         "residual": [("dx = dy + du @ wu.T", "dx = du @ wu.T")],
@@ -297,6 +372,18 @@ STRUCTURED = {
         "weights swapped": [("wide[k, j] * (1 - frac[k, j])", "wide[k, j] * frac[k, j]")],
         "clamp": [("rise * inside", "rise")],
         "two": [("dx = 2 * wide * rise", "dx = wide * rise"), ("torch.sign(x) / x.shape[1]", "torch.sign(x) / x.shape[0]")],
+    }),
+    "soft alignment": (NUMPY, WARP, {
+        "sign": [("dy[j] -= 2 * e * diff", "dy[j] += 2 * e * diff")],
+        "cost kept": [("s = r[i + 1, j + 1] - diff ** 2", "s = r[i + 1, j + 1]")],
+        "place": [("dr[i + 1, j] += e * np.exp(s - r[i + 1, j])", "dr[i + 1, j] += e * np.exp(s - r[i, j + 1])")],
+    }),
+    "balanced experts": (EITHER, EXPERTS, {
+        "overwritten": [("dp = dp + dload / n", "dp = dload / n")],
+        "wrong count": [("dp + dload / n", "dp + dload / e")],
+        "slope": [("(s + 1.702 * h * s * (1 - s))", "(s + h * s * (1 - s))")],
+        "router": [("dx = dscores @ router.T + ", "dx = dp @ router.T + ")],
+        "two": [("dload = 2 * load * e * daux", "dload = load * e * daux"), ("db = dh.sum(0)", "db = dact.sum(0)")],
     }),
 }  # fmt: skip
 STRUCTURED_RIGHT = {

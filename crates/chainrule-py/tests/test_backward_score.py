@@ -48,7 +48,7 @@ def test_right_but_unusual_ones(name, tmp_path):
     assert said == "right", report
 
 
-@pytest.mark.parametrize("mistake", STRUCTURED["point process"][2])
+@pytest.mark.parametrize("mistake", ["fade", "state", "end"])
 def test_numbers_that_are_read_out_of_arrays(mistake, tmp_path):
     """A loop over elements computes by floats of NumPy, which are quantities as arrays are."""
     _, code, mistakes = STRUCTURED["point process"]
@@ -60,6 +60,13 @@ def test_a_factor_belongs_where_its_variable_is_made(tmp_path):
     _, code, mistakes = STRUCTURED["table"]
     said, report, _ = judged(tmp_path, "chainrule", code, mistakes["clamp"])
     assert said == "corrected", f"{said}: {report}"
+
+
+def test_an_overwritten_value_of_another_shape(tmp_path):
+    """No value of the shape that stands there can be right: what was there before is lost."""
+    _, code, mistakes = STRUCTURED["balanced experts"]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes["overwritten"])
+    assert said == "corrected" and "what was there before is lost" in str(report), f"{said}: {report}"
 
 
 def test_a_line_that_a_loop_lacks(tmp_path):

@@ -18,7 +18,7 @@ from .edits import Edits
 from .texts import fits, name_of, number_of
 from .known import Match
 from .scopes import Scopes
-from .solve import Due, due
+from .solve import Due, due, root_of
 from .steps import Step, gradient_names
 from .synthesis import deeper_proposals, insertions, later_places, named_proposals, partial_proposals, proposals
 
@@ -343,7 +343,18 @@ class Search(Scopes):
         if not plain or any(isinstance(n, ast.Call) and name_of(n) in SHAPING for n in ast.walk(node.value)):
             # A value of another shape may be due, for which none was solved.
             return False
-        return self.due_of(step) is False
+        return self.due_of(step) is False and not self._has_other_shape(step, node.targets[0].id)
+
+    def _has_other_shape(self, step: Step, target: str) -> bool:
+        """Whether a variable had another shape before it was assigned, or the gradient that it is
+        named for has: then a value of that shape may be due.
+        """
+        was, now = step.names.get(target), (self.values.get(getattr(root_of(step), "number", -1)) or [None])[0]
+        if not self.engine.is_tensor(now):
+            return False
+        due = [q.value.shape for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+        shapes = [*due, *([tuple(was.shape)] if self.engine.is_tensor(was) else [])]
+        return any(shape != tuple(now.shape) for shape in shapes)
 
     def measured(self, hits: list[Hit]) -> list[Hit]:
         """The best hit gets its results before and after the edit, and the worst error of all

@@ -98,7 +98,6 @@ def _two(search: Search, found: Found, depth: int) -> bool:
     """Several mistakes, one after the other: an edit that brings something right is kept, and the
     search goes on from there.
     """
-    best: tuple[float, list[list[Hit]], float] | None = None
     for first in _promising(search)[:4]:
         if search.bench.left() <= 0:
             break
@@ -111,14 +110,11 @@ def _two(search: Search, found: Found, depth: int) -> bool:
             if not hits and depth > 1 and _two(rest, found, depth - 1):
                 found.hits.insert(0, search.measured([first]))
                 return True
-            if hits and (best is None or first.cost + hits[0].cost < best[0]):
-                best = first.cost + hits[0].cost, [search.measured([first]), rest.measured(hits)], hits[0].error
-            if hits and hits[0].cost <= PLAIN:
-                # A second edit that is large may but undo what the first one spoils.
-                break
-    if best is not None:
-        _, found.hits, found.error = best
-    return best is not None
+            if hits:
+                found.hits = [search.measured([first]), rest.measured(hits)]
+                found.error = hits[0].error
+                return True
+    return False
 
 
 LIKELY = 0.28
@@ -126,9 +122,6 @@ LIKELY = 0.28
 what is not.
 """
 
-
-PLAIN = 2.3
-"""The cost up to which the second of two edits is taken without a look at other pairs."""
 
 def at_its_maker(search: Search, hits: list[Hit]) -> list[Hit]:
     """A factor that is missing on a part of a sum, as on `dx` in `dx = dx + ...`, belongs to the line
