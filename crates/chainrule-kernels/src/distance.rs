@@ -89,11 +89,11 @@ struct Power(f64);
 impl Metric for Power {
     #[inline(always)]
     fn plus<const FMA: bool, T: Real>(self, sum: T, difference: T) -> T {
-        sum + difference.abs().powf(T::from_f64(self.0))
+        sum + difference.abs().pow::<FMA>(T::from_f64(self.0))
     }
     #[inline(always)]
     fn root<T: Real>(self, sum: T) -> T {
-        sum.powf(T::from_f64(1.0 / self.0))
+        sum.pow::<false>(T::from_f64(1.0 / self.0))
     }
 }
 

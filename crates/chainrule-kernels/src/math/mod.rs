@@ -16,7 +16,7 @@ pub mod scalar;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use pow::{pow, pow_splat};
+pub use pow::{pow, pow_of_splat, pow_splat};
 pub use real::Real;
 
 use super::simd::vectorized;

@@ -1,6 +1,6 @@
 //! The two float types behind one trait, so that a kernel is written once.
 
-use super::{erf, normal, scalar};
+use super::{erf, normal, pow, scalar};
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// f32 or f64, with the functions that kernels fuse into their loops.
@@ -42,7 +42,7 @@ pub trait Real:
     /// The square root.
     fn sqrt(self) -> Self;
     /// The power, with the special cases of C99's `pow`.
-    fn powf(self, exponent: Self) -> Self;
+    fn pow<const FMA: bool>(self, exponent: Self) -> Self;
     /// `self * b + c`, fused where that is one instruction.
     fn mul_add<const FMA: bool>(self, b: Self, c: Self) -> Self;
     /// e to this power.
@@ -76,7 +76,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $limit:expr, $normal:expr; $($name:ident => $function:expr;)*) => {
+    ($t:ty, $limit:expr, $normal:expr, $pow:expr; $($name:ident => $function:expr;)*) => {
         impl Real for $t {
             const ZERO: $t = 0.0;
             const ONE: $t = 1.0;
@@ -100,8 +100,8 @@ macro_rules! real {
                 <$t>::sqrt(self)
             }
             #[inline(always)]
-            fn powf(self, exponent: $t) -> $t {
-                <$t>::powf(self, exponent)
+            fn pow<const FMA: bool>(self, exponent: $t) -> $t {
+                $pow(self, exponent)
             }
             #[inline(always)]
             fn mul_add<const FMA: bool>(self, b: $t, c: $t) -> $t {
@@ -121,7 +121,7 @@ macro_rules! real {
     };
 }
 
-real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>;
+real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>, pow::pow_f32::<FMA>;
     exp => scalar::exp_f32::<FMA>;
     exp2 => scalar::exp2_f32::<FMA>;
     expm1 => scalar::expm1_f32::<FMA>;
@@ -137,7 +137,7 @@ real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>;
     cos => scalar::cos_f32::<FMA>;
 }
 
-real! { f64, f64::INFINITY, normal::normal_f64;
+real! { f64, f64::INFINITY, normal::normal_f64, f64::powf;
     exp => f64::exp;
     exp2 => f64::exp2;
     expm1 => f64::exp_m1;

@@ -337,3 +337,36 @@ fn powers() {
         }
     }
 }
+
+/// Half a unit in the last place and a little, with the f64 power as the oracle.
+#[test]
+fn powers_in_f32_are_rounded_from_f64() {
+    let (x, e) = (noise(200_000, 8), noise(200_000, 9));
+    let x: Vec<f32> = x.iter().map(|x| (x.abs() * 20.0 + 1e-3) as f32).collect();
+    let e: Vec<f32> = e.iter().map(|e| (e * 25.0) as f32).collect();
+    let mut y = vec![0.0; x.len()];
+    pow(&x, &e, &mut y);
+    let mut off = 0;
+    for ((&x, &e), &y) in x.iter().zip(&e).zip(&y) {
+        let truth = f64::from(x).powf(f64::from(e));
+        let nearest = truth as f32;
+        if y == nearest {
+            continue;
+        }
+        off += 1;
+        let unit = f64::from(nearest.next_up()) - f64::from(nearest);
+        assert!(
+            (f64::from(y) - truth).abs() < 0.5005 * unit,
+            "{x:e} ^ {e:e} = {y:e}, not {truth:e}"
+        );
+    }
+    assert!(off < x.len() / 1_000, "{off} are not the nearest");
+    // One base or one exponent takes the same steps as many.
+    let mut one = vec![0.0; e.len()];
+    pow_of_splat(x[0], &e, &mut one);
+    pow(&vec![x[0]; e.len()], &e, &mut y);
+    assert_eq!(one, y);
+    pow_splat(&x, e[0], &mut one);
+    pow(&x, &vec![e[0]; x.len()], &mut y);
+    assert_eq!(one, y);
+}

@@ -82,14 +82,16 @@ fn power<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, n: usize, out: &mut [T]) {
     if n == 0 {
         return;
     }
-    if a.splat {
-        return map::binary(a, b, n, out, T::powf);
-    }
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        let (a, e) = (&a.data[i * a.step..][..n], &b.data[i * b.step..]);
-        match b.splat {
-            true => math::pow_splat(a, e[0], out),
-            false => math::pow(a, &e[..n], out),
+        let (a_row, e_row) = (&a.data[i * a.step..], &b.data[i * b.step..]);
+        match (a.splat, b.splat) {
+            (true, true) => {
+                math::pow_splat(&a_row[..1], e_row[0], &mut out[..1]);
+                out.fill(out[0]);
+            }
+            (true, false) => math::pow_of_splat(a_row[0], &e_row[..n], out),
+            (false, true) => math::pow_splat(&a_row[..n], e_row[0], out),
+            (false, false) => math::pow(&a_row[..n], &e_row[..n], out),
         }
     }
 }
@@ -215,7 +217,7 @@ fn power_grad<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, g: &Rows<'_, T>, n: usi
     let real = T::from_f64;
     let slope = |a: T, b: T, g: T| match b == T::ZERO {
         true => T::ZERO,
-        false => g * (b * a.powf(b - T::ONE)),
+        false => g * (b * a.pow::<false>(b - T::ONE)),
     };
     if !(b.splat && b.step == 0) || b.data.is_empty() {
         return ternary([a, b, g], n, out, slope);
