@@ -12,7 +12,7 @@ from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .distribution import Distribution, eps_of, together
 from .gamma import lgamma, tiny
-from .tails import EULER, Cauchy
+from .tails import EULER, Cauchy, Folded
 from .uniform import Exponential
 
 
@@ -176,15 +176,11 @@ class Kumaraswamy(Distribution):
         return {"concentration1": self.concentration1, "concentration0": self.concentration0}
 
 
-class HalfCauchy(Distribution):
+class HalfCauchy(Folded):
     """The size of a Cauchy number of place 0 and width `scale`."""
 
-    has_rsample = True
-
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self._base = Cauchy(0.0, scale, validate_args)
-        self.scale = self._base.scale
-        super().__init__(self.scale.shape, validate_args=validate_args)
+        super().__init__(Cauchy(0.0, scale, validate_args), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -198,25 +194,6 @@ class HalfCauchy(Distribution):
     @property
     def variance(self) -> Tensor:
         return self._base.variance
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._base.rsample(sample_shape).abs()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._require(value >= 0, "a value must be 0 or more")
-        return self._base.log_prob(value) + math.log(2)
-
-    def entropy(self) -> Tensor:
-        return self._base.entropy() - math.log(2)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return 2 * self._base.cdf(value) - 1
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self._base.icdf((value + 1) / 2)
-
-    def _text(self) -> dict[str, Any]:
-        return {"scale": self.scale}
 
 
 class ContinuousBernoulli(Distribution):

@@ -58,23 +58,15 @@ class Cauchy(Distribution):
         return {"loc": self.loc, "scale": self.scale}
 
 
-class HalfNormal(Distribution):
-    """The size of a normal number of mean 0 and standard deviation `scale`."""
+class Folded(Distribution):
+    """The size of a number of a distribution that is symmetric about 0."""
 
     has_rsample = True
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self._base = Normal(0.0, scale, validate_args)
-        self.scale = self._base.scale
+    def __init__(self, base: Cauchy | Normal, validate_args: bool | None) -> None:
+        self._base = base
+        self.scale: Tensor = base.scale
         super().__init__(self.scale.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square() * (1 - 2 / math.pi)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._base.rsample(sample_shape).abs()
@@ -94,6 +86,21 @@ class HalfNormal(Distribution):
 
     def _text(self) -> dict[str, Any]:
         return {"scale": self.scale}
+
+
+class HalfNormal(Folded):
+    """The size of a normal number of mean 0 and standard deviation `scale`."""
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(0.0, scale, validate_args), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square() * (1 - 2 / math.pi)
 
 
 class Gumbel(Distribution):

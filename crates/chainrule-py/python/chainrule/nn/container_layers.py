@@ -126,55 +126,68 @@ class ModuleList(_Listed):
         return "ModuleList(" + "".join("\n  " + line.replace("\n", "\n  ") for line in lines) + ("\n)" if lines else ")")
 
 
-class ModuleDict(Module):
+class _Named(Module):
+    """What a module has by name: its modules or its parameters."""
+
+    def _held(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        return self._held()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise NotImplementedError
+
+    def __delitem__(self, name: str) -> None:
+        del self._held()[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._held()
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._held().keys()
+
+    def values(self) -> Any:
+        """All of them, without names."""
+        return self._held().values()
+
+    def items(self) -> Any:
+        """Names, each with its own."""
+        return self._held().items()
+
+    def update(self, named: Any) -> None:
+        """Takes over, by name, those of a mapping or of a list of pairs."""
+        for name, value in named.items() if hasattr(named, "items") else named:
+            self[name] = value
+
+    def pop(self, key: str) -> Any:
+        """Takes one out."""
+        return self._held().pop(key)
+
+    def clear(self) -> None:
+        """Takes all out."""
+        self._held().clear()
+
+
+class ModuleDict(_Named):
     """Modules by name."""
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
         self.update(modules or {})
 
-    def __getitem__(self, name: str) -> Any:
-        return self._modules[name]
+    def _held(self) -> dict[str, Any]:
+        return self._modules  # type: ignore[no-any-return]
 
     def __setitem__(self, name: str, module: Module) -> None:
         self.register_module(name, module)
-
-    def __delitem__(self, name: str) -> None:
-        del self._modules[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._modules
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._modules.keys()
-
-    def values(self) -> Any:
-        """The modules."""
-        return self._modules.values()
-
-    def items(self) -> Any:
-        """Names and modules."""
-        return self._modules.items()
-
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Takes over modules by name."""
-        for name, module in modules.items() if isinstance(modules, Mapping) or hasattr(modules, "items") else modules:
-            self.register_module(name, module)
-
-    def pop(self, key: str) -> Any:
-        """Takes one out."""
-        return self._modules.pop(key)
-
-    def clear(self) -> None:
-        """Takes all out."""
-        self._modules.clear()
 
 
 def _as_parameter(value: Any) -> Any:
@@ -221,51 +234,32 @@ class ParameterList(Module):
         return self.extend(values)
 
 
-class ParameterDict(Module):
+class ParameterDict(_Named):
     """Parameters by name; other tensors become such."""
 
     def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
         super().__init__()
         self.update(parameters or {})
 
-    def __getitem__(self, name: str) -> Any:
-        return self._parameters[name]
+    def _held(self) -> dict[str, Any]:
+        return self._parameters  # type: ignore[no-any-return]
 
     def __setitem__(self, name: str, value: Tensor) -> None:
         self.register_parameter(name, _as_parameter(value))
 
-    def __delitem__(self, name: str) -> None:
-        del self._parameters[name]
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of this name, or the default."""
+        return self._parameters.get(key, default)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._parameters
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of this name, which is the default where there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
 
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._parameters.keys()
-
-    def values(self) -> Any:
-        """The parameters."""
-        return self._parameters.values()
-
-    def items(self) -> Any:
-        """Names and parameters."""
-        return self._parameters.items()
-
-    def update(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
-        """Takes over parameters by name."""
-        for name, value in parameters.items() if isinstance(parameters, Mapping) or hasattr(parameters, "items") else parameters:
-            self[name] = value
-
-    def pop(self, key: str) -> Any:
-        """Takes one out."""
-        return self._parameters.pop(key)
+    def copy(self) -> ParameterDict:
+        """Another one with the same parameters."""
+        return ParameterDict(self._parameters)
 
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

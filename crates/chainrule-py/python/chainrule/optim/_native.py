@@ -274,10 +274,10 @@ class Adam(Native):
         amsgrad: bool = False,
         **more: Any,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, **options_of("Adam", more)})
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, **options_of(self.kind, more)})
 
 
-class AdamW(Native):
+class AdamW(Adam):
     """Adam with decay of the weights apart from the gradient."""
 
     kind = "AdamW"
@@ -292,7 +292,7 @@ class AdamW(Native):
         amsgrad: bool = False,
         **more: Any,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, **options_of("AdamW", more)})
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **more)
 
 
 class RMSprop(Native):
