@@ -96,14 +96,14 @@ macro_rules! unary {
 unary! { __neg__ try_neg, __abs__ try_abs, __invert__ try_bitwise_not, _nonzero try_nonzero, }
 
 macro_rules! binary {
-    ($($name:ident $try_name:ident,)*) => {
+    ($call:ident: $($name:ident $try_name:ident,)*) => {
         #[pymethods]
         impl PyTensor {
             $(fn $name(slf: &Bound<'_, Self>, other: Other<'_>) -> PyResult<Py<PyAny>> {
                 let py = slf.py();
                 match other {
                     Other::Real(other) => {
-                        two(py, slf.get(), other, |a, b| a.$try_name(b))?.into_py_any(py)
+                        $call(py, slf.get(), other, |a, b| a.$try_name(b))?.into_py_any(py)
                     }
                     Other::Complex(other) => complex::operator(stringify!($name), slf, &other),
                 }
@@ -112,30 +112,13 @@ macro_rules! binary {
     };
 }
 
-binary! {
+binary! { two:
     __add__ sum_any, __mul__ product_any, __sub__ try_sub, __truediv__ try_div, __floordiv__ try_floor_divide,
     __mod__ try_remainder, __and__ try_bitwise_and, __or__ try_bitwise_or, __xor__ try_bitwise_xor,
     __lshift__ try_bitwise_left_shift, __rshift__ try_bitwise_right_shift,
 }
 
-macro_rules! right {
-    ($($name:ident $try_name:ident,)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(fn $name(slf: &Bound<'_, Self>, other: Other<'_>) -> PyResult<Py<PyAny>> {
-                let py = slf.py();
-                match other {
-                    Other::Real(other) => {
-                        reversed(py, slf.get(), other, |a, b| a.$try_name(b))?.into_py_any(py)
-                    }
-                    Other::Complex(other) => complex::operator(stringify!($name), slf, &other),
-                }
-            })*
-        }
-    };
-}
-
-right! {
+binary! { reversed:
     __radd__ sum_any, __rmul__ product_any, __rsub__ try_sub, __rtruediv__ try_div, __rfloordiv__ try_floor_divide,
     __rmod__ try_remainder, __rand__ try_bitwise_and, __ror__ try_bitwise_or, __rxor__ try_bitwise_xor,
     __rlshift__ try_bitwise_left_shift, __rrshift__ try_bitwise_right_shift,

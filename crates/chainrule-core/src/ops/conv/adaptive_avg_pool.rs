@@ -1,29 +1,27 @@
 //! `adaptive_avg_pool1d`, `adaptive_avg_pool2d`: the mean of each window, where the windows divide
 //! the image into this many parts.
 
+use super::adaptive::{self, PYTHON_REASON};
 use super::resample::Resample;
-use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};
 use crate::kernels::resample::Taps;
 use crate::ops::prelude::*;
 
 fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Result<Tensor> {
-    let images = as_images::<N>(op, x)?;
-    let [_, _, height, width] = image_sizes(&images.shape());
-    expect_sizes(op, &x.shape(), &[height, width], &sizes)?;
-    let sizes = of_image(sizes, 1);
-    let along = |size: usize, count: usize| {
-        let line = |i: usize| {
-            let (first, end) = even_window(size, count, i);
+    adaptive::pool(op, x, sizes, mean)
+}
+
+fn mean(images: &Tensor, axes: [adaptive::Axis; 2]) -> Result<Tensor> {
+    let [rows, cols] = axes.map(|axis| {
+        let line = |(first, end): (usize, usize)| {
             (first..end).map(move |at| (at, 1.0 / (end - first) as f64))
         };
-        Arc::new(Taps::new(size, (0..count).map(line)))
-    };
-    let (rows, cols) = (along(height, sizes[0]), along(width, sizes[1]));
+        Arc::new(Taps::new(axis.size, axis.windows().map(line)))
+    });
     let names = [
         Name::of(OpId::adaptive_avg_pool, "adaptive_avg_pool2d"),
         Name::rule("adaptive_avg_pool2d_grad"),
     ];
-    as_given::<N>(apply(Resample { names, rows, cols }, &[&images])?, x.rank())
+    apply(Resample { names, rows, cols }, &[images])
 }
 
 methods! {
@@ -62,41 +60,18 @@ pub(super) const ENTRY: Entry = Entry {
     family: Family::Conv,
     signature: "x.adaptive_avg_pool2d([rows, columns]), x.adaptive_avg_pool1d(size)",
     python: &[
-        Binding::by_hand(
-            "adaptive_avg_pool1d",
-            "an image or a batch of them, and one number or one for each axis",
-        )
-        .no_method()
-        .no_function(),
-        Binding::by_hand(
-            "adaptive_avg_pool2d",
-            "an image or a batch of them, and one number or one for each axis",
-        )
-        .no_method()
-        .no_function(),
+        Binding::by_hand("adaptive_avg_pool1d", PYTHON_REASON).no_method().no_function(),
+        Binding::by_hand("adaptive_avg_pool2d", PYTHON_REASON).no_method().no_function(),
     ],
     formula: "y[.., i, j] = the mean of x[.., k, l] for floor(i * h / rows) <= k < ceil((i + 1) * h / rows) and the same for l",
     gradient: "dx[.., k, l] = sum over the windows of k, l of g[.., i, j] / their size",
     at_kinks: "",
     samples: |g| {
-        let cases: [(&str, [usize; 4], [usize; 2]); 4] = [
-            ("windows that overlap", [2, 2, 5, 7], [3, 4]),
-            ("more windows than elements", [1, 1, 2, 3], [4, 3]),
-            ("one window", [1, 2, 3, 3], [1, 1]),
-            ("no images", [0, 2, 4, 4], [2, 2]),
-        ];
-        let mut out: Vec<Sample> = cases
-            .into_iter()
-            .map(|(note, shape, sizes)| {
-                Sample::new(note, vec![normal(g, shape)], move |x| {
-                    x[0].try_adaptive_avg_pool2d(sizes)
-                })
-            })
-            .collect();
-        out.push(Sample::new("signals", vec![normal(g, [3, 8])], |x| {
-            x[0].try_adaptive_avg_pool1d(3)
-        }));
-        out
+        adaptive::samples(
+            g,
+            |x, sizes| x.try_adaptive_avg_pool2d(sizes),
+            |x, size| x.try_adaptive_avg_pool1d(size),
+        )
     },
     mistakes: &[Mistake {
         name: "missing 1/n",

@@ -16,6 +16,7 @@ pub(super) mod max_pool;
 
 include!(concat!(env!("OUT_DIR"), "/conv.rs"));
 
+mod adaptive;
 mod options;
 mod resample;
 
@@ -131,10 +132,4 @@ fn expect_sizes(op: &'static str, x: &Shape, input: &[usize], sizes: &[usize]) -
         return Err(Error::argument(op, why));
     }
     Ok(())
-}
-
-/// Begin and end of window `i` of `count` windows that divide `size` elements about evenly and
-/// overlap where they do not come out even.
-fn even_window(size: usize, count: usize, i: usize) -> (usize, usize) {
-    (i * size / count, ((i + 1) * size).div_ceil(count))
 }

@@ -91,6 +91,23 @@ fn places<'a>(
     Ok(IndexedPlaces { indices: elements, shape: indices.shape(), strides, axis })
 }
 
+/// The gradient of an op whose result is elements of input 0 along an axis, from the places that
+/// its extra value holds.
+pub(in crate::ops) fn gathered_vjp(at: &Saved<'_>, axis: usize, g: &Tensor) -> Result<Grads> {
+    let spread = GatherGrad { axis, shape: at.input_shape(0) };
+    Ok(smallvec![Some(apply(spread, &[g, &at.extra(0)])?)])
+}
+
+/// The tangent of such an op.
+pub(in crate::ops) fn gathered_jvp(
+    at: &Saved<'_>,
+    axis: usize,
+    tangents: &[Option<Tensor>],
+) -> Result<Tensor> {
+    let dx = tangents[0].as_ref().expect("the only tangent");
+    dx.try_gather(axis as i64, &at.extra(0))
+}
+
 /// The reverse: elements added to zeros at the places that the indices name.
 #[derive(Debug, Parameters)]
 pub(in crate::ops) struct GatherGrad {

@@ -26,7 +26,7 @@ include!(concat!(env!("OUT_DIR"), "/index.rs"));
 mod place;
 mod wrap;
 
-pub(super) use gather::GatherGrad;
+pub(super) use gather::{GatherGrad, gathered_jvp, gathered_vjp};
 pub(super) use index_select::IndexSelectGrad;
 pub(super) use place::{accumulated, overwritten};
 

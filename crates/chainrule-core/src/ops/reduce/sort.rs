@@ -2,7 +2,7 @@
 
 use super::recurrence::along;
 use crate::kernels::sort::{self, Part};
-use crate::ops::index::GatherGrad;
+use crate::ops::index::{GatherGrad, gathered_jvp, gathered_vjp};
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
@@ -59,13 +59,11 @@ impl Op for Sort {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = GatherGrad { axis: self.axis, shape: at.input_shape(0) };
-        Ok(smallvec![Some(apply(spread, &[cotangent, &at.extra(0)])?)])
+        gathered_vjp(at, self.axis, cotangent)
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dx = tangents[0].as_ref().expect("the only tangent");
-        dx.try_gather(self.axis as i64, &at.extra(0))
+        gathered_jvp(at, self.axis, tangents)
     }
 }
 
