@@ -3,9 +3,11 @@
 use super::math::Real;
 use super::simd::vectorized;
 
-/// Sums that are kept side by side: two registers of the widest vectors for each kind, so that an
-/// addition does not wait for the one before.
+/// Sums that are kept side by side, so that an addition does not wait for the one before.
 const LANES: usize = 16;
+
+/// Differences that are kept at once, in the first cache.
+const PART: usize = 512;
 
 /// Sums over numbers; `sum` or `squares` is not finite where one of them is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,49 +22,49 @@ pub struct Moments {
     pub zeros: u64,
 }
 
-/// Moments in the making.
-#[derive(Default)]
-struct Lanes {
-    sum: [f64; LANES],
-    squares: [f64; LANES],
-    largest: [f64; LANES],
-    zeros: [u64; LANES],
+/// `a * b + c`, in one instruction where there is one.
+#[inline(always)]
+fn fused<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
+    <f64 as Real>::mul_add::<FMA>(a, b, c)
 }
 
-impl Lanes {
-    #[inline(always)]
-    fn add(&mut self, lane: usize, x: f64) {
-        let size = x.abs();
-        self.sum[lane] += x;
-        self.squares[lane] += x * x;
-        self.largest[lane] = if size > self.largest[lane] { size } else { self.largest[lane] };
-        self.zeros[lane] += u64::from(x == 0.0);
-    }
-
-    #[inline(always)]
-    fn total(&self) -> Moments {
-        Moments {
-            sum: self.sum.iter().sum(),
-            squares: self.squares.iter().sum(),
-            largest: self.largest.iter().fold(0.0, |most, x| if *x > most { *x } else { most }),
-            zeros: self.zeros.iter().sum(),
-        }
-    }
-}
-
+// Sums are of 64 bits, and sizes and zeros of the width of the numbers, so that more of them fit
+// into a register; each has a loop of its own over what the first one brought into the cache.
 #[inline(always)]
 fn moments_body<const FMA: bool, T: Real>(x: &[T]) -> Moments {
-    let mut lanes = Lanes::default();
+    let (mut sum, mut squares) = ([0.0f64; LANES], [0.0f64; LANES]);
     let (whole, rest) = x.as_chunks::<LANES>();
     for few in whole {
-        for (lane, x) in few.iter().enumerate() {
-            lanes.add(lane, x.to_f64());
+        for lane in 0..LANES {
+            let x = few[lane].to_f64();
+            sum[lane] += x;
+            squares[lane] = fused::<FMA>(x, x, squares[lane]);
+        }
+    }
+    let (mut largest, mut zeros) = ([T::ZERO; LANES], [0u32; LANES]);
+    for few in whole {
+        for lane in 0..LANES {
+            let size = few[lane].abs();
+            largest[lane] = if size > largest[lane] { size } else { largest[lane] };
+        }
+        for lane in 0..LANES {
+            zeros[lane] += u32::from(few[lane] == T::ZERO);
         }
     }
     for (lane, x) in rest.iter().enumerate() {
-        lanes.add(lane, x.to_f64());
+        let (wide, size) = (x.to_f64(), x.abs());
+        sum[lane] += wide;
+        squares[lane] = fused::<FMA>(wide, wide, squares[lane]);
+        largest[lane] = if size > largest[lane] { size } else { largest[lane] };
+        zeros[lane] += u32::from(*x == T::ZERO);
     }
-    lanes.total()
+    let most = largest.iter().fold(T::ZERO, |most, x| if *x > most { *x } else { most });
+    Moments {
+        sum: sum.iter().sum(),
+        squares: squares.iter().sum(),
+        largest: most.to_f64(),
+        zeros: zeros.iter().map(|n| u64::from(*n)).sum(),
+    }
 }
 
 vectorized! {
@@ -76,11 +78,11 @@ fn dot_body<const FMA: bool, T: Real>(a: &[T], b: &[T]) -> f64 {
     let ((whole, rest), (of_b, rest_of_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in whole.iter().zip(of_b) {
         for lane in 0..LANES {
-            sum[lane] += a[lane].to_f64() * b[lane].to_f64();
+            sum[lane] = fused::<FMA>(a[lane].to_f64(), b[lane].to_f64(), sum[lane]);
         }
     }
     for (lane, (a, b)) in rest.iter().zip(rest_of_b).enumerate() {
-        sum[lane] += a.to_f64() * b.to_f64();
+        sum[lane] = fused::<FMA>(a.to_f64(), b.to_f64(), sum[lane]);
     }
     sum.iter().sum()
 }
@@ -92,23 +94,21 @@ vectorized! {
 
 #[inline(always)]
 fn change_body<const FMA: bool, T: Real>(from: &[T], to: &[T], along: &[T]) -> (Moments, f64) {
-    let mut lanes = Lanes::default();
-    let mut products = [0.0; LANES];
-    let (from, to) = (from.as_chunks::<LANES>(), to.as_chunks::<LANES>());
-    let along = along.as_chunks::<LANES>();
-    for ((from, to), along) in from.0.iter().zip(to.0).zip(along.0) {
-        for lane in 0..LANES {
-            let moved = to[lane].to_f64() - from[lane].to_f64();
-            lanes.add(lane, moved);
-            products[lane] += moved * along[lane].to_f64();
+    let (mut all, mut product) = (Moments::default(), 0.0);
+    let mut moved = [T::ZERO; PART];
+    for ((from, to), along) in from.chunks(PART).zip(to.chunks(PART)).zip(along.chunks(PART)) {
+        let moved = &mut moved[..from.len()];
+        for ((moved, from), to) in moved.iter_mut().zip(from).zip(to) {
+            *moved = *to - *from;
         }
+        let part = moments_body::<FMA, T>(moved);
+        all.sum += part.sum;
+        all.squares += part.squares;
+        all.largest = if part.largest > all.largest { part.largest } else { all.largest };
+        all.zeros += part.zeros;
+        product += dot_body::<FMA, T>(moved, along);
     }
-    for (lane, ((from, to), along)) in from.1.iter().zip(to.1).zip(along.1).enumerate() {
-        let moved = to.to_f64() - from.to_f64();
-        lanes.add(lane, moved);
-        products[lane] += moved * along.to_f64();
-    }
-    (lanes.total(), products.iter().sum())
+    (all, product)
 }
 
 vectorized! {
