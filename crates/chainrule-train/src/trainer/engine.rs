@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::ranks::{Programs, Verdicts, spread};
 use super::rare;
-use super::seen::SeenPrograms;
+use super::seen::{SeenPrograms, SeenStep};
 use super::watch::{Watch, bounded};
 use super::{Rest, TrainerOptions};
 use crate::Task;
@@ -117,18 +117,18 @@ impl<'e> Engine<'e> {
                 if looks {
                     show(task, step.optimizer(), &batch)?;
                 }
-                let mut seen_loss = None;
+                let mut seen_step = SeenStep::Seen;
                 if let Some(watch) = rest.due() {
                     rarely(task, step.optimizer(), &batch, watch)?;
                     watch.labels(&batch);
-                    seen_loss = seen.step(task, step, &batch, watch)?;
-                    if seen_loss.is_none() {
+                    seen_step = seen.step(task, step, &batch, watch)?;
+                    if matches!(seen_step, SeenStep::Open) {
                         probe(task, step.optimizer(), &batch, watch)?;
                     }
                 }
-                let loss = match seen_loss {
-                    Some(loss) => loss,
-                    None => step.run(&[&batch.x, &batch.y])?.try_item()?,
+                let loss = match seen_step {
+                    SeenStep::Done(loss) => loss,
+                    _ => step.run(&[&batch.x, &batch.y])?.try_item()?,
                 };
                 rest.due().into_iter().for_each(|watch| watch.after(task.module()));
                 Ok(Done { loss, examples: task.count(&batch) })

@@ -3,7 +3,8 @@
 //! Such a program runs in the place of the plain one, so that a look costs little more than the
 //! step. More results may keep some rule from being applied, and the last bits could be others
 //! then. So each is run once beside the plain program from one state, and the loss, parameters and
-//! all other state are compared bit for bit; if any differ, looks are op by op.
+//! all other state are compared bit for bit; if any differ, as where an update is part of a product
+//! that a look wants for itself, a program of the loss and its gradients alone runs beside the step.
 
 use std::time::Instant;
 
@@ -32,6 +33,18 @@ struct Known {
     program: Validated,
     modes: Vec<bool>,
     plan: Plan,
+    /// Whether it makes the update, too.
+    has_update: bool,
+}
+
+/// A step at a look.
+pub(super) enum SeenStep {
+    /// It was done and seen, and had this loss.
+    Done(f64),
+    /// It was seen, and is to be done.
+    Seen,
+    /// It is to be looked at op by op, and to be done.
+    Open,
 }
 
 /// The places of what is seen among the results.
@@ -54,18 +67,17 @@ impl SeenPrograms {
         SeenPrograms { passes, programs: Vec::new(), looks: 0, is_left: false, results: Vec::new() }
     }
 
-    /// A step that is looked at: its loss. `None` if it is to be looked at op by op; then nothing
-    /// was changed.
+    /// A step that is looked at. Nothing is changed where it is not done.
     pub(super) fn step(
         &mut self,
         task: &dyn Task,
         step: &mut CompiledStep<'_>,
         batch: &Batch,
         watch: &mut Watch,
-    ) -> Result<Option<f64>> {
+    ) -> Result<SeenStep> {
         self.looks += 1;
         if self.is_left || self.looks == 1 {
-            return Ok(None);
+            return Ok(SeenStep::Open);
         }
         let given = [&batch.x, &batch.y];
         let now = modes(task.module());
@@ -76,37 +88,65 @@ impl SeenPrograms {
             Some(at) => at,
             None => {
                 let began = Instant::now();
-                let made = self.make(task, step, batch);
-                let is_right = match made {
-                    Ok(mut made) => {
-                        let is_right = self.has_same_bits(task, step, batch, &mut made.program)?;
-                        self.programs.push(made);
-                        is_right
-                    }
-                    // The plain program says what is wrong, if it is more than this.
-                    Err(_) => false,
-                };
+                let made = self.found(task, step, batch)?;
                 watch.spend(began);
-                if !is_right {
+                let Some(made) = made else {
                     self.is_left = true;
-                    return Ok(None);
-                }
+                    return Ok(SeenStep::Open);
+                };
+                self.programs.push(made);
                 self.programs.len() - 1
             }
         };
         let trained = task.module().named_parameters();
         let trained = trained.into_iter().filter(|(_, p)| p.requires_grad());
         let before: Vec<(String, Tensor)> = trained.map(|(name, p)| (name, p.detach())).collect();
-        let Known { program, plan, .. } = &mut self.programs[at];
-        program.run_into(&given, &mut self.results)?;
+        let Known { program, plan, has_update, .. } = &mut self.programs[at];
         let began = Instant::now();
+        match has_update {
+            true => program.run_into(&given, &mut self.results)?,
+            false => {
+                let module = task.module();
+                let buffers = module.named_buffers().into_iter();
+                let buffers: Vec<_> = buffers.map(|(_, b)| (b.clone(), b.detach())).collect();
+                let generators = module.generator_states();
+                program.run_into(&given, &mut self.results)?;
+                buffers.iter().try_for_each(|(buffer, before)| buffer.try_set(before))?;
+                module.set_generator_states(&generators)?;
+            }
+        }
+        // A step that is done takes its time whoever looks.
+        let began = if *has_update { Instant::now() } else { began };
         let loss = self.results[0].try_item()?;
         plan.tell(watch, loss, &before, &self.results);
         watch.spend(began);
-        Ok(Some(loss))
+        Ok(if *has_update { SeenStep::Done(loss) } else { SeenStep::Seen })
     }
 
-    fn make(&self, task: &dyn Task, step: &mut CompiledStep<'_>, batch: &Batch) -> Result<Known> {
+    /// A program that does as the plain one and is seen, or one that is only seen; `None` where
+    /// there is none.
+    fn found(
+        &mut self,
+        task: &dyn Task,
+        step: &mut CompiledStep<'_>,
+        batch: &Batch,
+    ) -> Result<Option<Known>> {
+        // The plain program says what is wrong where none can be made, if it is more than this.
+        if let Ok(mut made) = self.make(task, step, batch, true)
+            && self.has_same_bits(task, step, batch, &mut made.program)?
+        {
+            return Ok(Some(made));
+        }
+        Ok(self.make(task, step, batch, false).ok())
+    }
+
+    fn make(
+        &self,
+        task: &dyn Task,
+        step: &mut CompiledStep<'_>,
+        batch: &Batch,
+        has_update: bool,
+    ) -> Result<Known> {
         let optimizer = step.optimizer();
         optimizer.zero_grad();
         let mut plan = Plan::default();
@@ -135,11 +175,13 @@ impl SeenPrograms {
             for (_, p) in trained.iter().filter(|(_, p)| p.requires_grad()) {
                 plan.gradients.push(p.grad().map(|g| place(&g)));
             }
-            optimizer.step()?;
+            if has_update {
+                optimizer.step()?;
+            }
             Ok(results)
         })?;
         let (program, modes) = (program.validated(self.passes), modes(task.module()));
-        Ok(Known { program, modes, plan })
+        Ok(Known { program, modes, plan, has_update })
     }
 
     /// Whether this program and the plain one do the same from one state, which is there again
