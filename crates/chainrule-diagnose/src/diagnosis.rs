@@ -353,6 +353,8 @@ fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<R
         let first = f.remedies.iter().rev().find(|&&r| bench.edited(&[r]).is_some());
         let (changes, fit) = first.map_or_else(Default::default, |&r| best_fit(bench, r));
         let edit = bench.edited(&changes).map_or_else(Vec::new, |edited| edited.0);
+        // What no run has shown, not even on its own rows, is a suspicion.
+        let confidence = if fit.is_some() { 0.6 } else { 0.45 };
         let fit = match fit {
             Some((before, after)) => format!(
                 "; on the rows trained on, with {}: skill {after:.2} in place of {before:.2}",
@@ -364,7 +366,7 @@ fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<R
             cause: f.cause,
             place: f.place.clone(),
             since: f.since,
-            confidence: 0.6,
+            confidence,
             evidence: format!("{}; no change could prove itself on these data{fit}", f.text),
             numbers: f.numbers.clone(),
             end: f.cause.in_the_end().to_string(),
