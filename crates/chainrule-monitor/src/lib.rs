@@ -20,6 +20,7 @@ mod stats;
 mod symptom;
 mod tensorboard;
 mod track;
+mod turned;
 
 pub use monitor::{Dependence, Monitor};
 pub use report::html;

@@ -21,7 +21,8 @@ const CURVE: usize = 512;
 /// Losses of the last steps that are kept one by one.
 const RECENT: usize = 64;
 
-/// Answers that are looked at one by one; then one of each eighth as many.
+/// Answers that are looked at one by one; then one of eight, and after eight times as many one of
+/// 64.
 const ANSWERS: u64 = 64;
 
 /// The first look with one of the step after it.
@@ -58,6 +59,8 @@ pub(crate) struct Told {
     pub settings: Vec<(String, f64)>,
     /// Steps whose gradients were there after backward and gone at the update.
     pub emptied: (u64, u64),
+    /// Steps whose gradients were turned round before the update, of those that were changed.
+    pub turned: (u64, u64),
     /// The largest input of the batch with the spike.
     pub of_spike: Option<f64>,
 }
@@ -246,25 +249,27 @@ impl Monitor {
     /// A trained parameter and its gradient before the update of a step that
     /// [is due](Monitor::is_due).
     pub fn parameter(&mut self, name: &str, value: &Tensor, gradient: Option<&Tensor>) {
-        let shape = value.shape();
-        let dims: Vec<usize> = shape.iter().copied().collect();
         let step = self.steps;
-        self.parameter_track(name, &dims).begin(step, value, gradient);
+        self.parameter_track(name, &value.shape()).begin(step, value, gradient);
     }
 
     pub(crate) fn parameter_track(&mut self, name: &str, dims: &[usize]) -> &mut ParameterTrack {
-        let at = *self.parameter_places.entry(name.to_owned()).or_insert_with(|| {
+        let known = self.parameter_places.get(name).copied();
+        let at = known.unwrap_or(self.parameters.len());
+        if known.is_none() {
             self.parameters.push(ParameterTrack::new(name, dims));
-            self.parameters.len() - 1
-        });
+            self.parameter_places.insert(name.to_owned(), at);
+        }
         &mut self.parameters[at]
     }
 
     pub(crate) fn output_track(&mut self, name: &str, kind: OutputKind) -> &mut OutputTrack {
-        let at = *self.output_places.entry(name.to_owned()).or_insert_with(|| {
+        let known = self.output_places.get(name).copied();
+        let at = known.unwrap_or(self.outputs.len());
+        if known.is_none() {
             self.outputs.push(OutputTrack::new(name, kind));
-            self.outputs.len() - 1
-        });
+            self.output_places.insert(name.to_owned(), at);
+        }
         &mut self.outputs[at]
     }
 
@@ -277,10 +282,9 @@ impl Monitor {
 
     /// The output of a module in training mode; its first axis counts examples.
     pub fn output(&mut self, name: &str, kind: OutputKind, value: &Tensor) {
-        let dims: Vec<usize> = value.shape().iter().copied().collect();
-        let (step, has_all_bins) = (self.steps, self.has_all_bins);
+        let (step, has_all_bins, shape) = (self.steps, self.has_all_bins, value.shape());
         let track = self.output_track(name, kind);
-        with(value, |all| track.add(step, &dims, all, has_all_bins));
+        with(value, |all| track.add(step, &shape, all, has_all_bins));
     }
 
     /// As [`Monitor::output`], of a module whose result is that of another, which was told in this
@@ -396,7 +400,8 @@ impl Monitor {
     /// It counts as told then.
     pub fn passes_over_answer(&mut self) -> bool {
         let next = self.answers.told + 1;
-        let passes = next > ANSWERS && !next.is_multiple_of(ANSWERS / 8);
+        let every = if next > 8 * ANSWERS { ANSWERS } else { ANSWERS / 8 };
+        let passes = next > ANSWERS && !next.is_multiple_of(every);
         self.answers.told += u64::from(passes);
         passes
     }

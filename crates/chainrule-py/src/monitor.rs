@@ -250,9 +250,16 @@ impl PyMonitor {
         let same = before.len() == after.len()
             && before.iter().zip(&after).all(|(before, after)| is_one(before, after));
         if !same {
-            let norm = |all: &[Tensor]| monitor::Monitor::norm(all);
-            self.lock().clipped(norm(&before), norm(&after));
+            self.lock().changed_gradients(&before, &after);
         }
+    }
+
+    /// The gradients after a backward pass and those of the update, in one order.
+    fn changed_gradients(&self, before: Vec<Bound<'_, PyTensor>>, after: Vec<Bound<'_, PyTensor>>) {
+        let of = |all: &[Bound<'_, PyTensor>]| -> Vec<Tensor> {
+            all.iter().map(|t| t.get().tensor()).collect()
+        };
+        self.lock().changed_gradients(&of(&before), &of(&after));
     }
 
     /// The parameters with their gradients before the update.
@@ -301,11 +308,11 @@ impl PyMonitor {
         }
         let pairs = || first.iter().zip(&gradients).filter(|(first, now)| first != now);
         if pairs().next().is_some() {
-            let norm = |all: &[Option<usize>]| {
-                let all: Vec<Tensor> = all.iter().flatten().filter_map(of).collect();
-                monitor::Monitor::norm(&all)
+            let of_all = |all: &[Option<usize>]| -> Vec<Tensor> {
+                all.iter().flatten().filter_map(of).collect()
             };
-            monitor.clipped(norm(&first), norm(&gradients));
+            let (before, after) = (of_all(&first), of_all(&gradients));
+            monitor.changed_gradients(&before, &after);
         }
         for (((name, _), value), gradient) in held.parameters.iter().zip(&before).zip(&gradients) {
             let gradient = gradient.as_ref().and_then(of);
@@ -482,11 +489,6 @@ impl PyMonitor {
     /// A setting of the optimizer or the model.
     fn setting(&self, name: &str, value: f64) {
         self.lock().setting(name, value);
-    }
-
-    /// The norm of all gradients before and after clipping.
-    fn clipped(&self, before: f64, after: f64) {
-        self.lock().clipped(before, after);
     }
 
     /// The norm of these tensors as one.

@@ -250,6 +250,26 @@ def decayed(lib: Any) -> Any:
     return loop(lib, model, sgd(lib, model, 0.1, weight_decay=5.0), blobs(lib))
 
 
+def turned_round(lib: Any) -> Any:
+    model = net(lib)
+
+    def turn() -> None:
+        for p in model.parameters():
+            p.grad = -p.grad
+
+    return loop(lib, model, sgd(lib, model), blobs(lib), before=turn)
+
+
+def weighed_with_zero(lib: Any) -> Any:
+    model = net(lib)
+    return loop(lib, model, adam(lib, model), blobs(lib), lambda out, y: 0.0 * lib.F.cross_entropy(out, y))
+
+
+def forgetting(lib: Any) -> Any:
+    model = net(lib, act="Tanh")
+    return loop(lib, model, lib.optim.AdamW(model.parameters(), lr=0.02, weight_decay=20.0), blobs(lib))
+
+
 def overfitted(lib: Any) -> Any:
     model, (x, y) = net(lib, width=64), blobs(lib, 48)
     y = y[lib.t.randperm(len(y))]
@@ -305,6 +325,9 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "NaN in the data": (nan_in_data, ("not_finite",)),
     "constant inputs": (constant_input, ("constant_output",)),
     "weight decay of 5": (decayed, ("weights_vanish", "constant_output", "vanishing_gradient")),
+    "gradients turned round": (turned_round, ("wrong_sign",)),
+    "a loss times zero": (weighed_with_zero, ("no_gradient",)),
+    "a decay of two fifths in a step": (forgetting, ("optimizer_setting",)),
     "learned by heart": (overfitted, ("overfitting",)),
 }
 

@@ -24,6 +24,9 @@ pub(super) fn zeroed_early(monitor: &Monitor, all: &mut Vec<Symptom>) {
     all.push(whole(SymptomKind::ZeroedEarly, 0, evidence, 0.95));
 }
 
+/// The share of the weights lost in a step above which little is left after twenty.
+const FORGETS: f64 = 0.05;
+
 /// Bounds of settings within which the averages of an optimizer work.
 pub(super) fn settings(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
     let of = |name: &str| monitor.told.settings.iter().find(|s| s.0 == name).map(|s| s.1);
@@ -65,6 +68,12 @@ pub(super) fn settings(monitor: &Monitor, course: Option<&Course>, all: &mut Vec
     }
     if let Some(d) = of("weight_decay").filter(|d| *d < 0.0) {
         say("weight_decay", "weight decay", d, 0.9);
+    }
+    // The share of its weights that a step takes away: what is learned in between is forgotten.
+    let rate = monitor.rates.points().iter().map(|p| p.1).fold(0.0, f64::max);
+    if let Some(share) = of("weight_decay").map(|d| d * rate).filter(|share| *share > FORGETS) {
+        let confidence = if learns { 0.4 } else { 0.82 };
+        say("weight_decay", "share of the weights lost in a step", share, confidence);
     }
     // Above the gradients it takes the place of their size: updates are the rate over it.
     let gradient = monitor.parameters.iter().filter_map(|p| p.median_gradient(crate::Stats::rms));

@@ -28,6 +28,7 @@ pub(super) fn never_a_gradient(monitor: &Monitor, course: Option<&Course>, all: 
     let without: Vec<_> =
         trained.iter().copied().filter(|p| p.counts.without == p.counts.points).collect();
     if without.is_empty() {
+        all_zero(&trained, all);
         return;
     }
     let is_all = without.len() == trained.len();
@@ -37,6 +38,23 @@ pub(super) fn never_a_gradient(monitor: &Monitor, course: Option<&Course>, all: 
         since: 0,
         evidence: vec![("parameters", trained.len() as f64), ("without", without.len() as f64)],
         confidence: certainty(is_all, course),
+    });
+}
+
+/// All gradients are there, and nothing but zeros from the first look on: what the loss is
+/// multiplied with, or a bound that it is beyond, lets none through.
+fn all_zero(trained: &[&ParameterTrack], all: &mut Vec<Symptom>) {
+    let is_zero = |p: &&ParameterTrack| p.counts.zero + p.counts.without == p.counts.points;
+    if trained.is_empty() || !trained.iter().all(is_zero) {
+        return;
+    }
+    let count = trained.len() as f64;
+    all.push(Symptom {
+        kind: SymptomKind::NoGradient,
+        place: String::new(),
+        since: 0,
+        evidence: vec![("parameters", count), ("with a gradient of zeros", count)],
+        confidence: 0.65,
     });
 }
 
@@ -125,6 +143,17 @@ pub(super) fn rate_too_low(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
 }
 
 pub(super) fn wrong_sign(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    let (turned, changed) = monitor.told.turned;
+    if turned >= 3 && 2 * turned > changed && !course.is_some_and(Course::learns) {
+        all.push(Symptom {
+            kind: SymptomKind::WrongSign,
+            place: String::new(),
+            since: 0,
+            evidence: vec![("gradients turned round before the update", turned as f64)],
+            confidence: 0.95,
+        });
+        return;
+    }
     let seen: Vec<_> =
         trained(monitor).into_iter().filter(|p| p.counts.uphill + p.counts.downhill >= 3).collect();
     let up = |p: &&&ParameterTrack| {

@@ -16,7 +16,7 @@ class TorchMonitor(Monitor):
 
     _tensor = _torch.Tensor
     _counts_steps = False
-    _norm: float | None = None
+    _noted: list[tuple[Any, Tensor]] | None = None
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
 
     def _watch_steps(self) -> None:
@@ -56,22 +56,20 @@ class TorchMonitor(Monitor):
 
     def _take_parameters(self) -> None:
         known = [(name, p) for name, p in self._parameters.items() if p.requires_grad]
-        self._native.parameters([(name, self._ours(p), None if p.grad is None else self._ours(p.grad)) for name, p in known])
+        self._native.parameters([(name, self._copy(p), None if p.grad is None else self._copy(p.grad)) for name, p in known])
 
     def _see_updates(self) -> None:
         self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
 
     def _note_gradients(self) -> None:
-        self._norm = self._total_norm()
+        self._noted = [(p, self._copy(p.grad)) for p in self._parameters.values() if p.grad is not None]
 
     def _compare_gradients(self) -> None:
-        if self._norm is not None:
-            self._native.clipped(self._norm, self._total_norm())
-            self._norm = None
-
-    def _total_norm(self) -> float:
-        grads = [p.grad for p in self._parameters.values() if p.grad is not None]
-        return float(self._native.norm([self._ours(g) for g in grads]))
+        noted, self._noted = self._noted, None
+        if noted is not None:
+            # Gradients that are gone count as zeros: a loop may empty them before its step.
+            now = [self._ours(_torch.zeros_like(p) if p.grad is None else p.grad) for p, _ in noted]
+            self._native.changed_gradients([g for _, g in noted], now)
 
     def _sight(self, name: str, module: Any, bounds: Any, is_leaf: bool) -> Any:
         return self._sights.hook(name, bounds, is_leaf) if self._sights is not None else None
@@ -83,8 +81,17 @@ class TorchMonitor(Monitor):
         return sights.whole
 
     def _ours(self, t: Any) -> Tensor:
-        t = t.detach().cpu()
-        return _c.tensor((t if t.dtype in (_torch.float32, _torch.float64) else t.float()).numpy(), None, False)
+        """The same memory, where it can be read: for what is looked at before the loop goes on."""
+        t = t.detach()
+        if t.device.type != "cpu":
+            t = t.cpu()
+        if t.layout != _torch.strided:
+            t = t.to_dense()
+        return _c._from_dlpack(t if t.dtype in (_torch.float32, _torch.float64) else t.float(), None)
+
+    def _copy(self, t: Any) -> Tensor:
+        """A copy, which stays when the optimizer writes to the tensor."""
+        return self._ours(t.detach().clone())
 
     def _is_tracing(self) -> bool:
         return False
