@@ -103,9 +103,9 @@ impl Exponents {
         rest.iter().for_each(|x| self.counts[x.exponent()][0] += 1);
     }
 
-    /// Adds the counts to bins above and below zero; whether there are numbers, beside that many
+    /// Adds the counts to the bins above zero and below it; whether there are numbers, beside that many
     /// exact zeros, that are too small for an exponent, which are left out.
-    pub fn add_to(&self, zeros: u64, above: &mut [u32; BINS], below: &mut [u32; BINS]) -> bool {
+    pub fn add_to(&self, zeros: u64, bins: &mut [[u32; BINS]; 2]) -> bool {
         let half = self.counts.len() / 2;
         let mut small = 0;
         for (at, counts) in self.counts.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Exponents {
                 continue;
             }
             let bin = exponent as i32 + self.zero_at - LOWEST;
-            let side = if at < half { &mut *above } else { &mut *below };
+            let side = &mut bins[usize::from(at >= half)];
             let bin = &mut side[bin.clamp(0, BINS as i32 - 1) as usize];
             *bin = bin.saturating_add(count);
         }

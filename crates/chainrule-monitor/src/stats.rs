@@ -29,7 +29,7 @@ const MANY: usize = 4096;
 /// s.merge(&Stats::of(&[0.0, f64::NAN]));
 /// assert_eq!((s.count(), s.zeros(), s.not_finite(), s.norm()), (3, 1, 1, 5.0));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     count: u64,
     zeros: u64,
@@ -37,28 +37,13 @@ pub struct Stats {
     sum: f64,
     squares: f64,
     largest: f64,
-    below: [u32; BINS],
-    above: [u32; BINS],
+    /// Counts above and below zero; most looks of a long training have none.
+    bins: Option<Box<[[u32; BINS]; 2]>>,
 }
 
 /// Whether a number that is not zero is too small to have an exponent.
 fn is_tiny<T: Number>(x: T) -> bool {
     x != T::ZERO && x.exponent().is_multiple_of(T::EXPONENTS / 2)
-}
-
-impl Default for Stats {
-    fn default() -> Stats {
-        Stats {
-            count: 0,
-            zeros: 0,
-            not_finite: 0,
-            sum: 0.0,
-            squares: 0.0,
-            largest: 0.0,
-            below: [0; BINS],
-            above: [0; BINS],
-        }
-    }
 }
 
 impl Stats {
@@ -87,16 +72,17 @@ impl Stats {
             }
         }
         if let Some(many) = many
-            && many.add_to(zeros, &mut out.above, &mut out.below)
+            && many.add_to(zeros, out.bins())
         {
             // Rare enough to be looked for once more.
             let tiny = |part: &&[T]| part.iter().any(|x| is_tiny(*x));
             for part in all.chunks(PART).filter(tiny) {
                 let sums = moments(part);
                 if sums.sum.is_finite() && sums.squares.is_finite() {
+                    let bins = out.bins();
                     part.iter().filter(|x| is_tiny(**x)).for_each(|x| {
-                        let side = if *x < T::ZERO { &mut out.below } else { &mut out.above };
-                        side[0] = side[0].saturating_add(1);
+                        let lowest = &mut bins[usize::from(*x < T::ZERO)][0];
+                        *lowest = lowest.saturating_add(1);
                     });
                 }
             }
@@ -129,11 +115,22 @@ impl Stats {
             bins[0][slot(pair[0].wide())] += 1;
             pair.get(1).into_iter().for_each(|x| bins[1][slot(x.wide())] += 1);
         }
+        let [above, below] = self.bins();
         for i in 0..BINS {
             let of = |at: usize| bins[0][at] + bins[1][at];
-            self.above[i] = self.above[i].saturating_add(of(i));
-            self.below[i] = self.below[i].saturating_add(of(BINS + i));
+            above[i] = above[i].saturating_add(of(i));
+            below[i] = below[i].saturating_add(of(BINS + i));
         }
+    }
+
+    /// The counts above and below zero.
+    fn bins(&mut self) -> &mut [[u32; BINS]; 2] {
+        self.bins.get_or_insert_with(|| Box::new([[0; BINS]; 2]))
+    }
+
+    /// The count of a bin above or below zero.
+    fn bin(&self, side: usize, at: usize) -> u32 {
+        self.bins.as_ref().map_or(0, |bins| bins[side][at])
     }
 
     /// Adds one number.
@@ -153,7 +150,7 @@ impl Stats {
         self.largest = self.largest.max(x.abs());
         let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
         let bin = (exponent - LOWEST).clamp(0, BINS as i32 - 1) as usize;
-        if x < 0.0 { self.below[bin] += 1 } else { self.above[bin] += 1 }
+        self.bins()[usize::from(x < 0.0)][bin] += 1;
     }
 
     /// Adds the numbers of another set.
@@ -164,9 +161,9 @@ impl Stats {
         self.sum += other.sum;
         self.squares += other.squares;
         self.largest = self.largest.max(other.largest);
-        for i in 0..BINS {
-            self.below[i] = self.below[i].saturating_add(other.below[i]);
-            self.above[i] = self.above[i].saturating_add(other.above[i]);
+        let Some(other) = &other.bins else { return };
+        for (all, more) in self.bins().as_flattened_mut().iter_mut().zip(other.as_flattened()) {
+            *all = all.saturating_add(*more);
         }
     }
 
@@ -214,11 +211,11 @@ impl Stats {
     /// `bins`, the counts of those that are not empty by their number: `i` above zero, `-1 - i`
     /// below.
     pub fn to_json(&self) -> Value {
-        let side = |bins: &[u32; BINS], number: fn(i64) -> i64| -> Vec<Value> {
-            let filled = (0..).zip(bins).filter(|(_, n)| **n > 0);
-            filled.map(|(i, n)| json!([number(i), n])).collect()
+        let side = |side: usize, number: fn(i64) -> i64| -> Vec<Value> {
+            let filled = self.bins.iter().flat_map(|bins| (0..).zip(&bins[side]));
+            filled.filter(|(_, n)| **n > 0).map(|(i, n)| json!([number(i), n])).collect()
         };
-        let bins = [side(&self.below, |i| -1 - i), side(&self.above, |i| i)].concat();
+        let bins = [side(1, |i| -1 - i), side(0, |i| i)].concat();
         json!({
             "count": self.count, "zeros": self.zeros, "not_finite": self.not_finite,
             "mean": self.mean(), "std": self.std(), "norm": self.norm(), "largest": self.largest,
@@ -241,8 +238,8 @@ impl Stats {
         out.sum = number("mean")? * out.count as f64;
         for bin in row.get("bins")?.as_array()? {
             let (at, n) = (bin.get(0)?.as_i64()?, u32::try_from(bin.get(1)?.as_u64()?).ok()?);
-            let (side, at) = if at < 0 { (&mut out.below, -1 - at) } else { (&mut out.above, at) };
-            *side.get_mut(usize::try_from(at).ok()?)? = n;
+            let (side, at) = if at < 0 { (1, -1 - at) } else { (0, at) };
+            *out.bins()[side].get_mut(usize::try_from(at).ok()?)? = n;
         }
         Some(out)
     }
@@ -250,9 +247,10 @@ impl Stats {
     /// The bins that are not empty: lower and upper bound, and count; from the lowest on.
     pub fn histogram(&self) -> Vec<(f64, f64, u64)> {
         let bound = |i: usize| 2f64.powi(LOWEST + i as i32);
-        let bins = (0..BINS).rev().map(|i| (-bound(i + 1), -bound(i), u64::from(self.below[i])));
+        let below = |i| (-bound(i + 1), -bound(i), u64::from(self.bin(1, i)));
+        let bins = (0..BINS).rev().map(below);
         let zeros = std::iter::once((0.0, 0.0, self.zeros));
-        let above = (0..BINS).map(|i| (bound(i), bound(i + 1), u64::from(self.above[i])));
+        let above = (0..BINS).map(|i| (bound(i), bound(i + 1), u64::from(self.bin(0, i))));
         bins.chain(zeros).chain(above).filter(|bin| bin.2 > 0).collect()
     }
 }

@@ -281,28 +281,30 @@ impl OutputTrack {
             OutputKind::Bounded { low, high } => {
                 let (low, high) = (f64::from(low), f64::from(high));
                 let near = 0.02 * (high - low);
-                (low + near, high - near)
+                (T::from_f64(low + near), T::from_f64(high - near))
             }
-            OutputKind::Any => (f64::NEG_INFINITY, f64::INFINITY),
+            OutputKind::Any => (-T::INFINITY, T::INFINITY),
         };
-        // Without a branch, so that many are compared at once.
-        let at_bound = |x: f64| (x < low) | (x > high);
+        // Without a branch and of 32 bits, so that many are compared at once.
+        let at_bound = |x: T| (x < low) | (x > high);
+        let count = |part: &[T]| part.iter().map(|x| u32::from(at_bound(*x))).sum::<u32>() as usize;
         let ends = match self.kind {
             OutputKind::Any => 0,
-            _ => values.iter().map(|x| usize::from(at_bound(x.wide()))).sum(),
+            _ => values.chunks(PART).map(count).sum(),
         };
         let saturated = ends as f64 / values.len().max(1) as f64;
         let (units, inner) = units(shape);
         if values.len() > units {
             let each = values.len() / units;
             let may_be = value.zeros() >= each as u64;
-            count_runs(&mut self.zero_for, (units, inner), values, may_be, |x| x == 0.0);
+            count_runs(&mut self.zero_for, (units, inner), values, may_be, |x| x == T::ZERO);
             if self.kind != OutputKind::Any {
                 count_runs(&mut self.bound_for, (units, inner), values, ends >= each, at_bound);
             }
         }
         let rows = shape.first().copied().unwrap_or(1);
-        let is_constant = rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values);
+        let is_constant =
+            rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values, value.largest());
         let rank = has_bins.then(|| rank(rows, values)).flatten();
         self.take(step, OutputPoint { value, gradient: None, saturated, is_constant, rank });
     }
@@ -380,14 +382,14 @@ fn count_runs<T: Number>(
     (units, inner): (usize, usize),
     values: &[T],
     may_be: bool,
-    has: impl Fn(f64) -> bool,
+    has: impl Fn(T) -> bool,
 ) {
     runs.resize(units, 0);
     // A unit that fires once is not asked again.
     let mut left: Vec<usize> = if may_be { (0..units).collect() } else { Vec::new() };
     let inner = inner.max(1);
     for row in values.chunks(units * inner) {
-        left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(x.wide())));
+        left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(*x)));
         if left.is_empty() {
             break;
         }
@@ -486,10 +488,18 @@ fn compare<T: Number>(
     (point, product, g)
 }
 
-/// Whether all rows are the first one, within rounding.
-fn is_same_in_rows<T: Number>(rows: usize, values: &[T]) -> bool {
+/// Whether all rows are the first one, within rounding; `largest` is the largest of all numbers.
+fn is_same_in_rows<T: Number>(rows: usize, values: &[T], largest: f64) -> bool {
     let width = (values.len() / rows.max(1)).max(1);
     let (first, rest) = values.split_at(width.min(values.len()));
+    // As a rule rows differ by more than rounding at once, and no scale is needed.
+    let differs = |(x, y): (&T, &T)| {
+        let (x, y) = (x.wide(), y.wide());
+        (x - y).abs() > 1e-6 * largest.max(1e-30)
+    };
+    if rest.iter().zip(first).any(differs) {
+        return false;
+    }
     let scale = first.iter().fold(0.0f64, |a, x| a.max(x.wide().abs())).max(1e-30);
     let is_near = |(x, y): (&T, &T)| (x.wide() - y.wide()).abs() <= 1e-6 * scale;
     rest.chunks(width).all(|row| row.iter().zip(first).all(is_near))

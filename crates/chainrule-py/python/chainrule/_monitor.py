@@ -28,7 +28,8 @@ _SHARE = 0.015
 _FREE = 0.03
 # The first look with what costs several passes; others are the double, and so on.
 _RARE = 16
-# Looks at first that ask for all settings, and every how many later ones do.
+# Looks at first that ask for all settings, and every how many later ones do; of looks at each step
+# it is as many times fewer.
 _OFTEN = 8
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -249,8 +250,10 @@ class Monitor:
     def _put_off(self) -> None:
         """The next look waits until its time is earned."""
         self._looks += 1
+        if self._share is None and self._looks > _OFTEN and self._looks % _OFTEN:
+            return
         spent = self._timed.spent + self._native.spent()
-        each = (time.perf_counter() - self._began - spent) / max(self.steps, 1)
+        each = (time.perf_counter() - self._began - spent) / max(self._native.steps(), 1)
         self._native.resources(each)
         if self._share is None or spent < _FREE:
             return
@@ -272,9 +275,13 @@ class Monitor:
             self._lines["backward"] = _line()
 
     def _is_rare(self) -> bool:
-        """Whether the next look takes in what costs several passes."""
+        """Whether the next look takes in what costs several passes: the 16th, the 32nd and so on,
+        or each eightfold one where no share of the time bounds looks.
+        """
         looks = self._looks + 1
-        return looks >= _RARE and looks & (looks - 1) == 0
+        if looks < _RARE or looks & (looks - 1):
+            return False
+        return self._share is not None or ((looks // _RARE).bit_length() - 1) % 3 == 0
 
     def _see_curvature(self, loss: Any) -> None:
         """Asks the graph of the loss for the largest curvature, as long as nobody but the monitor
@@ -321,7 +328,7 @@ class Monitor:
         if "step" not in self._lines:
             self._lines["step"] = _line()
         with self._timed:
-            if self._looks < _OFTEN or self._looks % _OFTEN == 0:
+            if self._looks < _OFTEN or self._looks % (_OFTEN * _OFTEN if self._share is None else _OFTEN) == 0:
                 self._see_settings(optimizer)
                 self._hold()
             self._compare_gradients()
@@ -351,7 +358,7 @@ class Monitor:
 
     def _finish_step(self, loss: float | None = None) -> float | None:
         if self._was_due:
-            with self._timed, no_grad():
+            with self._timed:
                 self._see_updates()
         loss, is_spike = self._native.step(loss, self._rate())
         if is_spike and self._sights is not None:

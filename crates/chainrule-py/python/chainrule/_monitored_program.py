@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._nest import put_back
 
 
 class _Plan(NamedTuple):
@@ -111,21 +112,41 @@ class Beside:
         """A step that is looked at. If it cannot be done so, all is as before and the monitor has
         to do it op by op.
         """
+        for traced in self._seen._recent:
+            known, watched = self._known.get(id(traced)), traced.guards.watched
+            if known is not None and watched is not None:
+                tensors = traced.conditions.tensors(watched, args, kwargs)
+                if tensors is not None:
+                    return self._looked(traced, tensors, known[1], args, kwargs)
         try:
             traced, tensors = self._seen._found(args, kwargs)
         except (_c.GradientError, RuntimeError, TypeError, ValueError):
             # The plain program says what is wrong, if it is more than this.
             self.is_usable = False
             return None
+        if not traced.conditions.are_apart(tensors):
+            self.is_usable = False
+            return None
         known = self._known.get(id(traced))
         if known is not None:
             return self._looked(traced, tensors, known[1], args, kwargs)
         plan = self._plan
-        if plan is None or traced.eager is not None or not traced.conditions.are_apart(tensors) or not self._has_same_bits(traced, tensors, args, kwargs):
+        if plan is None or traced.eager is not None or not self._has_same_bits(traced, tensors, args, kwargs):
             self.is_usable = False
             return None
         self._known[id(traced)] = traced, plan
         return self._looked(traced, tensors, plan, args, kwargs)
+
+    def _results(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
+        """What the function gives, and what is seen: a list, whose places are taken at once."""
+        if traced.written or traced.graded or traced.given:
+            return self._seen._run(traced, tensors, args, kwargs)
+        traced.conditions.begin()
+        values = traced.program.run(tensors)
+        if traced.views:
+            values += [path.of(values[i]) for i, path in traced.views]
+        out, extras = traced.shape
+        return put_back(out, values), [values[place.number] for place in extras]
 
     def _has_same_bits(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> bool:
         monitor = self._monitor
@@ -141,11 +162,8 @@ class Beside:
 
     def _looked(self, traced: Any, tensors: list[Tensor], plan: _Plan, args: Any, kwargs: Any) -> Any:
         monitor, native = self._monitor, self._monitor._native
-        if not traced.conditions.are_apart(tensors):
-            self.is_usable = False
-            return None
         values = native.values()
-        out, extras = self._seen._run(traced, tensors, args, kwargs)
+        out, extras = self._results(traced, tensors, args, kwargs)
         with monitor._timed:
             native.see_results(extras, values, plan.outputs, (plan.before, plan.after or plan.before))
             for at in plan.losses:

@@ -136,11 +136,13 @@ class Sights:
             return
         with self._monitor._timed:
             self.see_inputs(x)
-            bounds = self._range_of(out)
             if len(args) == 1 and not self._has_asked:
                 self._has_asked = True
                 self.questions.append(lambda: self._ask_for_examples(x, len(out)))
-            if not self._native.passes_over_answer():
+            if self._native.passes_over_answer():
+                self._leaf = None
+            else:
+                bounds = self._range_of(out)
                 self._monitor._hook(out, lambda g: self._answered(x, out, g, bounds))
 
     def _evaluates(self, is_evaluating: bool) -> None:

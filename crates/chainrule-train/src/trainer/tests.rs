@@ -357,7 +357,7 @@ fn rare_looks_measure_noise_and_curvature_and_change_no_bit() {
         let batches = DataLoader::try_new(data(), loader).unwrap();
         let sgd = Sgd::new(net.net.parameters(), 0.01);
         let trainer = Trainer::builder(&net, Box::new(sgd), Box::new(batches));
-        let options = TrainerOptions { steps: 70, compiled, ..TrainerOptions::default() };
+        let options = TrainerOptions { steps: 140, compiled, ..TrainerOptions::default() };
         let mut trainer = trainer.options(options).build().unwrap();
         if is_watched {
             trainer = trainer.with_monitor(Monitor::new().every(1), None);
@@ -385,9 +385,9 @@ fn rare_looks_measure_noise_and_curvature_and_change_no_bit() {
             (names.as_slice(), gradients),
             (&["0", "1", "2", "3"].map(String::from)[..], true)
         );
-        // Two of the looks 16, 32 and 64 have a batch of an even number of rows. A mean of squares
+        // Of the looks 16 and 128 the first has a batch of an even number of rows. A mean of squares
         // is convex in the last layer.
-        assert!(noise.unwrap() >= 0.0 && curvatures.len() == 2, "{noise:?} {curvatures:?}");
+        assert!(noise.unwrap() >= 0.0 && curvatures.len() == 1, "{noise:?} {curvatures:?}");
         assert!(curvatures.iter().all(|c| *c > 0.0), "{curvatures:?}");
     }
 }

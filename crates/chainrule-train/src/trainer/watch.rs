@@ -31,8 +31,14 @@ const OUTPUTS: usize = 64;
 /// Most kinds of labels that are counted.
 const CLASSES: usize = 10_000;
 
-/// Labels that are counted before their entropy is taken for that of all.
+/// Labels that are counted before their entropy is taken for that of all, and those after which
+/// more would hardly change it.
 const MIN_LABELS: f64 = 100.0;
+const MAX_LABELS: f64 = 20_000.0;
+
+/// Looks that are all searched for symptoms; later ones only when another such part of all steps
+/// has passed.
+const SEARCHED: u64 = 64;
 
 /// A monitor with the time that it took.
 pub(super) struct Watch {
@@ -47,6 +53,9 @@ pub(super) struct Watch {
     pace: Option<f64>,
     /// Labels by how often they were seen.
     labels: BTreeMap<u64, u64>,
+    has_all_labels: bool,
+    /// The step from which on a look is searched for symptoms.
+    next_search: u64,
     /// Looks in a row at which a symptom was there, and whether it was told.
     seen: HashMap<(SymptomKind, String), (u32, bool)>,
 }
@@ -64,6 +73,8 @@ impl Watch {
             ended: None,
             pace: None,
             labels,
+            has_all_labels: false,
+            next_search: 0,
             seen,
         }
     }
@@ -76,14 +87,18 @@ impl Watch {
     }
 
     /// Whether this look is one of those that cost several steps: the 16th, 32nd, 64th and so on.
+    /// Where no share of the time bounds looks, each is the eightfold, so that a look at every step
+    /// is no more than these.
     pub fn is_rare(&self) -> bool {
-        self.looks >= RARE && self.looks.is_power_of_two()
+        let is_one = self.looks >= RARE && self.looks.is_power_of_two();
+        is_one && (self.share.is_some() || (self.looks / RARE).trailing_zeros().is_multiple_of(3))
     }
 
     /// The labels of a batch, where the targets are classes: the best constant answer has the loss
     /// of their entropy.
     pub fn labels(&mut self, batch: &Batch) {
-        if batch.y.dtype() != DType::I64 || self.labels.len() > CLASSES {
+        let is_done = self.has_all_labels || self.labels.len() > CLASSES;
+        if batch.y.dtype() != DType::I64 || is_done {
             return;
         }
         let began = Instant::now();
@@ -98,6 +113,7 @@ impl Watch {
         if all >= MIN_LABELS {
             self.monitor.constant_loss(self.labels.values().map(part).sum::<f64>() + bias);
         }
+        self.has_all_labels = all >= MAX_LABELS;
         self.spend(began);
     }
 
@@ -192,11 +208,18 @@ impl Watch {
         self.monitor.rest_until(self.first_step.saturating_add(next as u64));
     }
 
-    /// The symptoms that are told now for the first time; asked for at looks, and at the end.
+    /// The symptoms that are told now for the first time; asked for at looks. A search takes longer
+    /// than the look itself, so that not all of them have one.
     pub fn news(&mut self, has_looked: bool, is_bad: bool) -> Vec<Symptom> {
         if !has_looked && !is_bad {
             return Vec::new();
         }
+        let steps = self.monitor.steps();
+        if !is_bad && self.looks >= SEARCHED && steps < self.next_search {
+            self.put_off();
+            return Vec::new();
+        }
+        self.next_search = steps + steps / SEARCHED;
         let began = Instant::now();
         let found = self.monitor.findings();
         let mut seen = std::mem::take(&mut self.seen);
