@@ -353,7 +353,7 @@ fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<R
         let first = f.remedies.iter().rev().find(|&&r| bench.edited(&[r]).is_some());
         let (changes, fit) = first.map_or_else(Default::default, |&r| best_fit(bench, r));
         let edit = bench.edited(&changes).map_or_else(Vec::new, |edited| edited.0);
-        // What no run has shown, not even on its own rows, is a suspicion.
+        // A cause that no run has shown, not even on its own rows, is a suspicion.
         let confidence = if fit.is_some() { 0.6 } else { 0.45 };
         let fit = match fit {
             Some((before, after)) => format!(

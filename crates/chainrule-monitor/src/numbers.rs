@@ -103,8 +103,8 @@ impl Exponents {
         rest.iter().for_each(|x| self.counts[x.exponent()][0] += 1);
     }
 
-    /// Adds the counts to the bins above zero and below it; whether there are numbers, beside that many
-    /// exact zeros, that are too small for an exponent, which are left out.
+    /// Adds the counts to the bins above zero and below it; whether there are numbers, beside that
+    /// many exact zeros, that are too small for an exponent, which are left out.
     pub fn add_to(&self, zeros: u64, bins: &mut [[u32; BINS]; 2]) -> bool {
         let half = self.counts.len() / 2;
         let mut small = 0;

@@ -115,7 +115,7 @@ def test_a_bound_beyond_inputs_of_two_or_three_elements():
         right, wrong = (cr.check.gradcheck(function(lambda x: forward(x, 0), lambda g, x, hi=hi: backward(g, x, hi)), x) for hi in (bound, other))  # noqa: B023
         assert right.outcome == "right", right
         looked, seen = looked + 1, seen + (wrong.outcome == "wrong")
-    # Of two elements near zero none may come beyond it after all.
+    # Two elements near zero may both stay on this side of it after all.
     assert looked > 15 and seen >= 0.9 * looked, f"{seen} of {looked}"
 
 

@@ -99,8 +99,8 @@ pub struct GradChecker<'a> {
 ///
 /// Bounds, gates and thresholds may lie where none of the inputs is. So inputs with elements of
 /// both signs are also drawn anew, 4 and 20 times as large as they are on average; inputs of fewer
-/// than 24 elements several times, until 24 of each were placed. The look is one derivative along a direction of all inputs at
-/// once, beside its differences. Only if they disagree along two such
+/// than 24 elements several times, until 24 of each were placed. The look is one derivative along a
+/// direction of all inputs at once, beside its differences. Only if they disagree along two such
 /// directions, the check is done there for each input, and an error counts if it is 256 times what
 /// the last bits of the inputs do to the gradient there. Inputs of one sign stay: they may be
 /// probabilities or sizes. A point at which the function fails, is not finite or drowns in rounding
@@ -126,9 +126,9 @@ pub struct GradChecker<'a> {
 /// differences along each input (10 more where those are not sure). Nearly the same again beside
 /// the point, and as for one input at each of two points far from it; if an input has fewer than 24
 /// elements, `n`, also five calls and a backward pass of each output at `24 / n - 1` more points of
-/// each kind. Else this does not depend on how many elements there are. Only to find the wrong element of a wrong gradient, parts of the probe
-/// are tried: three if it is the only one, else about `log2(n)`. The report says how many calls and
-/// passes there were.
+/// each kind. Else this does not depend on how many elements there are. Only to find the wrong
+/// element of a wrong gradient, parts of the probe are tried: three if it is the only one, else
+/// about `log2(n)`. The report says how many calls and passes there were.
 ///
 /// ```
 /// use chainrule::{Tensor, check::gradcheck};

@@ -138,7 +138,7 @@ class Beside:
         return self._looked(traced, tensors, plan, args, kwargs)
 
     def _results(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
-        """What the function gives, and what is seen: a list, whose places are taken at once."""
+        """The results of the function, and what is seen: a list, whose places are taken at once."""
         if traced.written or traced.graded or traced.given:
             return self._seen._run(traced, tensors, args, kwargs)
         traced.conditions.begin()

@@ -4,7 +4,8 @@
 //! step. More results may keep some rule from being applied, and the last bits could be others
 //! then. So each is run once beside the plain program from one state, and the loss, parameters and
 //! all other state are compared bit for bit; if any differ, as where an update is part of a product
-//! that a look wants for itself, a program of the loss and its gradients alone runs beside the step.
+//! that a look wants for itself, a program of the loss and its gradients alone runs beside the
+//! step.
 
 use std::time::Instant;
 

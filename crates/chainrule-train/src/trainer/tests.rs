@@ -385,8 +385,8 @@ fn rare_looks_measure_noise_and_curvature_and_change_no_bit() {
             (names.as_slice(), gradients),
             (&["0", "1", "2", "3"].map(String::from)[..], true)
         );
-        // Of the looks 16 and 128 the first has a batch of an even number of rows. A mean of squares
-        // is convex in the last layer.
+        // The looks 16 and 128 are rare ones, and the first has a batch of an even number of rows.
+        // A mean of squares is convex in the last layer.
         assert!(noise.unwrap() >= 0.0 && curvatures.len() == 1, "{noise:?} {curvatures:?}");
         assert!(curvatures.iter().all(|c| *c > 0.0), "{curvatures:?}");
     }

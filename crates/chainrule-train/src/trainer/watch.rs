@@ -87,8 +87,8 @@ impl Watch {
     }
 
     /// Whether this look is one of those that cost several steps: the 16th, 32nd, 64th and so on.
-    /// Where no share of the time bounds looks, each is the eightfold, so that a look at every step
-    /// is no more than these.
+    /// If no share of the time bounds looks, each is the eightfold, so that a look at every step is
+    /// no more than these.
     pub fn is_rare(&self) -> bool {
         let is_one = self.looks >= RARE && self.looks.is_power_of_two();
         is_one && (self.share.is_some() || (self.looks / RARE).trailing_zeros().is_multiple_of(3))

@@ -7,19 +7,19 @@ use crate::ops::prelude::*;
 pub(super) const PYTHON_REASON: &str =
     "an image or a batch of them, and one number or one for each axis";
 
-/// An axis of an image that is divided into windows.
+/// An axis of an image, divided into windows.
 #[derive(Clone, Copy)]
-pub(super) struct Axis {
+pub(super) struct Divided {
     /// Elements along it.
     pub size: usize,
     count: usize,
 }
 
-impl Axis {
+impl Divided {
     /// Begin and end of the windows, which divide the elements about evenly and overlap where they
     /// do not come out even.
     pub fn windows(self) -> impl Iterator<Item = (usize, usize)> {
-        let Axis { size, count } = self;
+        let Divided { size, count } = self;
         (0..count).map(move |i| (i * size / count, ((i + 1) * size).div_ceil(count)))
     }
 }
@@ -29,13 +29,13 @@ pub(super) fn pool<const N: usize>(
     op: &'static str,
     x: &Tensor,
     sizes: [usize; N],
-    of_images: fn(&Tensor, [Axis; 2]) -> Result<Tensor>,
+    of_images: fn(&Tensor, [Divided; 2]) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let images = as_images::<N>(op, x)?;
     let [_, _, height, width] = image_sizes(&images.shape());
     expect_sizes(op, &x.shape(), &[height, width], &sizes)?;
     let [rows, cols] = of_image(sizes, 1);
-    let axes = [Axis { size: height, count: rows }, Axis { size: width, count: cols }];
+    let axes = [Divided { size: height, count: rows }, Divided { size: width, count: cols }];
     as_given::<N>(of_images(&images, axes)?, x.rank())
 }
 

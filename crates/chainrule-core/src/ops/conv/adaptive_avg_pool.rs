@@ -10,7 +10,7 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
     adaptive::pool(op, x, sizes, mean)
 }
 
-fn mean(images: &Tensor, axes: [adaptive::Axis; 2]) -> Result<Tensor> {
+fn mean(images: &Tensor, axes: [adaptive::Divided; 2]) -> Result<Tensor> {
     let [rows, cols] = axes.map(|axis| {
         let line = |(first, end): (usize, usize)| {
             (first..end).map(move |at| (at, 1.0 / (end - first) as f64))

@@ -10,7 +10,7 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
     adaptive::pool(op, x, sizes, largest)
 }
 
-fn largest(images: &Tensor, axes: [adaptive::Axis; 2]) -> Result<Tensor> {
+fn largest(images: &Tensor, axes: [adaptive::Divided; 2]) -> Result<Tensor> {
     let [rows, cols] = axes.map(|axis| {
         let spans = axis.windows().map(|(first, end)| (first, end - first)).collect();
         Arc::new(Windows { step: 1, spans })

@@ -1,5 +1,6 @@
-"""What a backward pass reads from outside itself, kept as it was: an edited line may write where
-the user's own does not, and the next run, and the user, are to find their data unchanged.
+"""Tensors and arrays that a backward pass reads from outside itself, kept as they were: an edited
+line may write where the user's own does not, and the next run, and the user, are to find their data
+unchanged.
 """
 
 from __future__ import annotations

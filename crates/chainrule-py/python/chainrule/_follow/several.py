@@ -124,8 +124,9 @@ what is not.
 
 
 def at_its_maker(search: Search, hits: list[Hit]) -> list[Hit]:
-    """A factor that is missing on a part of a sum, as on `dx` in `dx = dx + ...`, belongs to the line
-    that makes the part, if nothing else reads it: the correction of that line, where it is right.
+    """A factor that is missing on a part of a sum, as on `dx` in `dx = dx + ...`, belongs to the
+    line that makes the part, if nothing else reads it: the correction of that line, where it is
+    right.
     """
     step, edit = hits[0].step, hits[0].edit
     name, pieces = getattr(edit.site, "id", None), edit.pieces

@@ -232,8 +232,8 @@ class Fit:
         self.left = WORK
         self.depth = 1.0 if due.seen is None else 1.0 + due.seen.shape[1]
         self.rows = np.stack([a.value.reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
-        # A look through a few mixed directions rules nearly all rows out: what is the target up to a
-        # number is so in each.
+        # A look through a few mixed directions rules nearly all rows out: a multiple of the target
+        # is one in each.
         self.glance = due.glance(GLANCE)
         self.glimpse = target.reshape(-1) @ self.glance
 

@@ -127,7 +127,7 @@ class ModuleList(_Listed):
 
 
 class _Named(Module):
-    """What a module has by name: its modules or its parameters."""
+    """Modules or parameters by name."""
 
     def _held(self) -> dict[str, Any]:
         raise NotImplementedError
