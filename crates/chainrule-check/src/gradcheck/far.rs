@@ -241,6 +241,7 @@ impl Level<'_> {
             lawless: true,
             drawn: RefCell::default(),
             given: None,
+            coarsest: self.coarsest.clone(),
             ..*self
         }
     }
@@ -274,6 +275,7 @@ impl Level<'_> {
             lawless: true,
             drawn: RefCell::default(),
             given: None,
+            coarsest: self.coarsest.clone(),
             ..*self
         };
         level.check()

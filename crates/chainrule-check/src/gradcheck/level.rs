@@ -34,6 +34,9 @@ pub(super) struct Level<'a> {
     /// The verdicts at the point that was given, if this is one beside it: those that stand are not
     /// looked for again.
     pub given: Option<Vec<PairCheck>>,
+    /// The coarsest rounding unit of values so far. Elsewhere they are no finer, but where they are
+    /// saturated nothing tells it.
+    pub coarsest: Cell<f64>,
     /// Whether the laws of backward rules are left out, as where they were looked at before.
     pub lawless: bool,
     /// The probes that were drawn, by their seeds.
@@ -144,6 +147,7 @@ impl Level<'_> {
                 input_slots: self.input_slots.clone(),
                 seeds: 1,
                 given: Some(found.pairs.clone()),
+                coarsest: self.coarsest.clone(),
                 drawn: RefCell::default(),
                 ..*self
             };
@@ -185,7 +189,8 @@ impl Level<'_> {
         let look = if self.lawless { units } else { laws };
         let lawful: Vec<Vec<Lawful>> =
             outputs.map(|o| look(self, &recorded, o)).collect::<Result<_>>()?;
-        let unit = self.unit(&recorded)?;
+        let unit = self.unit(&recorded)?.max(self.coarsest.get());
+        self.coarsest.set(unit);
         let narrowest = lawful.iter().flatten().map(|l| l.unit).fold(unit, f64::max);
         let survey =
             Survey::new(self.f, &self.inputs, &recorded.full, (self.first_seed, unit, narrowest))?;

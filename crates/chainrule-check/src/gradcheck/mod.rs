@@ -30,7 +30,10 @@ pub use report::{
     Blame, Directional, GradCheck, Judgement, NotFinite, Outcome, PairCheck, Slot, Worst,
 };
 
+use std::cell::Cell;
+
 use level::Level;
+use precision::DOUBLE;
 use tape::is_float;
 
 use crate::autograd::functional::pull_back_all;
@@ -224,6 +227,7 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
+            coarsest: Cell::new(DOUBLE),
             lawless: false,
             drawn: Default::default(),
         };
@@ -277,6 +281,7 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
             given: None,
+            coarsest: Cell::new(DOUBLE),
             lawless: false,
             drawn: Default::default(),
         };

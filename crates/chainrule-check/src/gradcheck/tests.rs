@@ -272,6 +272,22 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
     assert!(ten <= 80 + 2 * 2 * 5 && more == passes + 2 * 2, "{ten} {more}");
 }
 
+/// Far from the point most values are ±1, whose bits do not tell of f32.
+#[test]
+fn saturated_values_of_f32_raise_no_alarm() {
+    let single = |x: &Tensor| x.to_dtype(DType::F32);
+    let layer = |x: &[Tensor]| {
+        (single(&x[0]).matmul(single(&x[1])) + single(&x[2])).tanh().to_dtype(DType::F64)
+    };
+    for seed in 0..16 {
+        let g = &mut Generator::manual_seed(seed);
+        let mut normal = |shape: &[usize]| Tensor::randn(shape, DType::F64, g);
+        let x = [normal(&[5, 3]), normal(&[3, 4]), normal(&[4])];
+        let report = gradcheck(layer, &x).run().unwrap();
+        assert!(report.passed(), "{seed}: {report}");
+    }
+}
+
 /// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that
 /// the softmax subtracts.
 #[test]
