@@ -277,7 +277,7 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
 fn saturated_values_of_f32_raise_no_alarm() {
     let single = |x: &Tensor| x.to_dtype(DType::F32);
     let layer = |x: &[Tensor]| {
-        (single(&x[0]).matmul(single(&x[1])) + single(&x[2])).tanh().to_dtype(DType::F64)
+        (single(&x[0]).matmul(&single(&x[1])) + single(&x[2])).tanh().to_dtype(DType::F64)
     };
     for seed in 0..16 {
         let g = &mut Generator::manual_seed(seed);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -42,6 +43,11 @@ def _inside(x: Any) -> Iterator[Any]:
         yield from vars(x).values()
 
 
+def _refill(x: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    x.clear()
+    x.update(entries)
+
+
 class Outside:
     """The arrays, lists and dictionaries that functions read from outside themselves."""
 
@@ -75,8 +81,7 @@ class Outside:
             items = list(x)
             self._back.append(lambda: x.__setitem__(slice(None), items))
         elif type(x) is dict and len(x) <= 4096:
-            entries = dict(x)
-            self._back.append(lambda: (x.clear(), x.update(entries))[0])
+            self._back.append(partial(_refill, x, dict(x)))
         for part in _inside(x) if not hasattr(x, "__len__") or len(x) <= 4096 else ():
             self._keep(part, depth - 1)
 

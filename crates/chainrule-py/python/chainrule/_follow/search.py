@@ -353,7 +353,7 @@ class Search(Scopes):
         if not self.engine.is_tensor(now):
             return False
         due = [q.value.shape for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
-        shapes = [*due, *([tuple(was.shape)] if self.engine.is_tensor(was) else [])]
+        shapes = [*due, *(tuple(x.shape) for x in (was,) if x is not None and self.engine.is_tensor(x))]
         return any(shape != tuple(now.shape) for shape in shapes)
 
     def measured(self, hits: list[Hit]) -> list[Hit]:
