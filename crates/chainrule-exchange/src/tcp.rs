@@ -76,7 +76,8 @@ impl Tcp {
         let find = || address::find(&launch.address);
         let address = address::until(patience, &launch.address, find).map_err(&fail)?;
         let token = Token::of(launch, address).map_err(&fail)?;
-        let meeting = Meeting { launch, token, deadline, patience, timeout: options.timeout };
+        let (start, timeout) = (options.start, options.timeout);
+        let mut meeting = Meeting { launch, token, start, deadline, patience, timeout };
         let streams = if launch.rank == 0 { meeting.host() } else { meeting.guest(address) };
         let links = streams
             .map_err(&fail)?
@@ -102,6 +103,7 @@ type Streams = Vec<Option<TcpStream>>;
 struct Meeting<'a> {
     launch: &'a Launch,
     token: Token,
+    start: Duration,
     deadline: Instant,
     /// The end of the time in which the name of rank 0 may become known or move.
     patience: Instant,
@@ -167,11 +169,15 @@ impl Meeting<'_> {
     }
 
     /// Other ranks: find rank 0, learn where the others are, and connect to those before them.
-    fn guest(&self, address: SocketAddr) -> Result<Streams, String> {
+    fn guest(&mut self, address: SocketAddr) -> Result<Streams, String> {
         let (rank, size) = (self.launch.rank, self.launch.size);
         let (listener, mut first) = self.reach(0, address)?;
-        let table = hello::read_table(&mut first, size, self.left())
-            .map_err(|why| format!("rank 0 {why}"))?;
+        // Rank 0 came before now, and may wait for the others as long as its own start takes.
+        let wait = self.start + PROOF;
+        let table =
+            hello::read_table(&mut first, size, wait).map_err(|why| format!("rank 0 {why}"))?;
+        // All have come, however long this one has waited for them.
+        self.deadline = self.deadline.max(Instant::now() + PROOF);
         let mut streams: Streams = (0..size).map(|_| None).collect();
         streams[0] = Some(first);
         for (peer, place) in table.iter().enumerate().take(rank).skip(1) {

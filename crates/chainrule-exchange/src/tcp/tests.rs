@@ -184,3 +184,35 @@ fn a_rank_that_goes_at_the_door_holds_up_nobody() {
     }
     assert!(began.elapsed() < Duration::from_secs(20));
 }
+
+/// A rank whose time to start is over waits on, once it has found rank 0: until that has told who
+/// is missing, or that all have come.
+#[test]
+fn a_rank_that_came_before_rank_0_waits_as_long_as_that_does() {
+    let options = TcpOptions { start: Duration::from_secs(2), timeout: Duration::from_secs(5) };
+    for (delays, all_come) in [(&[1500, 0][..], false), (&[1500, 0, 2500][..], true)] {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        let ranks: Vec<_> = (delays.iter().enumerate())
+            .map(|(rank, delay)| {
+                let (address, token) = (address.clone(), Some("the token".to_string()));
+                let (run, local) = (None, None);
+                let launch = Launch { rank, size: 3, address, spare_ports: 0, run, local, token };
+                let delay = Duration::from_millis(*delay);
+                std::thread::spawn(move || {
+                    std::thread::sleep(delay);
+                    Tcp::join(&launch, options).map_err(|e| e.to_string())
+                })
+            })
+            .collect();
+        // Kept until all have ended: one that is dropped is gone for the others.
+        let joined: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
+        for joined in &joined {
+            match joined {
+                Ok(_) => assert!(all_come),
+                Err(why) => assert!(!all_come && why.contains("rank 2 did not come"), "{why}"),
+            }
+        }
+    }
+}
