@@ -50,7 +50,18 @@ async function inFolder(run) {
       child.kill('SIGKILL');
       if (child.exitCode === null && child.signalCode === null) await gone;
     }
+    await removed(folder);
+  }
+}
+
+/** Removes a folder in which a fork may still write: a process of its own, it saves its last files when its parent has ended. */
+async function removed(folder, tries = 100) {
+  try {
     rmSync(folder, { recursive: true, force: true });
+  } catch (error) {
+    if (error.code !== 'ENOTEMPTY' || tries === 0) throw error;
+    await new Promise((done) => setTimeout(done, 100));
+    await removed(folder, tries - 1);
   }
 }
 
