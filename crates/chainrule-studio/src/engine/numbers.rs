@@ -16,10 +16,13 @@ use crate::language::value::Data;
 const SAME: f64 = 1e-4;
 /// The products of a sum that are written out.
 const SHOWN: usize = 2;
+/// Elements among which the one to show is chosen: a page waits for all steps of a model, and any
+/// element shows the rule as well.
+const SEARCHED: usize = 4096;
 
 /// The rule of a step with numbers put in and the results, as TeX. A tensor is shown at the
-/// largest element of its gradient, if the rule's formula gives that element; parts for which it
-/// does not are left out.
+/// largest of the first [`SEARCHED`] elements of its gradient, if the rule's formula gives that
+/// element; parts for which it does not are left out.
 pub fn with_numbers(session: &Session, step: &Step, rule: &str) -> Option<String> {
     let parts: Vec<String> = rule
         .split(';')
@@ -56,10 +59,12 @@ impl<'a> Part<'a> {
     ) -> Option<Part<'a>> {
         let gradient = &step.sent.iter().find(|sent| sent.position == position)?.gradient;
         let (left, right) = part.trim().split_once(" = ")?;
-        let elements = gradient.to_f64_vec();
+        let first = first(gradient)?;
+        let elements = first.to_f64_vec();
         let size = |i: &usize| elements[*i].abs();
         let largest = (0..elements.len()).max_by(|a, b| size(a).total_cmp(&size(b)))?;
-        let at = place(largest, &gradient.shape());
+        // The first elements of each axis: places are the same in both.
+        let at = place(largest, &first.shape());
         Some(Part { session, step, rule, left, right, gradient, at, result: elements[largest] })
     }
 
@@ -152,13 +157,11 @@ impl<'a> Part<'a> {
             _ => return None,
         };
         let operand = self.operand(name)?;
-        let [rows, columns] = *operand.shape() else { return None };
-        let elements = operand.to_f64_vec();
-        match is_column == is_transposed {
-            true if at < rows => Some(elements[at * columns..][..columns].to_vec()),
-            false if at < columns => Some((0..rows).map(|k| elements[k * columns + at]).collect()),
-            _ => None,
+        if operand.rank() != 2 {
+            return None;
         }
+        let axis = i64::from(is_column != is_transposed);
+        Some(operand.try_narrow(axis, at, 1).ok()?.to_f64_vec())
     }
 
     /// The operand that a rule calls so.
@@ -180,19 +183,33 @@ impl<'a> Part<'a> {
         let operand = self.operand(name)?;
         let (own, shape) = (operand.shape(), self.gradient.shape());
         let skipped = shape.len().checked_sub(own.len())?;
-        let mut index = 0;
-        for ((&size, &of), &at) in own.iter().zip(&shape[skipped..]).zip(&self.at[skipped..]) {
+        let mut one = operand.detach();
+        let axes = own.iter().zip(&shape[skipped..]).zip(&self.at[skipped..]);
+        for (axis, ((&size, &of), &at)) in axes.enumerate() {
             if size != 1 && size != of {
                 return None;
             }
-            index = index * size + if size == 1 { 0 } else { at };
+            one = one.try_narrow(axis as i64, if size == 1 { 0 } else { at }, 1).ok()?;
         }
-        operand.to_f64_vec().get(index).copied()
+        one.to_f64_vec().first().copied()
     }
 
     fn is_result(&self, value: f64) -> bool {
         (value - self.result).abs() <= SAME * self.result.abs().max(value.abs())
     }
+}
+
+/// A corner of a tensor, with the first positions of each axis and at most [`SEARCHED`] elements.
+fn first(t: &Tensor) -> Option<Tensor> {
+    let mut corner = t.detach();
+    for axis in 0..t.rank() {
+        let others = corner.numel() / corner.shape()[axis].max(1);
+        let kept = (SEARCHED / others.max(1)).clamp(1, corner.shape()[axis].max(1));
+        if kept < corner.shape()[axis] {
+            corner = corner.try_narrow(axis as i64, 0, kept).ok()?;
+        }
+    }
+    Some(corner)
 }
 
 /// The place of the element `index` of a tensor.
