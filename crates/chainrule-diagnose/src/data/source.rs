@@ -68,11 +68,13 @@ impl Source {
 
     /// The folder of the generator module `gen.py`: that of the description or one above it, then
     /// the same from the working directory.
-    fn generator(&self) -> Option<PathBuf> {
+    pub(crate) fn generator(&self) -> Option<PathBuf> {
         if let Some(path) = &self.generator {
-            return match path.is_file() {
-                true => path.parent().map(Path::to_path_buf),
-                false => Some(path.clone()),
+            // The folder of `gen.py` alone is an empty path, which names no folder.
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            return match whole.is_file() {
+                true => whole.parent().map(Path::to_path_buf),
+                false => Some(whole),
             };
         }
         let own = self.folder.canonicalize().ok();

@@ -74,3 +74,13 @@ fn data_that_do_not_fit_are_errors() {
     let error = closed.tables(&Program::of(text).unwrap(), &[1]).unwrap_err().to_string();
     assert!(error.contains("--no-data-code"), "{error}");
 }
+
+/// `gen.py` in the working directory has the folder that it stands in, not an empty one.
+#[test]
+fn a_generator_without_a_folder_is_of_the_working_directory() {
+    let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+    let source =
+        |file: &str| Source::new(std::path::Path::new("."), Some(std::path::Path::new(file)), true);
+    assert_eq!(source("Cargo.toml").generator(), Some(here.clone()));
+    assert_eq!(source(".").generator(), Some(here));
+}
