@@ -25,6 +25,10 @@ const WORTH: f64 = 0.12;
 const ENOUGH: f64 = 0.92;
 /// Sets of changes that are tried before the best of them is looked for; the same on all machines.
 const TOGETHER: usize = 2;
+/// Sets of changes that are tried on all seeds in the place of one that does not hold there.
+const OTHER_SETS: usize = 3;
+/// Seeds of each set of changes in the search, if one says little.
+const FEW_SEEDS: usize = 3;
 /// Everything at once, but for the rate.
 const ALL: &[Change] = &[
     ScaleX,
@@ -118,6 +122,14 @@ fn goal(ceiling: f64) -> f64 {
     (0.9 * ceiling).max(ceiling - 0.08)
 }
 
+/// The skill that must be left without a change, of the skill with it.
+fn enough(is_certain: bool, with: f64, goal: f64) -> f64 {
+    match is_certain {
+        true => with - 0.005,
+        false => (with - EVEN).min(goal.max(with - 2.0 * EVEN)),
+    }
+}
+
 /// The search over one program.
 pub struct Search<'a> {
     bench: &'a dyn Experiment,
@@ -131,9 +143,10 @@ pub struct Search<'a> {
     tried: Mutex<BTreeMap<Vec<Change>, f64>>,
 }
 
-fn median(mut x: Vec<f64>) -> f64 {
+/// The median of up to three skills; of more the one that two thirds come up to.
+fn usual(mut x: Vec<f64>) -> f64 {
     x.sort_by(f64::total_cmp);
-    x.get(x.len() / 2).copied().unwrap_or(f64::NEG_INFINITY)
+    x.get(x.len() / 3).copied().unwrap_or(f64::NEG_INFINITY)
 }
 
 /// Whether two changes are of one thing, so that they cannot stand together.
@@ -195,7 +208,7 @@ impl<'a> Search<'a> {
             .map(|(set, trials)| {
                 let each: Option<Vec<f64>> =
                     trials.iter().map(|t| t.as_ref().map(|t| t.value())).collect();
-                let value = each.map(median);
+                let value = each.map(usual);
                 if let Some(value) = value {
                     let mut key = set.clone();
                     key.sort();
@@ -208,7 +221,12 @@ impl<'a> Search<'a> {
 
     fn seeds(&self) -> usize {
         let is_chancy = self.bench.is_chancy() || self.differs.load(Ordering::Relaxed);
-        if is_chancy { self.bench.seeds() } else { 1 }
+        if is_chancy { self.few_seeds() } else { 1 }
+    }
+
+    /// Seeds of the search itself; a repair is tried on all that there are.
+    fn few_seeds(&self) -> usize {
+        self.bench.seeds().min(FEW_SEEDS)
     }
 
     fn value(&self, set: &[Change]) -> Option<f64> {
@@ -227,10 +245,10 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// The skill of the program as it is, over all seeds.
+    /// The skill of the program as it is, over seeds.
     pub fn base(&self) -> f64 {
-        let median = self.values(&[Vec::new()], self.bench.seeds())[0].unwrap_or(-1.0);
-        let each = (0..self.bench.seeds()).filter_map(|seed| self.bench.run(&[], seed));
+        let median = self.values(&[Vec::new()], self.few_seeds())[0].unwrap_or(-1.0);
+        let each = (0..self.few_seeds()).filter_map(|seed| self.bench.run(&[], seed));
         let (low, high) = each.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), trial| {
             (low.min(trial.value()), high.max(trial.value()))
         });
@@ -304,7 +322,7 @@ impl<'a> Search<'a> {
             self.climb(OTHERS, goal, fits, &mut now);
         }
         self.trim(certain, suspects, goal, &mut now);
-        self.confirm(&mut found, goal, fits, now);
+        self.confirm(&mut found, certain, goal, fits, now);
         found
     }
 
@@ -323,7 +341,7 @@ impl<'a> Search<'a> {
         if now.1 >= least {
             found.ceiling = found.ceiling.max(now.1);
             self.trim(certain, suspects, least, &mut now);
-            self.confirm(found, least, fits, now);
+            self.confirm(found, certain, least, fits, now);
         }
     }
 
@@ -431,20 +449,62 @@ impl<'a> Search<'a> {
                 break;
             }
             let rest: Vec<Change> = now.0.iter().copied().filter(|&c| c != change).collect();
-            let enough = match certain.contains(&change) {
-                true => now.1 - 0.005,
-                false => (now.1 - EVEN).min(goal.max(now.1 - 2.0 * EVEN)),
-            };
+            let enough = enough(certain.contains(&change), now.1, goal);
             if let Some(value) = self.value(&rest).filter(|&v| v >= enough) {
                 *now = (rest, value);
             }
         }
     }
 
-    /// Tries the changes on all seeds, and adds to them where that is not enough.
+    /// Sets of changes that came to the goal with one seed and are no larger than this one, the
+    /// smallest first. They have the changes that the description itself asks for.
+    fn others(&self, set: &[Change], certain: &[Change], goal: f64) -> Vec<Vec<Change>> {
+        let asked: Vec<Change> = set.iter().copied().filter(|c| certain.contains(c)).collect();
+        let tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_other = |s: &[Change]| {
+            !s.is_empty() && s.len() <= set.len() && asked.iter().all(|c| s.contains(c))
+        };
+        let mut out: Vec<(&Vec<Change>, f64)> =
+            tried.iter().map(|(s, v)| (s, *v)).filter(|(s, v)| *v >= goal && is_other(s)).collect();
+        out.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then(b.1.total_cmp(&a.1)));
+        let same = |s: &&Vec<Change>| s.iter().any(|c| !set.contains(c));
+        out.into_iter().map(|(s, _)| s).filter(same).take(OTHER_SETS).cloned().collect()
+    }
+
+    /// Changes for a set that does not come to the goal on all seeds, with their skill: another set
+    /// that does, or one change more.
+    fn instead(
+        &self,
+        now: (Vec<Change>, f64),
+        certain: &[Change],
+        goal: f64,
+        fits: &dyn Fn(&[Change]) -> bool,
+    ) -> (Vec<Change>, f64) {
+        let seeds = self.bench.seeds();
+        let set = &now.0;
+        let best = |sets: Vec<Vec<Change>>, from: (Vec<Change>, f64)| {
+            let values = self.values(&sets, seeds);
+            let each = sets.into_iter().zip(values).filter_map(|(s, v)| Some((s, v?)));
+            each.fold(from, |a, b| if b.1 > a.1 + EVEN { b } else { a })
+        };
+        let now = best(self.others(set, certain, goal), now.clone());
+        if now.1 >= goal {
+            return now;
+        }
+        let more = [Longer, Wider, Init, ScaleX, AdamFast, Adam]
+            .iter()
+            .filter(|c| !now.0.iter().any(|&s| clash(s, **c)))
+            .map(|&c| [&now.0[..], &[c]].concat())
+            .filter(|s| fits(s));
+        best(more.collect(), now)
+    }
+
+    /// Tries the changes on all seeds, puts others in their place where that is not enough, and
+    /// leaves out what none of the seeds needs.
     fn confirm(
         &self,
         found: &mut Found,
+        certain: &[Change],
         goal: f64,
         fits: &dyn Fn(&[Change]) -> bool,
         now: (Vec<Change>, f64),
@@ -457,24 +517,22 @@ impl<'a> Search<'a> {
         // If time runs out, the search's own runs have to do.
         let mut value = self.values(std::slice::from_ref(&set), seeds)[0].unwrap_or(one);
         if value < goal {
-            let more: Vec<Vec<Change>> = [Longer, Wider, Init, ScaleX, AdamFast, Adam]
-                .iter()
-                .filter(|c| !set.iter().any(|&s| clash(s, **c)))
-                .map(|&c| [&set[..], &[c]].concat())
-                .filter(|s| fits(s))
-                .collect();
-            let values = self.values(&more, seeds);
-            let best = more.into_iter().zip(values).filter_map(|(s, v)| Some((s, v?)));
-            let best = best.fold((set.clone(), value), |a, b| if b.1 > a.1 + EVEN { b } else { a });
-            (set, value) = best;
+            (set, value) = self.instead((set, value), certain, goal, fits);
         }
-        if set.len() > 1 {
-            let rests: Vec<Vec<Change>> =
-                set.iter().map(|&c| set.iter().copied().filter(|&s| s != c).collect()).collect();
-            let values = self.values(&rests, self.seeds());
+        found.without = vec![(set[0], found.base)];
+        while set.len() > 1 {
+            let rest = |c: Change| set.iter().copied().filter(|&s| s != c).collect::<Vec<_>>();
+            let rests: Vec<Vec<Change>> = set.iter().map(|&c| rest(c)).collect();
+            let values = self.values(&rests, seeds);
             found.without =
                 set.iter().zip(values).map(|(&c, v)| (c, v.unwrap_or(found.base))).collect();
-        } else {
+            let needless = |(change, left): &&(Change, f64)| {
+                *left >= enough(certain.contains(change), value, goal)
+            };
+            let most = found.without.iter().filter(needless).max_by(|a, b| a.1.total_cmp(&b.1));
+            let Some(&(change, left)) = most else { break };
+            set.retain(|&c| c != change);
+            value = left;
             found.without = vec![(set[0], found.base)];
         }
         let tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -5,6 +5,7 @@ mod before;
 mod planted;
 mod reference;
 mod score;
+mod search;
 mod signs;
 
 use chainrule_core::rng::Generator;
