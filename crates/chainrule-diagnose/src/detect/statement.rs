@@ -244,7 +244,7 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
         let text = format!("the layers {linear:?} have no activation, so they are one linear map");
         all.add(
             Cause::HiddenActivation,
-            0.6,
+            if is_one_map { 0.9 } else { 0.6 },
             format!("layers/{first}/activation"),
             text,
             &[ReluHidden],
@@ -268,6 +268,11 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
         program.layers.iter().enumerate().filter_map(|(i, l)| match l {
             Layer::Dropout(rate) => Some((i, *rate)),
             _ => None,
+        // An autoencoder may be linear by intent; another task has no use for such layers.
+        let bends = |l: &Layer| matches!(l, Layer::MaxPool { .. });
+        let is_one_map = linear.len() == hidden.len()
+            && program.task != Task::Autoencoder
+            && !program.layers.iter().any(bends);
         })
     };
     let narrow =

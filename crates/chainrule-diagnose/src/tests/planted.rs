@@ -144,3 +144,14 @@ fn deep_sigmoids_are_named() {
     let program = planted(&[edit("layers", layers), edit("optimizer", sgd)]);
     repairs(&program, table(x, 4, y), &[Cause::HiddenActivation, Cause::InitScale]);
 }
+
+/// A linear map does much of it, so that the gain alone would not be told.
+#[test]
+fn hidden_layers_without_an_activation_are_named() {
+    let (x, _) = two_classes(400, true);
+    let bent = |r: &[f64]| f64::from(u8::from(r[0] + 0.7 * r[1] * r[1] > 0.5));
+    let y = x.chunks_exact(4).map(bent).collect();
+    let program = planted(&[edit("layers/0/activation", "linear")]);
+    let report = repairs(&program, table(x, 4, y), &[Cause::HiddenActivation]);
+    assert!(report.skill > 0.5 && report.after - report.skill < 0.4, "{}", report.text());
+}
