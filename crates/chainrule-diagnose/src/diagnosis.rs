@@ -26,6 +26,8 @@ const SOFT_GAIN: f64 = 0.25;
 const WORKS: f64 = 0.5;
 /// The gain from which on that is told all the same.
 const LARGE_GAIN: f64 = 0.4;
+/// Share of right answers on rare classes beside that on all rows from which on they are learned.
+const RARE_IS_ANSWERED: f64 = 0.6;
 /// A skill below which nothing is repaired: 0 is a constant answer.
 const LEAST_SKILL: f64 = 0.1;
 
@@ -154,6 +156,7 @@ fn nothing() -> Outcome {
     }
 }
 
+        rare: None,
 /// The remedies of what the description itself shows, and of all findings, best first.
 pub(crate) fn remedies(findings: &[Suspicion]) -> (Vec<Change>, Vec<Change>) {
     let mut certain = Vec::new();
@@ -476,7 +479,9 @@ fn of_data(
         out.push(verdict(cause, confidence, text));
     }
     let unbalanced = findings.iter().find(|f| f.cause == Cause::Unbalanced);
-    if let (Some(f), true) = (unbalanced, alone) {
+    // Few rows of a class are no fault where they are answered about as well as all.
+    let is_answered = run.rare.is_some_and(|share| share >= RARE_IS_ANSWERED);
+    if let (Some(f), true) = (unbalanced, alone && !is_answered) {
         let mut v = verdict(Cause::Unbalanced, 0.5, f.text.clone());
         if let Some(code) = &program.data.numpy {
             v.edit.push(edit("data/numpy", format!("{}\n{BALANCED}", code.trim_end())));

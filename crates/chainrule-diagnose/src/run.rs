@@ -11,6 +11,7 @@ use chainrule_program as programs;
 
 use crate::data::Prepared;
 use crate::description::Program;
+use crate::detect;
 use crate::error::Result;
 use crate::model::{self, Net};
 use crate::watch::Watch;
@@ -38,6 +39,9 @@ pub struct Outcome {
     pub held: Option<f64>,
     /// Skill on the program's own validation.
     pub own: Option<f64>,
+    /// The share of right answers on rows of rare classes beside that on all, of the rows kept back
+    /// if there are some. None where no class is rare, or none of its rows is there.
+    pub rare: Option<f64>,
     /// Whether losses and outputs were finite.
     pub finite: bool,
     /// Steps that the description asks for.
@@ -76,6 +80,20 @@ pub(crate) fn outputs(net: &Net, data: &Prepared) -> Result<(Vec<f32>, usize)> {
 fn skill(program: &Program, net: &Net, data: &Prepared) -> Result<(f64, bool)> {
     let (outputs, columns) = outputs(net, data)?;
     Ok(model::score(program, &outputs, columns, &data.y))
+}
+
+/// How well the rows of rare classes are answered beside all rows.
+fn on_rare_classes(program: &Program, net: &Net, rows: &Rows<'_>) -> Result<Option<f64>> {
+    if !program.task.is_classes() {
+        return Ok(None);
+    }
+    let rare = detect::rare_classes(&rows.train.y);
+    if rare.is_empty() {
+        return Ok(None);
+    }
+    let asked = rows.held.unwrap_or(rows.train);
+    let (outputs, columns) = outputs(net, asked)?;
+    Ok(model::share_on(program, &outputs, columns, &asked.y, &rare))
 }
 
 /// Trains and measures, on this thread alone: models are small, and experiments run side by side.
@@ -165,6 +183,7 @@ fn train_alone(
     let (fit, finite) = skill(program, &net, data)?;
     let held = rows.held.map(|h| skill(program, &net, h)).transpose()?;
     let own = rows.own.map(|h| skill(program, &net, h)).transpose()?;
+    let rare = on_rare_classes(program, &net, rows)?;
     if let Some(watch) = watch {
         watch.end(&net, &losses)?;
     }
@@ -173,6 +192,7 @@ fn train_alone(
         fit,
         held: held.map(|(skill, _)| skill),
         own: own.map(|(skill, _)| skill),
+        rare,
         finite: finite && stopped != Some(false),
         planned: rows.planned,
         late: stopped == Some(true),

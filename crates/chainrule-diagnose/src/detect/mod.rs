@@ -14,7 +14,8 @@ use crate::run::Outcome;
 use crate::watch::Watch;
 
 pub(crate) use table::{
-    constant_loss, information, is_complete, is_split_by_class, not_finite, share_of_copies,
+    constant_loss, information, is_complete, is_split_by_class, not_finite, rare_classes,
+    share_of_copies,
 };
 
 /// A suspected cause.

@@ -10,6 +10,8 @@ use crate::description::{Loss, Task};
 const WIDE: usize = 200;
 /// Rows that are looked at for what inputs say of targets.
 const LOOKED_AT: usize = 800;
+/// A class is rare if the largest one has more than so many times its rows.
+const RARE: usize = 10;
 
 /// Mean, deviation and largest size of each column.
 fn columns(x: &[f32], columns: usize) -> Vec<(f64, f64)> {
@@ -139,13 +141,22 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
         let (most, least) = (counts.iter().max(), counts.iter().min());
         if let (Some(&most), Some(&least)) = (most, least)
             && counts.len() > 1
-            && most > 10 * least
+            && most > RARE * least
         {
             let text = format!("the largest class has {most} rows, the smallest {least}");
             all.add(Cause::Unbalanced, 0.9, "data", text, &[])
                 .with(&[("largest_class", most as f64), ("smallest_class", least as f64)]);
         }
     }
+}
+
+/// Classes with less than a tenth of the rows of the largest one.
+pub(crate) fn rare_classes(y: &Targets) -> Vec<i64> {
+    let mut sorted = y.classes();
+    sorted.sort_unstable();
+    let most = sorted.chunk_by(|a, b| a == b).map(<[i64]>::len).max().unwrap_or(0);
+    let rare = sorted.chunk_by(|a, b| a == b).filter(|rows| most > RARE * rows.len());
+    rare.map(|rows| rows[0]).collect()
 }
 
 /// The rows of each class that there is.

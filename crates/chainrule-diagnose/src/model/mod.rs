@@ -5,7 +5,7 @@ mod score;
 mod weights;
 
 pub(crate) use loss::{loss, targets};
-pub(crate) use score::score;
+pub(crate) use score::{score, share_on};
 
 use chainrule_core::dtype::DType;
 use chainrule_core::ops::{Conv, MaxPool};

@@ -60,7 +60,13 @@ fn labels(program: &Program, outputs: &[f32], columns: usize, y: &Targets) -> f6
     (accuracy - usual) / (1.0 - usual).max(1e-9)
 }
 
-fn classes(program: &Program, outputs: &[f32], columns: usize, y: &Targets) -> f64 {
+/// The answer and the label of each row.
+fn answers(
+    program: &Program,
+    outputs: &[f32],
+    columns: usize,
+    y: &Targets,
+) -> (Vec<f32>, Vec<f32>) {
     let labels: Vec<f32> = match y {
         Targets::Classes(classes) => classes.iter().map(|&c| c as f32).collect(),
         Targets::Numbers { numbers, .. } => match y.columns() {
@@ -82,14 +88,39 @@ fn classes(program: &Program, outputs: &[f32], columns: usize, y: &Targets) -> f
         [one] => f32::from(*one > cut),
         many => argmax(many) as f32,
     };
+    (outputs.chunks_exact(columns).map(answer).collect(), labels)
+}
+
+fn classes(program: &Program, outputs: &[f32], columns: usize, y: &Targets) -> f64 {
+    let (answers, mut labels) = answers(program, outputs, columns, y);
     let rows = labels.len().max(1);
-    let right = outputs.chunks_exact(columns).zip(&labels).filter(|(row, l)| answer(row) == **l);
+    let right = answers.iter().zip(&labels).filter(|(answer, label)| answer == label);
     let accuracy = right.count() as f64 / rows as f64;
-    let mut sorted: Vec<f32> = labels.clone();
-    sorted.sort_by(f32::total_cmp);
-    let most = sorted.chunk_by(|a, b| a == b).map(<[f32]>::len).max().unwrap_or(0);
+    labels.sort_by(f32::total_cmp);
+    let most = labels.chunk_by(|a, b| a == b).map(<[f32]>::len).max().unwrap_or(0);
     let usual = most as f64 / rows as f64;
     ((accuracy - usual) / (1.0 - usual).max(1e-9)).max(-1.0)
+}
+
+/// The share of right answers on the rows of these classes beside that on all rows. None where no
+/// row is of one of them.
+pub(crate) fn share_on(
+    program: &Program,
+    outputs: &[f32],
+    columns: usize,
+    y: &Targets,
+    of: &[i64],
+) -> Option<f64> {
+    let (answers, labels) = answers(program, outputs, columns, y);
+    let share = |rows: &[bool]| {
+        let right = rows.iter().filter(|&&is_right| is_right).count();
+        right as f64 / rows.len().max(1) as f64
+    };
+    let is_right = answers.iter().zip(&labels).map(|(answer, label)| answer == label);
+    let all: Vec<bool> = is_right.collect();
+    let of_them = all.iter().zip(&labels).filter(|(_, label)| of.contains(&(label.round() as i64)));
+    let asked: Vec<bool> = of_them.map(|(is_right, _)| *is_right).collect();
+    (!asked.is_empty()).then(|| share(&asked) / share(&all).max(1e-9))
 }
 
 /// Halves go to the even neighbour, as in NumPy and PyTorch.

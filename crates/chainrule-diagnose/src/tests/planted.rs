@@ -155,3 +155,23 @@ fn hidden_layers_without_an_activation_are_named() {
     let report = repairs(&program, table(x, 4, y), &[Cause::HiddenActivation]);
     assert!(report.skill > 0.5 && report.after - report.skill < 0.4, "{}", report.text());
 }
+
+/// A rare class that is answered as well as the rest is no fault.
+#[test]
+fn a_rare_class_is_named_only_where_it_is_not_learned() {
+    let (mut x, _) = two_classes(800, true);
+    let rare = |i: usize| i.is_multiple_of(20);
+    let y: Vec<f64> = (0..800).map(|i| f64::from(u8::from(rare(i)))).collect();
+    let program = planted(&[edit("epochs", 60)]);
+    let says = |x: &[f64]| {
+        let report = diagnose(&bench(&program, table(x.to_vec(), 4, y.clone()))).unwrap();
+        report.causes.iter().any(|c| c.cause == Cause::Unbalanced)
+    };
+    let mut apart = |by: f64| {
+        let rows = x.chunks_exact_mut(4).enumerate().filter(|(i, _)| rare(*i));
+        rows.for_each(|(_, row)| row[0] += by);
+        x.clone()
+    };
+    let (near, far) = (apart(1.5), apart(4.0));
+    assert_eq!([says(&near), says(&far)], [true, false]);
+}
