@@ -15,6 +15,8 @@ pub struct TargetShape {
     pub classes: usize,
     /// Whether a number is below 0.
     pub negative: bool,
+    /// Whether a number is above 1.
+    pub is_stretched: bool,
 }
 
 /// One thing that is changed. The order is that in which several are applied.
@@ -367,8 +369,14 @@ fn output_pair(program: &Program, y: &TargetShape) -> Vec<Value> {
                 Loss::CceLogits
             }
             Some(_) if program.task == Task::Binary => {
-                if y.negative && program.labels != Labels::ZeroOne {
-                    out.push(edit("labels_as", "01"));
+                out.extend(zero_and_one(program, y));
+                let fits = matches!(
+                    (program.output_activation(), program.loss, program.output_units()),
+                    (Activation::Sigmoid, Loss::BceProbs, 1)
+                        | (Activation::Linear, Loss::BceLogits, 1)
+                );
+                if fits && !out.is_empty() {
+                    return out;
                 }
                 units = Some(1);
                 Loss::BceLogits
@@ -392,6 +400,19 @@ fn output_pair(program: &Program, y: &TargetShape) -> Vec<Value> {
         out.push(edit("loss/name", loss.word()));
     }
     out
+}
+
+/// The edit that codes two classes as 0 and 1.
+fn zero_and_one(program: &Program, y: &TargetShape) -> Option<Value> {
+    if program.labels == Labels::ZeroOne {
+        return None;
+    }
+    if y.negative {
+        return Some(edit("labels_as", "01"));
+    }
+    let list = &program.preprocessing;
+    let stretch = y.is_stretched && !list.contains(&Step::MinmaxY);
+    stretch.then(|| edit("preprocessing", steps(&[&list[..], &[Step::MinmaxY]].concat())))
 }
 
 fn relu_hidden(program: &Program) -> Vec<Value> {

@@ -203,8 +203,10 @@ fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
         |cause: Cause| findings.iter().find(|f| f.cause == cause).map_or(0.0, |f| f.strength);
     match change {
         Change::OutputFit | Change::OutputPair | Change::LossForm => {
-            let asks =
-                |f: &&Suspicion| OF_OUTPUT.contains(&f.cause) && f.remedies.contains(&change);
+            let asks = |f: &&Suspicion| {
+                let of_it = OF_OUTPUT.contains(&f.cause) || f.cause == Cause::Labels;
+                of_it && f.remedies.contains(&change)
+            };
             let default =
                 if change == Change::OutputFit { Cause::OutputActivation } else { Cause::Loss };
             findings.iter().find(asks).map_or(default, |f| f.cause)

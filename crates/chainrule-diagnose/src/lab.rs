@@ -246,14 +246,15 @@ fn target_shape(program: &Program, table: &Table) -> TargetShape {
     match crate::data::prepare(program, &table.x, &table.y).map(|d| d.y) {
         Ok(Targets::Classes(c)) => {
             let classes = c.into_iter().max().unwrap_or(0) + 1;
-            TargetShape { columns: None, classes, negative: false }
+            TargetShape { columns: None, classes, negative: false, is_stretched: false }
         }
         Ok(y) => {
             let most = y.classes().into_iter().max().unwrap_or(0).max(0) as usize;
-            let negative = detect::target_range(&y).0 < 0.0;
-            TargetShape { columns: Some(y.columns()), classes: most + 1, negative }
+            let (low, high) = detect::target_range(&y);
+            let (negative, is_stretched) = (low < 0.0, high > 1.0);
+            TargetShape { columns: Some(y.columns()), classes: most + 1, negative, is_stretched }
         }
-        Err(_) => TargetShape { columns: None, classes: 2, negative: false },
+        Err(_) => TargetShape { columns: None, classes: 2, negative: false, is_stretched: false },
     }
 }
 

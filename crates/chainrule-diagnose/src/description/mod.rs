@@ -165,6 +165,11 @@ impl Loss {
         matches!(self, BceProbs | CceProbs | ScceProbs | CeClip32 | CeSumClip | BceRawSum)
     }
 
+    /// Whether it is one of shares, each between 0 and 1 by itself.
+    pub fn is_of_shares(self) -> bool {
+        matches!(self, Loss::BceProbs | Loss::BceRawSum)
+    }
+
     /// Whether it is one for classes.
     pub fn is_for_classes(self) -> bool {
         self.takes_probabilities() || (self.takes_logits() && self != Loss::MseSoftmax)

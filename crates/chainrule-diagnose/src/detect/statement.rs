@@ -41,7 +41,9 @@ fn output(seen: &Seen<'_>, all: &mut Findings) {
         Targets::Numbers { numbers, .. } => &numbers[..],
         Targets::Classes(_) => &[],
     };
-    if let Some((low, high)) = range(a).filter(|_| !loss.takes_logits()) {
+    // A sigmoid is right for shares and classes: there the targets are what is wrong.
+    let is_of_labels = program.task.is_classes() && a == Activation::Sigmoid && loss.is_of_shares();
+    if let Some((low, high)) = range(a).filter(|_| !loss.takes_logits() && !is_of_labels) {
         let outside = |v: &&f32| f64::from(**v) < low - 1e-6 || f64::from(**v) > high + 1e-6;
         let share = numbers.iter().filter(outside).count() as f64 / numbers.len().max(1) as f64;
         if share > 0.01 {
@@ -106,8 +108,15 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
     {
         let text =
             format!("{name} with targets from {low:.3} to {high:.3}, which are no probabilities");
-        // A class with a number above 1 is a matter of units.
-        let strength = if task == Task::Multiclass { 0.9 } else { 1.0 };
+        let coded = two_values(&seen.data.y).filter(|_| task == Task::Binary);
+        if let Some((one, other)) = coded {
+            let text =
+                format!("the two classes are coded as {one} and {other}, and {name} takes 0 and 1");
+            all.add(Cause::Labels, 1.0, "labels_as", text, &[OutputPair])
+                .with(&[("lowest_target", low), ("highest_target", high)]);
+        }
+        // A class with a number above 1 is a matter of units, and two numbers are one of coding.
+        let strength = if task == Task::Multiclass || coded.is_some() { 0.9 } else { 1.0 };
         all.add(Cause::Loss, strength, place, text, &[OutputPair])
             .with(&[("lowest_target", low), ("highest_target", high)]);
     }
@@ -121,6 +130,15 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
         )
         .with(&[("lowest_target", low)]);
     }
+}
+
+/// The two numbers that the targets have, if there are just two.
+fn two_values(y: &Targets) -> Option<(f32, f32)> {
+    let Targets::Numbers { numbers, .. } = y else { return None };
+    let (low, high) = target_range(y);
+    let (low, high) = (low as f32, high as f32);
+    let only = low < high && numbers.iter().all(|v| *v == low || *v == high);
+    only.then_some((low, high))
 }
 
 /// Outputs that do not fit the loss and the targets.
@@ -150,7 +168,15 @@ fn outputs(seen: &Seen<'_>, all: &mut Findings) {
         let most = classes.iter().max().copied().unwrap_or(0);
         if most >= units && units > 1 {
             let text = format!("class {most} has no unit: there are {units}");
-            all.add(Cause::OutputUnits, 1.0, &unit_place, text, &[OutputPair])
+            // Classes that are counted from 1 have as many units as there are of them.
+            let from_one = most == units && !classes.contains(&0);
+            if from_one {
+                let text = format!("classes are counted from 1 to {most}, and units from 0");
+                all.add(Cause::Labels, 1.0, "data", text, &[OutputPair])
+                    .with(&[("highest_class", most as f64), ("units", units as f64)]);
+            }
+            let strength = if from_one { 0.9 } else { 1.0 };
+            all.add(Cause::OutputUnits, strength, &unit_place, text, &[OutputPair])
                 .with(&[("highest_class", most as f64), ("units", units as f64)]);
         }
     }
@@ -242,6 +268,11 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
     let linear = of(Activation::Linear);
     if let [first, ..] = linear[..] {
         let text = format!("the layers {linear:?} have no activation, so they are one linear map");
+        // An autoencoder may be linear by intent; another task has no use for such layers.
+        let bends = |l: &Layer| matches!(l, Layer::MaxPool { .. });
+        let is_one_map = linear.len() == hidden.len()
+            && program.task != Task::Autoencoder
+            && !program.layers.iter().any(bends);
         all.add(
             Cause::HiddenActivation,
             if is_one_map { 0.9 } else { 0.6 },
@@ -268,11 +299,6 @@ fn layers(seen: &Seen<'_>, all: &mut Findings) {
         program.layers.iter().enumerate().filter_map(|(i, l)| match l {
             Layer::Dropout(rate) => Some((i, *rate)),
             _ => None,
-        // An autoencoder may be linear by intent; another task has no use for such layers.
-        let bends = |l: &Layer| matches!(l, Layer::MaxPool { .. });
-        let is_one_map = linear.len() == hidden.len()
-            && program.task != Task::Autoencoder
-            && !program.layers.iter().any(bends);
         })
     };
     let narrow =

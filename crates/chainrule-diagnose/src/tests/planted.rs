@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{bench, healthy, table, two_classes};
 use crate::cause::Cause;
-use crate::data::Table;
+use crate::data::{Array, Table};
 use crate::description::{apply, edit};
 use crate::diagnosis::{Report, diagnose};
 
@@ -143,6 +143,33 @@ fn deep_sigmoids_are_named() {
     let sgd = json!({"name": "sgd", "lr": 0.05});
     let program = planted(&[edit("layers", layers), edit("optimizer", sgd)]);
     repairs(&program, table(x, 4, y), &[Cause::HiddenActivation, Cause::InitScale]);
+}
+
+/// The targets are what is wrong, and nothing else is edited.
+#[test]
+fn classes_in_another_coding_are_named() {
+    let (x, y) = two_classes(240, true);
+    for (coded, path) in [([-1.0, 1.0], "labels_as"), ([1.0, 2.0], "preprocessing")] {
+        let y = y.iter().map(|&v| coded[v as usize]).collect();
+        let report = repairs(&healthy(), table(x.clone(), 4, y), &[Cause::Labels]);
+        let edits: Vec<&Value> = report.causes.iter().flat_map(|v| &v.edit).collect();
+        assert_eq!(edits.len(), 1, "{}", report.text());
+        assert_eq!(edits[0]["path"], path);
+    }
+}
+
+#[test]
+fn classes_counted_from_one_are_named() {
+    let (x, y) = two_classes(240, true);
+    let mut data = table(x, 4, y.clone());
+    data.y = Array::new(&[240], y.iter().map(|v| v + 1.0).collect(), true);
+    let program = planted(&[
+        edit("task", "multiclass"),
+        edit("layers/1/units", 2),
+        edit("layers/1/activation", "softmax"),
+        edit("loss/name", "scce_probs"),
+    ]);
+    repairs(&program, data, &[Cause::Labels]);
 }
 
 /// A linear map does much of it, so that the gain alone would not be told.
