@@ -26,6 +26,10 @@ const SOFT_GAIN: f64 = 0.25;
 const WORKS: f64 = 0.5;
 /// The gain from which on that is told all the same.
 const LARGE_GAIN: f64 = 0.4;
+/// The rate of plain descent above which a change of the optimizer is not taken for a faster one,
+/// unless a sign stronger than this tells of slowness.
+const LARGE_RATE: f64 = 0.1;
+const WEAK: f64 = 0.35;
 /// Share of right answers on rare classes beside that on all rows from which on they are learned.
 const RARE_IS_ANSWERED: f64 = 0.6;
 /// A skill below which nothing is repaired: 0 is a constant answer.
@@ -150,13 +154,13 @@ fn nothing() -> Outcome {
         fit: -1.0,
         held: None,
         own: None,
+        rare: None,
         finite: false,
         planned: 0,
         late: false,
     }
 }
 
-        rare: None,
 /// The remedies of what the description itself shows, and of all findings, best first.
 pub(crate) fn remedies(findings: &[Suspicion]) -> (Vec<Change>, Vec<Change>) {
     let mut certain = Vec::new();
@@ -237,7 +241,9 @@ fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
             } else {
                 let low = strength(Cause::LrLow).max(strength(Cause::EpochsFew));
                 let falls = !now.is_sgd && now.lr > new;
-                let is_high = strength(Cause::LrHigh) > low || falls;
+                // Plain descent has no usual rate, but there are few trainings that need more.
+                let is_large = now.is_sgd && now.lr > LARGE_RATE && low <= WEAK;
+                let is_high = strength(Cause::LrHigh) > low || falls || is_large;
                 if is_high { Cause::LrHigh } else { Cause::LrLow }
             }
         }
