@@ -273,3 +273,25 @@ def test_the_norm_of_gradients_is_that_of_python():
     monitor = cr._chainrule.Monitor(1)
     parts = [cr.tensor([[3.0, 0.0], [0.0, 0.0]]).t(), cr.tensor([4.0]), cr.tensor([12.0], dtype=cr.float64)]
     assert monitor.norm(parts) == 13.0 and monitor.norm([]) == 0.0
+
+
+def test_the_first_looks_are_counted_by_the_processor(monkeypatch):
+    """On a busy machine a look waits for its turn, which is no reason to see less."""
+    import time
+    from types import SimpleNamespace
+
+    def looks(wait: float) -> int:
+        clock = SimpleNamespace(perf_counter=lambda: wait * time.perf_counter(), thread_time=time.thread_time)
+        monkeypatch.setattr("chainrule._monitor.time", clock)
+        lib = library("chainrule")
+        seed(lib)
+        model, (x, y) = net(lib), blobs(lib)
+        optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
+        with cr.monitor(model, optimizer) as m:
+            for _ in range(60):
+                optimizer.zero_grad()
+                cr.nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+        return m._looks
+
+    assert looks(100.0) >= 0.8 * looks(1.0)

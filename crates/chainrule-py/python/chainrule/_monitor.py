@@ -22,8 +22,9 @@ from .autograd import no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
 
-# The share of the time that looks may take where no distance of them is given, and the seconds
-# that they may take whatever comes.
+# The share of the time that looks may take where no distance of them is given, and the seconds of
+# the processor that they may take whatever comes: on a busy machine a look waits for its turn, and
+# that is no reason to see less of a short training.
 _SHARE = 0.015
 _FREE = 0.03
 # The first look with what costs several passes; others are the double, and so on.
@@ -66,20 +67,34 @@ class Finding:
 
 
 class Clock:
-    """Counts the time inside of `with` blocks; of those inside of others once."""
+    """Counts the time inside of `with` blocks, of those inside of others once; and, while
+    `is_counting`, how much of it the processor worked for this thread.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, is_counting: bool = True) -> None:
         self.spent, self._depth, self._began = 0.0, 0, 0.0
+        self.is_counting, self._worked, self._worked_before, self._counted = is_counting, 0.0, 0.0, 0.0
 
     def __enter__(self) -> None:
         self._depth += 1
         if self._depth == 1:
+            if self.is_counting:
+                self._worked_before = time.thread_time()
             self._began = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if self._depth == 0:
-            self.spent += time.perf_counter() - self._began
+            took = time.perf_counter() - self._began
+            self.spent += took
+            if self.is_counting:
+                self._counted += took
+                self._worked += time.thread_time() - self._worked_before
+
+    @property
+    def share(self) -> float:
+        """The part of the counted time in which the processor worked."""
+        return min(self._worked / self._counted, 1.0) if self._counted > 0.0 else 1.0
 
 
 class Monitor:
@@ -99,7 +114,7 @@ class Monitor:
     def __init__(self, model: Any, optimizer: Any = None, *, every: int | None = None, _depth: int = 1) -> None:
         self._native = _c.Monitor(100 if every is None else every)
         self._share = _SHARE if every is None else None
-        self._began, self._looks, self._timed = time.perf_counter(), 0, Clock()
+        self._began, self._looks, self._timed = time.perf_counter(), 0, Clock(self._share is not None)
         self._optimizers = 1
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
@@ -255,8 +270,12 @@ class Monitor:
         spent = self._timed.spent + self._native.spent()
         each = (time.perf_counter() - self._began - spent) / max(self._native.steps(), 1)
         self._native.resources(each)
-        if self._share is None or spent < _FREE:
+        if self._share is None:
             return
+        if self._timed.is_counting:
+            if spent * self._timed.share < _FREE:
+                return
+            self._timed.is_counting = False
         self._native.rest_until(int(spent * (1 + 1 / self._looks) / self._share / max(each, 1e-9)))
 
     # The events of a step
