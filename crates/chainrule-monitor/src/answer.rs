@@ -284,6 +284,9 @@ pub(crate) struct Answers {
     pub single: u32,
     pub labelled: u32,
     /// Count, sum, sum of squares, least and largest of targets that are numbers.
+/// A loss beside the largest one that is next to nothing.
+const TINY_LOSS: f64 = 0.05;
+
     pub numbers: Option<[f64; 5]>,
     /// Counts of pairs of a right class and the answered one, of the newest looks, at most half of
     /// all.
@@ -313,6 +316,13 @@ impl Answers {
         };
         self.probabilities += u32::from(width > 1 && all(sums) == 1);
         self.logarithms += all(|row| (row.iter().map(|x| x.exp()).sum::<f64>() - 1.0).abs() < 1e-3);
+    /// Looks with targets that are numbers.
+    pub numbered: u32,
+    /// Looks whose loss has no known form, though it is not next to nothing beside the largest.
+    pub missed: u32,
+    /// Whether the monitor has the constant answer's loss from here.
+    pub gave_constant: bool,
+    largest_loss: f64,
         self.zeros = o.iter().filter(|x| **x == 0.0).count() as f64 / o.len() as f64;
         let channels = dims.get(1).copied().filter(|_| dims.len() > 2);
         let found = recognised(loss, width, o, g).or_else(|| {
@@ -350,6 +360,9 @@ impl Answers {
         } else if let Some(first) = targets.first().filter(|_| self.labels.len() <= CLASSES) {
             self.labelled += 1;
             self.single += u32::from(targets.len() >= 8 && targets.iter().all(|k| k == first));
+        self.largest_loss = self.largest_loss.max(loss.abs());
+        // What is left of a tiny loss is rounding, and fits no form.
+        self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
             for k in targets {
                 *self.labels.entry(k as u64).or_insert(0) += 1;
             }
@@ -358,7 +371,7 @@ impl Answers {
 
     /// The loss of the best answer that is the same for all inputs, from the targets so far.
     pub fn constant(&self) -> Option<f64> {
-        let known = self.known.as_ref().filter(|known| known.scale > 0.0)?;
+        let known = self.known.as_ref().filter(|known| known.scale > 0.0 && self.is_whole())?;
         let scale = known.scale * known.count as f64;
         if let (LossForm::Squares, Some([n, sum, squares, ..])) = (known.form, self.numbers) {
             // A constant for each output would do better still.
@@ -369,10 +382,12 @@ impl Answers {
         let is_entropy = matches!(known.form, LossForm::CrossEntropy | LossForm::BinaryLogits);
         // Binary losses of several outputs have a constant for each.
         let is_one = known.form == LossForm::CrossEntropy || self.width == 1;
-        if all < 100.0 || !is_entropy || !is_one {
+        // Of one label alone every model learns all there is.
+        if all < 100.0 || !is_entropy || !is_one || self.labels.len() < 2 {
             return None;
         }
         let part = |n: &u64| *n as f64 / all * (all / *n as f64).ln();
+            self.numbered += 1;
         // The entropy of a few labels is below that of all, by this much for n of k kinds.
         let bias = (self.labels.len() as f64 - 1.0) / (2.0 * all);
         Some(scale * (self.labels.values().map(part).sum::<f64>() + bias))
@@ -387,6 +402,12 @@ fn last(dims: &[usize], channels: usize, numbers: &[f64]) -> Vec<f64> {
         numbers[row * channels * inner + rest % channels * inner + rest / channels]
     };
     (0..numbers.len()).map(at).collect()
+    /// Whether the targets that are known are about all that there were: the loss has a known form
+    /// at nine of ten looks. Of a weighted loss the batches without rare classes alone have one.
+    pub fn is_whole(&self) -> bool {
+        10 * self.missed <= self.labelled + self.numbered + self.missed
+    }
+
 }
 
 #[cfg(test)]

@@ -391,8 +391,17 @@ impl Monitor {
         }
         self.answers.told += 1;
         self.answers.add(loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
-        if let Some(loss) = self.answers.constant() {
-            self.constant_loss(loss);
+        match self.answers.constant() {
+            Some(loss) => {
+                self.answers.gave_constant = true;
+                self.constant_loss(loss);
+            }
+            // It was that of a part of the targets.
+            None if self.answers.gave_constant && !self.answers.is_whole() => {
+                self.answers.gave_constant = false;
+                self.constant = None;
+            }
+            None => {}
         }
     }
 

@@ -131,6 +131,10 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
         let evidence = vec![
             ("batches looked at", f64::from(a.labelled)),
             ("of one class", f64::from(a.single)),
+    // Where the loss has another form at some looks, the targets that are known are not all.
+    if !a.is_whole() {
+        return;
+    }
         ];
         say(SymptomKind::DataOrder, evidence, 0.85);
     }
