@@ -69,8 +69,9 @@ pub(crate) fn recognised(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Optio
     let classes = (2..=4096).contains(&width);
     let by_class = || [of_classes, of_likelihood].into_iter().find_map(|f| f(loss, width, o, g));
     let doubled = || (width <= 128).then(|| of_softmax(loss, width, o, g)).flatten();
+    let spread = || (width <= 128).then(|| of_shares(loss, width, o, g)).flatten();
     classes
-        .then(|| by_class().or_else(doubled))
+        .then(|| by_class().or_else(doubled).or_else(spread))
         .flatten()
         .or_else(|| of_elements(loss, o, g))
         .or_else(|| of_pairs(loss, width, o, g))
@@ -175,6 +176,34 @@ fn of_softmax(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     })
 }
 
+/// A divergence from targets that are shares, which should take log-probabilities and gets those of
+/// a softmax themselves: `s * sum(t * (ln t - q))`. The gradient gives the shares of a row, as they
+/// sum to one.
+fn of_shares(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
+    let count = rows(width, o, g).count();
+    let n = count as f64;
+    let of = |scale: f64| {
+        let (mut sum, mut targets) = (0.0, Vec::with_capacity(count));
+        for (o, g) in rows(width, o, g) {
+            let q = softmax(o);
+            let sent: Vec<f64> = g.iter().zip(&q).map(|(g, q)| g / (scale * q)).collect();
+            let mean = (1.0 + sent.iter().sum::<f64>()) / width as f64;
+            let shares: Vec<f64> = sent.iter().map(|sent| mean - sent).collect();
+            if shares.iter().any(|t| !(-NEAR..=1.0 + NEAR).contains(t)) {
+                return None;
+            }
+            let part = |(t, q): (&f64, &f64)| t * (t.max(1e-12).ln() - q);
+            sum += shares.iter().zip(&q).map(part).sum::<f64>();
+            let most = (0..width).max_by(|&a, &b| shares[a].total_cmp(&shares[b]))?;
+            targets.push(most as f64);
+        }
+        let (form, is_near) = (LossForm::NegativeProbability, near(scale * sum, loss));
+        is_near.then_some(Answer { form, scale, count, targets })
+    };
+    let scales = [1.0 / n, 1.0 / (n * width as f64), 1.0];
+    (count >= 8).then(|| scales.into_iter().find_map(of)).flatten()
+}
+
 /// Forms that compare each number with a zero or a one.
 fn of_elements(loss: f64, o: &[f64], g: &[f64]) -> Option<Answer> {
     type Wanted = fn(f64, f64) -> (f64, f64);
@@ -255,6 +284,9 @@ fn of_squares(loss: f64, o: &[f64], g: &[f64]) -> Option<Answer> {
 /// Most numbers of an output that are looked at.
 const MOST: usize = 1 << 19;
 
+/// A loss beside the largest one that is next to nothing.
+const TINY_LOSS: f64 = 0.05;
+
 /// Most kinds of labels that are counted.
 const CLASSES: usize = 10_000;
 
@@ -275,18 +307,23 @@ pub(crate) struct Answers {
     pub logarithms: u32,
     pub inside: u32,
     pub ones: u32,
-    /// The share of exact zeros, and of numbers within 2 % of the bounds of the module that gave
-    /// them.
+    /// The share of exact zeros, and of exact halves.
     pub zeros: f64,
+    pub halves: f64,
+    /// The bounds of the module that gave them.
     pub bounds: Option<(f64, f64)>,
     /// Labels by how often they were seen, and the looks at which all were one.
     pub labels: BTreeMap<u64, u64>,
     pub single: u32,
     pub labelled: u32,
+    /// Looks with targets that are numbers.
+    pub numbered: u32,
+    /// Looks whose loss has no known form, though it is not next to nothing beside the largest.
+    pub missed: u32,
+    /// Whether the monitor has the constant answer's loss from here.
+    pub gave_constant: bool,
+    largest_loss: f64,
     /// Count, sum, sum of squares, least and largest of targets that are numbers.
-/// A loss beside the largest one that is next to nothing.
-const TINY_LOSS: f64 = 0.05;
-
     pub numbers: Option<[f64; 5]>,
     /// Counts of pairs of a right class and the answered one, of the newest looks, at most half of
     /// all.
@@ -316,19 +353,16 @@ impl Answers {
         };
         self.probabilities += u32::from(width > 1 && all(sums) == 1);
         self.logarithms += all(|row| (row.iter().map(|x| x.exp()).sum::<f64>() - 1.0).abs() < 1e-3);
-    /// Looks with targets that are numbers.
-    pub numbered: u32,
-    /// Looks whose loss has no known form, though it is not next to nothing beside the largest.
-    pub missed: u32,
-    /// Whether the monitor has the constant answer's loss from here.
-    pub gave_constant: bool,
-    largest_loss: f64,
-        self.zeros = o.iter().filter(|x| **x == 0.0).count() as f64 / o.len() as f64;
+        let share = |of: f64| o.iter().filter(|x| **x == of).count() as f64 / o.len() as f64;
+        (self.zeros, self.halves) = (share(0.0), share(0.5));
         let channels = dims.get(1).copied().filter(|_| dims.len() > 2);
         let found = recognised(loss, width, o, g).or_else(|| {
             let c = channels?;
             recognised(loss, c, &last(dims, c, o), &last(dims, c, g))
         });
+        self.largest_loss = self.largest_loss.max(loss.abs());
+        // What is left of a tiny loss is rounding, and fits no form.
+        self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
         if let Some(mut answer) = found {
             self.confuse(&answer, width, o, g);
             self.count(std::mem::take(&mut answer.targets), answer.form);
@@ -352,6 +386,7 @@ impl Answers {
 
     fn count(&mut self, targets: Vec<f64>, form: LossForm) {
         if form == LossForm::Squares {
+            self.numbered += 1;
             let all = self.numbers.get_or_insert([0.0, 0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY]);
             for y in targets {
                 let [n, sum, squares, low, high] = *all;
@@ -360,13 +395,16 @@ impl Answers {
         } else if let Some(first) = targets.first().filter(|_| self.labels.len() <= CLASSES) {
             self.labelled += 1;
             self.single += u32::from(targets.len() >= 8 && targets.iter().all(|k| k == first));
-        self.largest_loss = self.largest_loss.max(loss.abs());
-        // What is left of a tiny loss is rounding, and fits no form.
-        self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
             for k in targets {
                 *self.labels.entry(k as u64).or_insert(0) += 1;
             }
         }
+    }
+
+    /// Whether the targets that are known are about all that there were: the loss has a known form
+    /// at nine of ten looks. Of a weighted loss the batches without rare classes alone have one.
+    pub fn is_whole(&self) -> bool {
+        10 * self.missed <= self.labelled + self.numbered + self.missed
     }
 
     /// The loss of the best answer that is the same for all inputs, from the targets so far.
@@ -387,7 +425,6 @@ impl Answers {
             return None;
         }
         let part = |n: &u64| *n as f64 / all * (all / *n as f64).ln();
-            self.numbered += 1;
         // The entropy of a few labels is below that of all, by this much for n of k kinds.
         let bias = (self.labels.len() as f64 - 1.0) / (2.0 * all);
         Some(scale * (self.labels.values().map(part).sum::<f64>() + bias))
@@ -402,12 +439,6 @@ fn last(dims: &[usize], channels: usize, numbers: &[f64]) -> Vec<f64> {
         numbers[row * channels * inner + rest % channels * inner + rest / channels]
     };
     (0..numbers.len()).map(at).collect()
-    /// Whether the targets that are known are about all that there were: the loss has a known form
-    /// at nine of ten looks. Of a weighted loss the batches without rare classes alone have one.
-    pub fn is_whole(&self) -> bool {
-        10 * self.missed <= self.labelled + self.numbered + self.missed
-    }
-
 }
 
 #[cfg(test)]
@@ -448,6 +479,23 @@ mod tests {
         assert_eq!(recognised(loss, 3, &o, &g).unwrap().form, LossForm::NegativeLikelihood);
         let (loss, g) = told(&o, 3, |o| likelihood(&o.softmax(1)));
         assert_eq!(recognised(loss, 3, &o, &g).unwrap().form, LossForm::NegativeProbability);
+    }
+
+    #[test]
+    fn a_divergence_of_probabilities_gives_its_shares() {
+        let (o, classes) = (numbers(36), [0usize, 2, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2]);
+        let share = |i: usize| if classes[i / 3] == i % 3 { 0.8 } else { 0.1 };
+        let t = Tensor::from((0..36).map(share).collect::<Vec<f64>>()).reshape([12, 3]);
+        let of = |q: &Tensor| (&t * (t.log() - q)).sum_all() * (1.0 / 12.0);
+        let (loss, g) = told(&o, 3, |o| of(&o.softmax(1)));
+        let answer = recognised(loss, 3, &o, &g).unwrap();
+        assert_eq!(answer.form, LossForm::NegativeProbability);
+        assert_eq!(answer.targets, classes.map(|k| k as f64));
+        // The right form, and squares of a softmax, are none of it.
+        let (loss, g) = told(&o, 3, |o| of(&o.log_softmax(1)));
+        assert!(recognised(loss, 3, &o, &g).is_none());
+        let (loss, g) = told(&o, 3, |o| (o.softmax(1) - &t).square().mean_all());
+        assert!(recognised(loss, 3, &o, &g).is_none());
     }
 
     #[test]

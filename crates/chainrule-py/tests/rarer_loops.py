@@ -1,4 +1,5 @@
-"""Further right loops for the monitor, whose loss has a known form in some passes alone."""
+"""Further loops for the monitor: mistakes between the last layer and the loss, and right loops
+whose loss has a known form in some passes alone."""
 
 from __future__ import annotations
 
@@ -6,6 +7,23 @@ from typing import Any
 
 from monitored import adam, blobs, net
 from planted_mistakes import epochs, loader
+
+
+def relu_before_sigmoid(lib: Any) -> Any:
+    nn = lib.nn
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1), nn.ReLU(), nn.Sigmoid())
+    x, y = blobs(lib, 128, classes=2)
+    return epochs(lib, model, adam(lib, model), loader(lib, x, y.float().reshape(-1, 1)), loss=lib.F.binary_cross_entropy)
+
+
+def divergence_of_probabilities(lib: Any) -> Any:
+    model, (x, y) = net(lib), blobs(lib, 128)
+    shares = 0.9 * lib.F.one_hot(y, 3).float() + 0.1 / 3
+
+    def loss(out: Any, t: Any) -> Any:
+        return lib.F.kl_div(lib.F.softmax(out, -1), t, reduction="batchmean")
+
+    return epochs(lib, model, adam(lib, model), loader(lib, x, shares), loss=loss)
 
 
 def weighted_rare_class(lib: Any) -> Any:
@@ -34,4 +52,8 @@ def two_players(lib: Any) -> Any:
     return [*m.findings(), *other.findings()]
 
 
+RARER: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "relu before sigmoid": (relu_before_sigmoid, ("output_activation",)),
+    "a divergence of probabilities": (divergence_of_probabilities, ("log_forgotten",)),
+}
 RARER_HEALTHY: dict[str, Any] = {"a rare class with a weight": weighted_rare_class, "two players": two_players}

@@ -8,9 +8,9 @@ import chainrule as cr
 import pytest
 from monitored import HEALTHY, PLANTED, blobs, library, net, seed
 from planted_mistakes import FURTHER, FURTHER_HEALTHY, language_model, recurrent_model, sums, tokens, with_norm_and_dropout
-from rarer_loops import RARER_HEALTHY
+from rarer_loops import RARER, RARER_HEALTHY
 
-PLANTED, HEALTHY = {**PLANTED, **FURTHER}, {**HEALTHY, **FURTHER_HEALTHY, **RARER_HEALTHY}
+PLANTED, HEALTHY = {**PLANTED, **FURTHER, **RARER}, {**HEALTHY, **FURTHER_HEALTHY, **RARER_HEALTHY}
 
 LIBRARIES = ["chainrule", "torch"]
 

@@ -46,6 +46,13 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
             let evidence = vec![("least output", low), ("share of exact zeros", a.zeros)];
             say(SymptomKind::OutputActivation, evidence, 0.9);
         }
+        // A sigmoid of what is never below zero: no answer is below one half.
+        LossForm::BinaryProbabilities
+            if a.looks >= 2 && low >= 0.5 && a.halves > 0.01 && a.labels.contains_key(&0) =>
+        {
+            let evidence = vec![("least output", low), ("share of exact halves", a.halves)];
+            say(SymptomKind::OutputActivation, evidence, 0.9);
+        }
         _ if takes_logits && a.bounds.is_some_and(|(low, high)| low >= 0.0 && high <= 1.0) => {
             say(SymptomKind::OutputActivation, range(), 0.95);
         }
@@ -124,6 +131,10 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let mut say = |kind, evidence, confidence| {
         all.push(Symptom { kind, place: String::new(), since: 0, evidence, confidence });
     };
+    // Where the loss has another form at some looks, the targets that are known are not all.
+    if !a.is_whole() {
+        return;
+    }
     if a.labels.len() == 1 && seen >= 100 && a.labelled >= 4 {
         let label = a.labels.keys().next().map_or(0.0, |k| *k as f64);
         say(SymptomKind::Labels, vec![("targets", seen as f64), ("each is", label)], 0.85);
@@ -131,10 +142,6 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
         let evidence = vec![
             ("batches looked at", f64::from(a.labelled)),
             ("of one class", f64::from(a.single)),
-    // Where the loss has another form at some looks, the targets that are known are not all.
-    if !a.is_whole() {
-        return;
-    }
         ];
         say(SymptomKind::DataOrder, evidence, 0.85);
     }
