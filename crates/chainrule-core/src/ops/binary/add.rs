@@ -2,6 +2,7 @@
 
 use crate::kernels::map;
 use crate::ops::prelude::*;
+use crate::tensor::log;
 
 #[derive(Debug, Parameters)]
 pub(crate) struct Add;
@@ -70,7 +71,8 @@ methods! {
 }
 
 /// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a
-/// sum in place would leave no record).
+/// sum in place would leave no record). A trace keeps no hold of a value that no op made, such as
+/// zeros of a rule; a sum in it would be lost to the program.
 #[doc(hidden)]
 pub fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     fn in_place<T: Stored + std::ops::Add<Output = T>>(a: &mut Tensor, b: &Value) -> bool {
@@ -83,7 +85,7 @@ pub fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
         }
     }
     let value = b.value_ref();
-    let done = !(a.requires_grad() || b.requires_grad())
+    let done = !(a.requires_grad() || b.requires_grad() || log::is_on())
         && a.meta() == value.meta
         && match a.dtype() {
             DType::F32 => in_place::<f32>(&mut a, &value),

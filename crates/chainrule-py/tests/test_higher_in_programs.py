@@ -1,0 +1,63 @@
+"""Gradients of gradients in compiled functions: what a rule makes by itself, such as zeros, is
+summed with what the program computes, and the sum is the program's.
+"""
+
+import chainrule as cr
+import numpy as np
+import pytest
+
+F = cr.nn.functional
+BENT = {
+    "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.2), "abs": lambda x: x.abs(), "hardtanh": lambda x: F.hardtanh(x, -1, 1.5), "relu6": F.relu6,
+    "clamp": lambda x: x.clamp(-1, 0.5), "prelu": lambda x: F.prelu(x, cr.tensor([0.1], dtype=cr.float64)), "elu": F.elu, "softshrink": F.softshrink,
+    "hardsigmoid": lambda x: F.hardsigmoid(x) * x, "hardswish": F.hardswish, "threshold": lambda x: F.threshold(x, 0.2, 0.0), "tanh": lambda x: x.tanh(),
+    "maximum": lambda x: x.maximum(x * 0.3), "where": lambda x: x.where(x > 0, x * 0.2), "round": lambda x: x.round() + x, "max": lambda x: x.amax(1, keepdim=True) * x,
+    "sort": lambda x: x.sort(1).values, "cummax": lambda x: x.cummax(1)[0], "pool": lambda x: F.max_pool1d(x, 2, 1), "huber": lambda x: F.huber_loss(x, x * 0, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", BENT)
+@pytest.mark.parametrize("passes", [{}, {"simplify": False, "fuse": False}])
+def test_a_step_that_learns_to_learn(name, passes):
+    """One inner step by gradients that are differentiated, as MAML takes it."""
+    f = BENT[name]
+
+    def step(u, x):
+        loss = (f(x @ u.t()).sum(1) ** 2).sum()
+        (g,) = cr.autograd.grad(loss, [u], create_graph=True)
+        after = (f(x @ (u - 0.05 * g).t()).sum(1) ** 2).sum()
+        (found,) = cr.autograd.grad(after, [u])
+        return after, found
+
+    compiled = cr.compile(step, **passes)
+    for seed in range(3):
+        cr.manual_seed(seed)
+        u, x = cr.randn(4, 3, dtype=cr.float64, requires_grad=True), cr.randn(5, 3, dtype=cr.float64)
+        for a, b in zip(step(u, x), compiled(u, x)):
+            np.testing.assert_allclose(b.tolist(), a.tolist(), rtol=1e-10, atol=1e-12)
+
+
+def test_a_penalty_on_gradients():
+    """The critic of a Wasserstein GAN, in place and with the gradient added to those of the loss."""
+    cr.manual_seed(0)
+    critic = cr.nn.Sequential(cr.nn.Linear(3, 6), cr.nn.LeakyReLU(0.2, inplace=True), cr.nn.Linear(6, 5), cr.nn.LeakyReLU(0.2), cr.nn.Linear(5, 1)).double()
+
+    def gradients(x):
+        critic.zero_grad()
+        x = x.clone().requires_grad_()
+        out = critic(x)
+        (g,) = cr.autograd.grad(out, x, cr.ones_like(out), create_graph=True)
+        loss = out.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+        loss.backward()
+        return loss
+
+    compiled = cr.compile(gradients)
+    for seed in range(3):
+        cr.manual_seed(seed)
+        x = cr.randn(4, 3, dtype=cr.float64)
+        found = []
+        for f in (gradients, compiled):
+            f(x)
+            found.append([p.grad.tolist() for p in critic.parameters() if p.grad is not None])
+        for a, b in zip(*found):
+            np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-13)
