@@ -13,10 +13,14 @@ use crate::tensor::{PyTensor, work};
 #[pymethods]
 impl PyTensor {
     /// A view with the same elements in row-major order under another shape; a size of -1 is what
-    /// is left over.
+    /// is left over. Writes are seen on both sides, also where the elements lie in another order.
     #[pyo3(signature = (*shape))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        PyTensor::reshape(slf, shape)
+        let sizes = sizes(shape)?;
+        let t = slf.get().tensor();
+        let out = run(|| t.try_reshape(sizes))?;
+        let step = Step::reshape(out.shape());
+        Ok(PyTensor::linked_to(slf, &t, out, step))
     }
 
     /// The elements in row-major order under another shape, as a view where the memory allows it.

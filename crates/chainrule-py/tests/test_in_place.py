@@ -110,3 +110,50 @@ def test_views_know_their_base():
     assert not y.retains_grad
     y.retain_grad()
     assert y.retains_grad
+
+
+def test_a_view_of_turned_elements_is_one():
+    x = cr.zeros(3, 2).t()
+    flat = x.view(-1)
+    flat[4] = 9
+    assert x.tolist() == [[0, 0, 0], [0, 9, 0]]
+    x[0, 1] = 5
+    assert flat.tolist() == [0, 5, 0, 0, 9, 0]
+    x.view(3, 2)[2].fill_(7)
+    assert flat.tolist() == [0, 5, 0, 0, 7, 7]
+    w = cr.arange(6.0).reshape(3, 2).requires_grad_()
+    y = (w * 2).t()
+    y.view(-1)[1:3] *= 10
+    (y * y).sum().backward()
+    assert w.grad.tolist() == (8 * w.detach() * cr.tensor([[1.0, 1], [100, 1], [100, 1]])).tolist()
+
+    @cr.compile
+    def write(x):
+        x.view(-1)[0] = 3
+        return x * 1
+
+    for turned in (cr.zeros(3, 2).t(), cr.zeros(2, 3)):
+        assert write(turned)[0, 0].item() == 3 and turned[0, 0].item() == 3
+    # What is no view keeps its own elements.
+    copied = x.reshape(-1)
+    copied[0] = -1
+    assert x[0, 0].item() == 0
+
+
+WRITES = {
+    "t": lambda x: x.t().add_(1), "rows of t": lambda x: x.t()[0].fill_(2), "t copy": lambda x: x.t().copy_(cr.ones(3, 2)), "row": lambda x: x.copy_(cr.arange(3.0)),
+    "other order": lambda x: x.add_(cr.ones(3, 2).t()), "all": lambda x: x.__setitem__(..., cr.ones(3, 2).t()), "out": lambda x: cr.add(cr.ones(3, 2).t(), 1, out=x),
+    "data": lambda x: x.data.t().mul_(3), "diagonal": lambda x: x.diagonal().fill_(4), "swap": lambda x: x.swapaxes(0, 1)[1:].uniform_(),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_elements_stay_where_they_lie(name):
+    for turned in (False, True):
+        x = cr.zeros(3, 2).t() if turned else cr.zeros(2, 3)
+        strides = x.stride()
+        WRITES[name](x)
+        assert x.stride() == strides
+        flat = x.reshape(-1)
+        flat[4] = 77
+        assert (x[1, 1].item() == 77) is not turned and flat[4].item() == 77

@@ -16,6 +16,12 @@ impl PyTensor {
         if matches!(step, Step::Reshape(_)) && copied() {
             return out.into();
         }
+        PyTensor::linked_to(slf, t, out, step)
+    }
+
+    /// `out`, which `step` made of this one, as a view of it, though it may be a copy: a write to
+    /// either is seen by the other.
+    pub fn linked_to(slf: &Bound<'_, Self>, t: &Tensor, out: Tensor, step: Step) -> PyTensor {
         let cuts = t.requires_grad() && !out.requires_grad();
         let own = slf.get();
         let inner = own.lock();
@@ -64,6 +70,14 @@ impl PyTensor {
             }
         };
         PyTensor::linked(out, Link::View { root, path }, seen)
+    }
+
+    /// The same elements with the tape, as another handle.
+    pub fn same(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        let axes: Vec<i64> = (0..t.rank() as i64).collect();
+        let out = run(|| t.try_permute(&axes[..]))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Permute(axes)))
     }
 
     /// The same elements without a tape: `detach()`, `.data`.

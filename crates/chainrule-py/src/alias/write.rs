@@ -8,7 +8,7 @@ use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
 use crate::error::{GradientError, argument_error, run};
 use crate::session;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, copied};
 
 const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
                     write inside `with cr.no_grad():`, or to its `.data`";
@@ -298,11 +298,43 @@ pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
     Ok(())
 }
 
+/// The new value with its elements where those of the old one lie: a `reshape` after the write is
+/// a view, or a copy, as it was before it.
+fn laid_as(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
+    if new.is_contiguous() && old.is_contiguous() {
+        return Ok(new);
+    }
+    let (from, to) = (new.value(), old.value());
+    let rank = to.shape().rank();
+    let (from, to) = (from.layout().strides, to.layout().strides);
+    if from[..rank] == to[..rank] {
+        return Ok(new);
+    }
+    let mut order: Vec<i64> = (0..rank as i64).collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(to[axis as usize]));
+    let mut back = vec![0; rank];
+    for (i, &axis) in order.iter().enumerate() {
+        back[axis as usize] = i as i64;
+    }
+    run(|| {
+        let turned = new.try_permute(&order[..])?;
+        let copy = match turned.is_contiguous() {
+            true => turned,
+            false if turned.requires_grad() && chainrule::is_grad_enabled() => {
+                turned.try_mul(1.0)?
+            }
+            false => copied(&turned)?,
+        };
+        copy.try_permute(&back[..])
+    })
+}
+
 /// Gives a tensor that is nobody's view a new value; `behind` the tape it keeps its place there.
 fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult<()> {
     let own = root.get();
     check_outside(root)?;
     let old = own.tensor();
+    let new = laid_as(&old, new)?;
     let behind = behind || !chainrule::is_grad_enabled();
     if old.is_changeable()
         && new.requires_grad()
