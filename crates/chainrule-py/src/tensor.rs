@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
 use crate::alias::{Alias, Behind, Past, Shows, Views, follow_behind};
-use crate::args::{DTypeArg, Operand, PyDType};
+use crate::args::{DTypeArg, Operand, PyDType, default_float};
 use crate::derive::{Handle, backward_to};
 use crate::error::{GradientError, argument_error, check, has_room, keep, run, through};
 use crate::{places, session};
@@ -144,7 +144,7 @@ impl PyTensor {
     fn new(data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let first = data.iter().next();
         match first {
-            None => Ok(Tensor::zeros([0]).into()),
+            None => run(|| Tensor::try_full([0], 0.0, default_float())).map(PyTensor::from),
             // Numbers are sizes, as in PyTorch.
             Some(first)
                 if data.len() > 1
@@ -153,12 +153,15 @@ impl PyTensor {
             {
                 let sizes = crate::args::shape(crate::args::sizes(data)?)?;
                 crate::error::room("Tensor", sizes.iter().product())?;
-                run(|| Tensor::try_full(&sizes[..], 0.0, DType::F32)).map(PyTensor::from)
+                run(|| Tensor::try_full(&sizes[..], 0.0, default_float())).map(PyTensor::from)
             }
             Some(first) if first.is_instance_of::<PyFloat>() => Err(PyTypeError::new_err(
                 "Tensor: the sizes or a list of numbers, not a float; a tensor of one number is made by tensor(x)",
             )),
-            Some(first) => crate::create::from_data(&first, Some(DType::F32)).map(PyTensor::from),
+            Some(first) => match first.cast::<PyTensor>() {
+                Ok(t) => PyTensor::same(t),
+                _ => crate::create::from_data(&first, Some(default_float())).map(PyTensor::from),
+            },
         }
     }
 
@@ -218,8 +221,8 @@ impl PyTensor {
 
     /// For each axis, how many elements of memory lie between neighbours.
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let memory = run(|| self.tensor().memory())?;
-        PyTuple::new(py, memory.strides())
+        let value = self.tensor().value();
+        PyTuple::new(py, &value.layout().strides[..value.shape().rank()])
     }
 
     /// The address of the first element.
