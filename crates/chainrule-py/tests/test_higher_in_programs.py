@@ -61,3 +61,42 @@ def test_a_penalty_on_gradients():
             found.append([p.grad.tolist() for p in critic.parameters() if p.grad is not None])
         for a, b in zip(*found):
             np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("wrap", ["weight_norm", "spectral_norm"])
+def test_a_weight_that_a_module_computes(wrap):
+    """The module keeps what it computed, which a program would not: it runs as it is."""
+    found = []
+    for compiled in (False, True):
+        cr.manual_seed(0)
+        layer = getattr(cr.nn.utils, wrap)(cr.nn.Linear(3, 2, dtype=cr.float64))
+        optimizer = cr.optim.SGD(layer.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = layer(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        f = cr.compile(step) if compiled else step
+        x = cr.randn(4, 3, dtype=cr.float64)
+        found.append([*(f(x).item() for _ in range(4)), layer.weight.tolist(), *(b.tolist() for b in layer.buffers())])
+    assert found[0] == found[1] and "parametrizations" in f.eager
+
+
+def test_systems_of_triangles_in_programs():
+    a, b = cr.randn(4, 4, dtype=cr.float64), cr.randn(4, 2, dtype=cr.float64)
+    a = a @ a.mT + cr.eye(4, dtype=cr.float64)
+
+    def solved(a, b):
+        factor = cr.linalg.cholesky(a)
+        return cr.cholesky_solve(b, factor), cr.linalg.solve_triangular(factor, b, upper=False)
+
+    with cr.no_grad():
+        for want, got in zip(solved(a, b), cr.compile(solved)(a, b)):
+            np.testing.assert_allclose(got.tolist(), want.tolist(), rtol=1e-12)
+    triangle = cr.compile(lambda a, b: cr.linalg.solve_triangular(a, b, upper=True))
+    for f, words in ((triangle, "singular"), (lambda a, b: cr.linalg.solve_triangular(a, b, upper=True), "0 on its diagonal")):
+        with cr.no_grad(), pytest.raises(cr.linalg.LinAlgError, match=words):
+            f(cr.zeros(1, 1), cr.ones(1, 1))

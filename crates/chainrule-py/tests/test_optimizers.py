@@ -188,7 +188,53 @@ def test_a_users_own_optimizer():
         w.square().sum().backward()
         o.step()
 
-    with pytest.raises(ValueError, match="steps in Python"):
+    before = w.tolist()
+    step()
+    assert "steps in Python" in step.eager and w.tolist() != before
+
+
+@pytest.mark.parametrize("name", ["Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop", "Adafactor", "SGD uphill", "SGD by a tensor"])
+def test_steps_in_python_run_as_they_are(name):
+    """A compiled function with such a step has the effects of the function."""
+
+    def trained(compiled):
+        cr.manual_seed(0)
+        w, x = cr.randn(3, 2, dtype=cr.float64).requires_grad_(), cr.randn(4, 3, dtype=cr.float64)
+        if name.startswith("SGD"):
+            o = cr.optim.SGD([w], lr=cr.tensor(0.05) if "tensor" in name else 0.05, momentum=0.5, maximize="uphill" in name)
+        else:
+            o = getattr(cr.optim, name)([w], lr=0.05)
+        schedule = None if "tensor" in name else cr.optim.lr_scheduler.ExponentialLR(o, 0.9)
+
+        def step(x):
+            o.zero_grad()
+            loss = (x @ w).tanh().square().sum()
+            loss.backward()
+            o.step()
+            return loss.detach()
+
+        f = cr.compile(step) if compiled else step
+        losses = []
+        for _ in range(6):
+            losses.append(f(x).item())
+            if schedule is not None:
+                schedule.step()
+        assert not compiled or f.eager
+        return losses, w.tolist()
+
+    assert trained(True) == trained(False)
+
+
+def test_what_python_changes_before_such_a_step_is_told():
+    w, count = cr.ones(2, requires_grad=True), []
+
+    @cr.compile
+    def step():
+        count.append(1)
+        w.square().sum().backward()
+        cr.optim.Adadelta([w]).step()
+
+    with pytest.raises(cr.GradientError, match="changes `count`"):
         step()
 
 
@@ -208,6 +254,32 @@ def test_mistakes_are_told():
     o.state[w]["step"] = 0
     with pytest.raises(ValueError, match="not 1 or more"):
         o.step()
+
+
+def test_what_was_kept_of_the_state_shows_the_steps():
+    w = cr.ones(2, requires_grad=True)
+    o = cr.optim.SGD([w], lr=0.1, momentum=0.9)
+    (w * 2).sum().backward()
+    o.step()
+    kept, of_w = o.state[w]["momentum_buffer"], o.state[w]
+    o.step()
+    assert kept.allclose(cr.tensor([3.8, 3.8])) and of_w is o.state[w] and of_w["momentum_buffer"] is kept
+    kept.zero_()
+    before = w.tolist()
+    o.step()
+    assert w.allclose(cr.tensor(before) - 0.2) and kept.tolist() == [2, 2]
+    compiled = cr.compile(lambda: (o.zero_grad(), (w * 3).sum().backward(), o.step())[0])
+    compiled()
+    assert o.state[w]["momentum_buffer"] is kept and kept.allclose(cr.tensor([4.8, 4.8]))
+    kept.mul_(0)
+    compiled()
+    assert o.state[w]["momentum_buffer"].tolist() == [3, 3] == kept.tolist()
+    # A state that is loaded is another one, as in PyTorch.
+    o.load_state_dict(copy.deepcopy(o.state_dict()))
+    o.zero_grad()
+    (w * 3).sum().backward()
+    o.step()
+    assert o.state[w]["momentum_buffer"] is not kept and kept.tolist() == [3, 3]
 
 
 def test_what_is_written_to_the_state_counts():

@@ -48,7 +48,6 @@ REFUSED = {
     "memory.compiled_data_of_another": "copy_",
     "last.gradient_assigned_inside_compiled": "used up",
     "others.cumulative_statistics": "inside a trace",
-    "others.weight_norm_trained": "changes `m.0.weight`",
     "others.cast_of_a_running_training": "item assignment|used up",
     "others.zeroed_rows_by_mask": "used up",
     "others.gradients_of_gradients_compiled": "used up",

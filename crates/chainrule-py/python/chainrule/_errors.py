@@ -24,6 +24,10 @@ class OutOfMemoryError(MemoryError, RuntimeError):
     """A result for which there is no memory."""
 
 
+class _NotInPrograms(ValueError):
+    """What a function does, and a program could not do again: it is run as it is."""
+
+
 for _error in (ArgumentError, DTypeError, OutOfMemoryError):
     _error.__module__ = "chainrule"
 LinAlgError.__module__ = "chainrule.linalg"

@@ -70,7 +70,8 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
     T, B = T.expand(*batch, *T.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     diagonal = T.detach().diagonal(0, -2, -1)
-    if bool((diagonal == 0).any()):
+    # In a trace nothing looks at elements; the solve tells a 0 when the program runs.
+    if not _c._session_on() and bool((diagonal == 0).any()):
         raise LinAlgError("solve_triangular: the matrix has a 0 on its diagonal: there is no solution, or many")
     return T._solve(B)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _chainrule as _c
+from ._errors import _NotInPrograms
 from .program import compile as compile
 
 
@@ -17,9 +18,7 @@ is_dynamo_compiling = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function as it is, with an error where a compiled function calls it: a program would not
-    call it again.
-    """
+    """The function as it is; a compiled function that calls it is run as it is, too."""
     import functools
 
     if fn is None:
@@ -28,7 +27,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     @functools.wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
         if _c._session_on():
-            raise ValueError(f"compile: {getattr(fn, '__name__', 'a function')} is marked with compiler.disable, and a program would not call it: call it outside")
+            raise _NotInPrograms(f"compile: {getattr(fn, '__name__', 'a function')} is marked with compiler.disable, and a program would not call it: call it outside")
         return fn(*args, **kwargs)
 
     return run

@@ -16,7 +16,7 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
 from ._captured import name_captured
-from ._errors import ArgumentError
+from ._errors import ArgumentError, _NotInPrograms
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
@@ -89,6 +89,9 @@ class Compiled:
         # Those that ran last, whose arguments the native side compares.
         self._recent: list[_Traced] = []
         self._told: set[_c.Program] = set()
+        # Arguments for which there is no program, with the reason; that of the last call.
+        self._plain: dict[Any, str] = {}
+        self._why: str | None = None
         self._signature: inspect.Signature | None
         try:
             self._signature = inspect.signature(function)
@@ -145,8 +148,14 @@ class Compiled:
         kept = self._programs.setdefault(key, [])
         found = next((t for t in kept if t.holds()), None)
         if found is None:
+            if key in self._plain:
+                raise _NotInPrograms(self._plain[key])
             kept[:] = [t for t in kept if t.guards.changed() is None and t.conditions.may_hold()][-7:]
-            found = self._trace(args, kwargs, nest, tensors, same)
+            try:
+                found = self._trace(args, kwargs, nest, tensors, same)
+            except _NotInPrograms as why:
+                self._plain[key] = str(why)
+                raise
             kept.append(found)
         self._last = found
         self._recent = [found, *(t for t in self._recent if t is not found)][:RECENT]
@@ -177,17 +186,23 @@ class Compiled:
             return results + [g for _, g in graded] + [leaves[i].detach() for i in written]
 
         drawn = guards.drawn()
-        program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
+        program: _c.Program | None = None
+        try:
+            program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
+        except _NotInPrograms:
+            # It is run as it is, unless that would be the second time that it changes something.
+            if guards.drawn() == drawn and guards.changed() is None:
+                raise
         if guards.drawn() != drawn:
             raise _c.GradientError(
                 "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
             )
-        if info["switches"]:
+        if info.get("switches"):
             raise _c.GradientError(
                 "compile: the function switches autocast for what comes after it, which a program would not do in later runs: use `with cr.autocast(...):`"
             )
         changed = guards.changed()
-        if changed is not None:
+        if program is None or changed is not None:
             raise _c.GradientError(
                 f"compile: the function changes `{changed}`, which a program would not do in later runs: keep it in a tensor, or change it outside"
             )
@@ -247,7 +262,11 @@ class Compiled:
                 return self._run(traced, tensors, args, kwargs)
         if _c._session_on():
             return self._function(*args, **kwargs)
-        traced, tensors = self._program(args, kwargs)
+        try:
+            traced, tensors = self._program(args, kwargs)
+        except _NotInPrograms as why:
+            self._last, self._why = None, str(why)
+            return self._function(*args, **kwargs)
         if not traced.conditions.are_apart(tensors):
             return self._function(*args, **kwargs)
         return self._run(traced, tensors, args, kwargs)
@@ -278,7 +297,10 @@ class Compiled:
             if not isinstance(a, Tensor):
                 raise TypeError(f"run_many: argument {i} is {type(a).__name__}; all arguments are tensors with a row for each run")
         rows = tuple(a.detach()[0]._apart() if a.requires_grad else a.detach()[0] for a in args)
-        traced, _ = self._program(rows, {})
+        try:
+            traced, _ = self._program(rows, {})
+        except _NotInPrograms:
+            return self._row_by_row(args)
         if traced.eager is not None or traced.written or traced.given or traced.views:
             why = traced.eager or "it writes to its arguments, or returns what was there before, or views of one memory"
             raise ArgumentError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
@@ -316,7 +338,7 @@ class Compiled:
     @property
     def eager(self) -> str | None:
         """Why the last call ran the function as it is, if it did."""
-        return None if self._last is None else self._last.eager
+        return self._why if self._last is None else self._last.eager
 
     @property
     def listing(self) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import _NotInPrograms
+from ..autograd import no_grad
 from .optimizer import LIVE, Optimizer, Parameters, options_of, with_grad
 
 
@@ -26,24 +28,43 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
+        # What was given out so far.
+        self._native_kept: dict[Any, Any] = defaultdict(dict)
 
     @property
     def state(self) -> Any:
-        """The state of each parameter that was stepped. Writes to it count from the next step on.
+        """The state of each parameter that was stepped. Writes to it count from the next step on,
+        and steps are seen in it.
         """
         if _c._session_on():
             return self._known()
         if self._native_given is None:
-            given: dict[Any, Any] = defaultdict(dict)
-            given.update(self._known())
-            self._native_given = (given, _marks(given), list(self._native))
-            # Programs hold the native side, and have to ask first.
-            self._native[:] = [None] * len(self._native)
-        return self._native_given[0]
+            self._give(self._native_kept)
+        return self._native_kept
 
     @state.setter
     def state(self, value: Any) -> None:
         self._take(dict(value))
+
+    def _give(self, given: dict[Any, Any]) -> None:
+        """Gives the state out, in the dictionaries and tensors in which it was given before."""
+        known = self._known()
+        for p in [p for p in given if p not in known]:
+            del given[p]
+        with no_grad():
+            for p, found in known.items():
+                own = given.setdefault(p, {})
+                for name in [name for name in own if name not in found]:
+                    del own[name]
+                for name, new in found.items():
+                    old = own.get(name)
+                    if isinstance(old, Tensor) and (old._dims, old.dtype) == (new._dims, new.dtype) and not old.requires_grad:
+                        old._assign(new)
+                    else:
+                        own[name] = new
+        self._native_given = (given, _marks(given), list(self._native))
+        # Programs hold the native side, and have to ask first.
+        self._native[:] = [None] * len(self._native)
 
     def _known(self) -> dict[Any, Any]:
         return dict(self._remembered())
@@ -87,6 +108,8 @@ class Native(Optimizer):
         return _c.Optimizer(self.kind, _unique(group), lr if lr != 0 else 1.0, group)
 
     def _take(self, state: dict[Any, Any]) -> None:
+        if state is not self._native_kept:
+            self._native_kept = defaultdict(dict)
         if self._native_given is not None:
             self._native[:], self._native_given = self._native_given[2], None
         made = []
@@ -157,15 +180,18 @@ class Native(Optimizer):
         """One update of the parameters that have gradients."""
         if self._has_step_hooks():
             if _c._session_on():
-                raise ValueError(f"compile: {type(self).__name__} has hooks of its steps, which a program would not call again: call its step() after the compiled function")
+                raise _NotInPrograms(f"compile: {type(self).__name__} has hooks of its steps, which a program would not call again: call its step() after the compiled function")
             return self._stepped(Native.step, () if closure is None else (closure,), {})
         loss = None if closure is None else with_grad(closure)
+        shown = self._native_given is not None and not _c._session_on()
         self._renew()
         if _c._session_on():
             if any(group.get("maximize") for group in self.param_groups):
-                raise ValueError(f"compile: {type(self).__name__} with maximize=True: minimise the negative instead")
+                raise _NotInPrograms(f"compile: {type(self).__name__} with maximize=True: minimise the negative instead")
             if any(self._native_again):
-                raise ValueError(f"compile: {type(self).__name__}: a parameter is given twice: give it once")
+                raise _NotInPrograms(f"compile: {type(self).__name__}: a parameter is given twice: give it once")
+            if any(isinstance(group["lr"], Tensor) for group in self.param_groups):
+                raise _NotInPrograms(f"compile: {type(self).__name__}: a learning rate is a tensor: give a number")
             _c._session_stepped(self, [p for group in self.param_groups for p in group["params"]])
         for group, native, again in zip(self.param_groups, self._native, self._native_again):
             if group.get("maximize"):
@@ -174,6 +200,8 @@ class Native(Optimizer):
                 native.step(float(group["lr"]))
             if again:
                 _again(group, native)
+        if shown:
+            self._give(self._native_kept)
         return loss
 
     step._is_traced = True  # type: ignore[attr-defined]

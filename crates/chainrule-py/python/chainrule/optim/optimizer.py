@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._errors import _NotInPrograms
 from ._hooks import KINDS, Hooked
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -218,7 +219,7 @@ def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if _c._session_on():
-            raise ValueError(f"compile: {type(self).__name__} steps in Python, which a program would not do again: call its step() after the compiled function")
+            raise _NotInPrograms(f"compile: {type(self).__name__} steps in Python, which a program would not do again: call its step() after the compiled function")
         return self._stepped(step, args, kwargs) if self._has_step_hooks() else step(self, *args, **kwargs)
 
     run._is_traced = True  # type: ignore[attr-defined]

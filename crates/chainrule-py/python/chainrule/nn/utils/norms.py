@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from ... import _chainrule as _c
 from ... import _making as _m
 from ..._chainrule import Tensor
-from ..._errors import ArgumentError
+from ..._errors import ArgumentError, _NotInPrograms
 from ...autograd import no_grad
 from ..functional import normalize
 from ..module import Module, Parameter
@@ -35,6 +36,9 @@ class _Weight:
         raise NotImplementedError
 
     def __call__(self, module: Module, inputs: Any) -> None:
+        if _c._session_on():
+            kind = type(module).__name__
+            raise _NotInPrograms(f"compile: {kind} keeps its computed {self.name}, which a program would not: take nn.utils.parametrizations instead")
         object.__setattr__(module, self.name, self.compute(module))
 
     def install(self, module: Module) -> None:
