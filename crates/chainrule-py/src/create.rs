@@ -13,6 +13,7 @@ use crate::args::{DTypeArg, Operand, ShapeArg, default_float};
 use crate::complex;
 use crate::error::{argument_error, room, run};
 use crate::interchange::tensor_of;
+use crate::session;
 use crate::tensor::{PyTensor, copied};
 
 /// Numbers of nested lists.
@@ -352,8 +353,14 @@ impl PyGenerator {
     }
 
     fn manual_seed<'py>(slf: &Bound<'py, Self>, seed: i64) -> Bound<'py, Self> {
-        *slf.get().0.lock().unwrap_or_else(PoisonError::into_inner) =
-            Generator::manual_seed(seed as u64);
+        let mut own = slf.get().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = Generator::manual_seed(seed as u64);
+        match session::current() {
+            // Programs hold the generator, and draw on where it is put.
+            None => own.set_state(&new.state()),
+            Some(_) => *own = new,
+        }
+        drop(own);
         slf.clone()
     }
 
@@ -376,6 +383,12 @@ impl PyGenerator {
 #[pyfunction]
 pub fn _manual_seed(seed: i64) {
     rng::manual_seed(seed as u64);
+}
+
+/// The generator of all, as an object.
+#[pyfunction]
+pub fn _default_generator() -> PyGenerator {
+    PyGenerator(Mutex::new(rng::with_default(|g| g.share())))
 }
 
 /// State of the generator of all.

@@ -27,7 +27,7 @@ from ._methods import set_methods as _set_methods
 from ._errors import ArgumentError, DTypeError, OutOfMemoryError
 from ._filling import attach as _attach_filling
 from ._random import attach as _attach_to_generators
-from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
+from ._random import default_generator, fork_rng, get_rng_state, initial_seed, seed, set_rng_state
 from ._repr import set_printoptions
 from ._size import Size
 from ._wide import set_default_dtype
@@ -127,7 +127,7 @@ __all__ = [
     *_aliases.__all__, *_autocast.__all__, *_complex.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
     "ArgumentError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DTypeError", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
     "HalfTensor", "IntTensor", "InternalError", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp",
-    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "compiler", "cuda", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
+    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "compiler", "cuda", "default_generator", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
     "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype",
     "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "pi", "profiler",

@@ -126,12 +126,12 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
-    """Draws of counts at these rates; those of NumPy, seeded by the generator of all."""
-    from .distributions.counts import Poisson
+    """Draws of counts at these rates; those of PyTorch for the same seed."""
+    from .distributions.gamma import drawn
 
-    if generator is not None:
-        raise ArgumentError("poisson: draws are seeded by manual_seed, and no generator is taken")
-    return Poisson(input).sample()
+    if not bool((input >= 0).all()):
+        raise ArgumentError("poisson: rates must be 0 or more")
+    return drawn("poisson", input, generator=generator)
 
 
 def typename(obj: Any) -> str:
@@ -214,14 +214,11 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
-    """Draws of how many of `count` trials succeed; those of NumPy, seeded by the generator of
-    all.
-    """
-    from .distributions.counts import Binomial
+    """Draws of how many of `count` trials succeed; those of PyTorch for the same seed."""
+    from .distributions.gamma import drawn
 
-    if generator is not None:
-        raise ArgumentError("binomial: draws are seeded by manual_seed, and no generator is taken")
-    return Binomial(count, prob).sample()
+    count, prob = (x.contiguous() for x in _c._broadcast_tensors([count, prob]))
+    return drawn("binomial", count, prob, generator)
 
 
 _METHODS = {"adjoint": adjoint, "slogdet": slogdet, "masked_scatter": masked_scatter, "is_same_size": is_same_size, "is_signed": is_signed, "is_nonzero": is_nonzero, "is_inference": is_inference}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._errors import ArgumentError
+from ._memory_order import drawn_like
 
 # With fewer elements PyTorch draws normal numbers one by one, in f64.
 FEW = 16
@@ -41,11 +44,20 @@ def _fused(x: Any, scale: Any, shift: Any) -> Any:
 
 def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
     """Uniform numbers from `a` to `b`, in place; those of PyTorch for the same seed."""
-    u = _c._rand(self._dims, self.dtype, generator)
+    u = drawn_like(self, lambda dims: _c._rand(dims, self.dtype, generator))
     if (a, b) == (0, 1):
         return self._assign(u)
     width = float(np.float32(b) - np.float32(a)) if self.dtype.name == "float32" else float(b) - float(a)
     return self._assign(_affine(u, width, float(a)))
+
+
+def singly(dims: Sequence[int], mean: float, std: float, generator: Any) -> Tensor:
+    """Normal numbers in float64, in pairs one after the other: as PyTorch draws few of them, and
+    those of a tensor whose elements do not lie in order.
+    """
+    many = math.prod(dims)
+    drawn = [_c._randn((min(8, many - i),), "float64", generator) for i in range(0, many, 8)]
+    return _affine(_c._cat(drawn, 0).reshape(tuple(dims)), std, mean) if drawn else _c._full(tuple(dims), mean, "float64")
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
@@ -54,11 +66,14 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any
     """
     if not std >= 0:
         raise ArgumentError(f"normal_: std must be 0 or more, it is {std}")
+    if self.numel() >= FEW and not self.is_contiguous():
+        return self._assign(drawn_like(self, lambda dims: singly(dims, float(mean), float(std), generator))._to_dtype(self.dtype))
     if (mean, std) == (0, 1):
-        return self._assign(_c._randn(self._dims, self.dtype, generator))
+        return self._assign(drawn_like(self, lambda dims: _c._randn(dims, self.dtype, generator)))
     if self.dtype.name == "float32" and self.numel() < FEW:
-        return self._assign((_c._randn(self._dims, "float64", generator) * float(std) + float(mean))._to_dtype("float32"))
-    return self._assign(_affine(_c._randn(self._dims, self.dtype, generator), float(std), float(mean)))
+        few = drawn_like(self, lambda dims: _c._randn(dims, "float64", generator))
+        return self._assign((few * float(std) + float(mean))._to_dtype("float32"))
+    return self._assign(_affine(drawn_like(self, lambda dims: _c._randn(dims, self.dtype, generator)), float(std), float(mean)))
 
 
 def attach() -> None:

@@ -10,6 +10,8 @@ from ._chainrule import Tensor
 from ._errors import ArgumentError
 from ._devices import CPU
 from ._dtypes import iinfo
+from ._filling import singly
+from ._memory_order import drawn_like
 from ._random import random63
 from ._size import Size
 
@@ -132,13 +134,13 @@ def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
         low, high = (0, *bounds) if len(bounds) == 1 else bounds
         if low >= high:
             raise ArgumentError(f"random_: there is no integer from {low} up to, without, {high}")
-        return self._assign(_c._randint(low, high, self._dims, generator)._to_dtype(self.dtype))
+        return self._assign(drawn_like(self, lambda dims: _c._randint(low, high, dims, generator))._to_dtype(self.dtype))
     if name in ("int64", "uint64"):
         drawn = [random63(generator) for _ in range(self.numel())]
-        return self._assign(_c.tensor(drawn, "int64").reshape(self.shape)._to_dtype(self.dtype))
+        return self._assign(drawn_like(self, lambda dims: _c.tensor(drawn, "int64").reshape(tuple(dims)))._to_dtype(self.dtype))
     digits = {"bool": 1, "bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
     high = 2 ** digits[name] + (name != "bool") if name in digits else iinfo(self.dtype).max + 1
-    return self._assign(_c._randint(0, high, self._dims, generator)._to_dtype(self.dtype))
+    return self._assign(drawn_like(self, lambda dims: _c._randint(0, high, dims, generator))._to_dtype(self.dtype))
 
 
 def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
@@ -155,7 +157,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     if isinstance(p, Tensor):
         drawn = _making.bernoulli(p.expand(self.shape), generator=generator)
     else:
-        drawn = _c._rand(self._dims, "float64", generator) < float(p)
+        drawn = _uniform(self, generator) < float(p)
     return self._assign(drawn._to_dtype(self.dtype))
 
 
@@ -163,13 +165,12 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> 
     """Numbers of the exponential distribution with rate `lambd`, in place: `-log(1 - u) / lambd`;
     those of PyTorch.
     """
-    u = _c._rand(self._dims, "float64", generator)
+    u = _uniform(self, generator)
     return self._assign((-(1 - u).log() / lambd)._to_dtype(self.dtype))
 
 
 def _uniform(self: Tensor, generator: Any) -> Tensor:
-    drawn: Tensor = _c._rand(self._dims, "float64", generator)
-    return drawn
+    return drawn_like(self, lambda dims: _c._rand(dims, "float64", generator))
 
 
 def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
@@ -178,11 +179,8 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     """
     if std <= 0:
         raise ArgumentError(f"log_normal_: std must be positive, got {std}")
-    # Pairs of normal numbers one after the other, as PyTorch draws few of them, also where there
-    # are many.
-    many = self.numel()
-    drawn = [_c._full((min(8, many - i),), 0.0, "float64").normal_(mean, std, generator=generator) for i in range(0, many, 8)]
-    return self._assign(_c._cat(drawn, 0).exp()._to_dtype(self.dtype).reshape(self.shape)) if drawn else self
+    drawn = drawn_like(self, lambda dims: singly(dims, mean, std, generator))
+    return self._assign(drawn.exp()._to_dtype(self.dtype))
 
 
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:

@@ -9,6 +9,8 @@ from ._chainrule import Generator, Tensor, from_numpy, tensor
 from ._complex import _making as _z
 from ._complex._tensor import ComplexTensor
 from ._errors import ArgumentError
+from ._filling import FEW, singly
+from ._memory_order import axes_in_memory, drawn_like
 from ._types import INT64, Number, Shape, as_tensor as _t
 from ._out import put, with_out
 
@@ -187,7 +189,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any =
     """Uniform numbers in the same shape and dtype."""
     _on(device)
     try:
-        return _c._rand(input._dims, dtype or input.dtype, generator)
+        return drawn_like(input, lambda dims: _c._rand(dims, dtype or input.dtype, generator))
     except TypeError:
         return _z.drawn(_z.rand, input._dims, dtype or input.dtype, generator, False)  # type: ignore[no-any-return]
 
@@ -195,8 +197,10 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any =
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Normal numbers in the same shape and dtype."""
     _on(device)
+    if input.numel() >= FEW and axes_in_memory(input) is not None:
+        return drawn_like(input, lambda dims: singly(dims, 0.0, 1.0, generator))._to_dtype(dtype or input.dtype)
     try:
-        return _c._randn(input._dims, dtype or input.dtype, generator)
+        return drawn_like(input, lambda dims: _c._randn(dims, dtype or input.dtype, generator))
     except TypeError:
         return _z.drawn(_z.randn, input._dims, dtype or input.dtype, generator, False)  # type: ignore[no-any-return]
 
@@ -217,7 +221,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
     """Integers from `low` up to, without, `high` in the same shape and dtype; with one bound from 0
     up to it.
     """
-    return randint(low, high, tuple(input._dims), generator=generator, dtype=dtype or input.dtype, device=device)
+    return drawn_like(input, lambda dims: randint(low, high, tuple(dims), generator=generator, dtype=dtype or input.dtype, device=device))
 
 
 @with_out

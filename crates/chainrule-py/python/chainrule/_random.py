@@ -106,4 +106,7 @@ def attach() -> None:
         setattr(Generator, name, value)
 
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "seed", "set_rng_state"]
+default_generator: Generator = _c._default_generator()
+"""The generator of all, from which draws come that are given none."""
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "seed", "set_rng_state"]

@@ -1,6 +1,4 @@
-"""Distributions of counts. Draws of Poisson and Binomial are NumPy's, seeded by the generator of
-all; those of the others are PyTorch's.
-"""
+"""Distributions of counts. Draws for a seed are PyTorch's."""
 
 from __future__ import annotations
 
@@ -42,8 +40,7 @@ class Poisson(Distribution):
         return self.rate.floor()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        rate = self.rate.detach()
-        return drawn(rate, lambda g: g.poisson(rate.numpy(), self._shape(sample_shape)))
+        return drawn("poisson", self.rate.detach().expand(self._shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require((value >= 0).logical_and(value == value.floor()), "a value is a whole number from 0 up")
@@ -128,8 +125,8 @@ class Binomial(_OfCoins):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        n, p = self.total_count.detach().long(), self.probs.detach()
-        return drawn(p, lambda g: g.binomial(n.numpy(), p.double().numpy(), self._shape(sample_shape)))
+        shape = self._shape(sample_shape)
+        return drawn("binomial", self.total_count.detach().expand(shape), self.probs.expand(shape))._to_dtype(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         n = self.total_count

@@ -1,13 +1,12 @@
 """Distributions of positive numbers and of shares: Gamma, Beta, Dirichlet, and Student's t.
 
-Their draws are NumPy's, seeded by the generator of all: the same seed gives the same draws, which
-are others than PyTorch's. The gradients of a draw by the parameters are PyTorch's.
+Draws for a seed, and their gradients by the parameters, are PyTorch's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ import numpy as np
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import special
-from .._chainrule import Tensor
-from .._random import random63
+from .._chainrule import Generator, Tensor
+from .._errors import _NotInPrograms
 from ..autograd import no_grad
 from ._implicit import DirichletDraws, GammaDraws
 from .distribution import Distribution, together
@@ -24,22 +23,29 @@ from .distribution import Distribution, together
 lgamma, digamma = special.gammaln, special.digamma
 
 
-def drawn(like: Tensor, draw: Callable[[np.random.Generator], Any]) -> Tensor:
-    """Draws of NumPy in the dtype of the parameters."""
-    with no_grad():
-        return _c.tensor(np.asarray(draw(np.random.default_rng(random63())), dtype=np.float64))._to_dtype(like.dtype)
+def drawn(law: str, first: Tensor, second: Tensor | None = None, generator: Generator | None = None) -> Tensor:
+    """A draw of the law for each element of its parameters, in the dtype of the first of them."""
+    if _c._session_on():
+        raise _NotInPrograms(f"compile: a draw of the {law} law takes as many random numbers as it needs: draw before the compiled function")
+    found: Tensor = _c._law_draws(law, first.detach(), None if second is None else second.detach(), generator)
+    return found._to_dtype(first.dtype)
 
 
 def standard_gamma(concentration: Tensor, shape: Any) -> Tensor:
     """Draws of the gamma law with rate 1, with gradients by its shape."""
     a = concentration.expand(shape)
-    draws = drawn(a, lambda g: g.standard_gamma(a.detach().numpy())).clamp(min=tiny(a.dtype))
+    draws = drawn("gamma", a).clamp(min=tiny(a.dtype))
     return GammaDraws.apply(a, draws) if a.requires_grad else draws
 
 
 def tiny(dtype: Any) -> float:
     """The smallest normal number: draws are not 0, whose logarithm is infinite."""
     return float(np.finfo(np.float64 if dtype.name == "float64" else np.float32).tiny)
+
+
+def below_one(dtype: Any) -> float:
+    """The distance from 1 to the largest number below it."""
+    return 2.0**-53 if dtype.name == "float64" else 2.0**-24
 
 
 def _at_least(x: Tensor) -> Tensor:
@@ -139,8 +145,8 @@ class Dirichlet(Distribution):
         """Draws with gradients by the concentrations."""
         c = self.concentration.expand(self._shape(sample_shape))
         with no_grad():
-            parts = drawn(c.double(), lambda g: g.standard_gamma(c.detach().numpy())).clamp(min=tiny(c.dtype))
-            shares = (parts / parts.sum(-1, keepdim=True))._to_dtype(c.dtype)
+            parts = drawn("gamma", c.double())
+            shares = (parts / parts.sum(-1, keepdim=True))._to_dtype(c.dtype).clamp(tiny(c.dtype), 1 - below_one(c.dtype))
         return DirichletDraws.apply(c, shares) if c.requires_grad else shares
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -222,7 +228,7 @@ class StudentT(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draws with gradients by all three parameters."""
         shape = self._shape(sample_shape)
-        normal = drawn(self.df, lambda g: g.standard_normal(tuple(shape)))
+        normal = _c._randn(tuple(shape), self.df.dtype, None)
         squares = _at_least(2 * standard_gamma(0.5 * self.df, shape))
         return self.loc + self.scale * (normal * (squares / self.df).rsqrt())
 

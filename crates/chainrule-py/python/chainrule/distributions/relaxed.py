@@ -107,9 +107,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class NegativeBinomial(_OfCoins):
-    """The number of successes before `total_count` failures, by the probability of success. Draws
-    are NumPy's, seeded by the generator of all.
-    """
+    """The number of successes before `total_count` failures, by the probability of success."""
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         given = self._is_given(probs, logits)
@@ -132,8 +130,8 @@ class NegativeBinomial(_OfCoins):
         return self.mean / (-self.logits).sigmoid()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        n, rate, shape = self.total_count.detach(), self.logits.detach().exp(), self._shape(sample_shape)
-        return drawn(n, lambda g: g.poisson(g.standard_gamma(n.numpy(), shape) * rate.numpy()))
+        shared = drawn("gamma", self.total_count.detach().expand(self._shape(sample_shape)))
+        return drawn("poisson", shared / (-self.logits.detach()).exp())
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._require((value >= 0).logical_and(value == value.floor()), "a value is a whole number from 0 up")

@@ -12,6 +12,7 @@ from .. import _functions as _f
 from .. import _shapes as _s
 from .._chainrule import Tensor
 from .._errors import ArgumentError
+from .._memory_order import drawn_like
 from ._more_functional import _feature_dropout, _reduced
 from ._ops import embedding
 
@@ -235,7 +236,11 @@ def _alpha(op: str, input: Tensor, shape: tuple[int, ...], p: float, training: b
         return input * 0.0
     alpha = 1.7580993408473766
     scale = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    kept = (_c._rand(shape, "float64", None) < 1 - p)._to_dtype(input.dtype)
+    if shape == tuple(input.shape):
+        drawn = drawn_like(input, lambda dims: _c._rand(dims, "float64", None))
+    else:
+        drawn = _c._rand(shape, "float64", None)
+    kept = (drawn < 1 - p)._to_dtype(input.dtype)
     out = input * (kept * scale) + ((kept - 1) * (alpha * scale) + alpha * scale * p)
     return input._assign(out) if inplace else out
 

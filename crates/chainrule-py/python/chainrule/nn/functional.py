@@ -10,6 +10,7 @@ from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Generator, Tensor
 from .._errors import ArgumentError
+from .._memory_order import in_memory_order
 from ._ops import *  # noqa: F403
 from ._ops import cross_entropy as _native_cross_entropy
 from ._ops import nll_loss as _native_nll_loss
@@ -108,7 +109,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """
     if p == 0.0 or (not training and 0.0 <= p <= 1.0):
         return input
-    return _settled(input, _c._dropout(input, p, training, generator), inplace)
+    return _settled(input, in_memory_order(lambda x: _c._dropout(x, p, training, generator), input), inplace)
 
 
 # Losses

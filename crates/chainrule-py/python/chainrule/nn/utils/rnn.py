@@ -119,7 +119,9 @@ def pad_packed_sequence(
     if sequence.unsorted_indices is not None:
         out = out.index_select(1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices]
-    return (out.transpose(0, 1) if batch_first else out), lengths
+    out = out.transpose(0, 1) if batch_first else out
+    # Sequences that were sorted are put in order after the axes are, and lie so in memory.
+    return (out if sequence.unsorted_indices is None else out.contiguous()), lengths
 
 
 def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
