@@ -73,9 +73,18 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
 trapz = trapezoid
 
-strided = "chainrule.strided"
-preserve_format, contiguous_format = "chainrule.preserve_format", "chainrule.contiguous_format"
-channels_last, channels_last_3d = "chainrule.channels_last", "chainrule.channels_last_3d"
+
+class layout(str):
+    """The kind of a tensor's memory: there is `strided` only."""
+
+
+class memory_format(str):
+    """An order of elements in memory; it has no effect."""
+
+
+strided = layout("chainrule.strided")
+preserve_format, contiguous_format = memory_format("chainrule.preserve_format"), memory_format("chainrule.contiguous_format")
+channels_last, channels_last_3d = memory_format("chainrule.channels_last"), memory_format("chainrule.channels_last_3d")
 
 
 class Mode(NamedTuple):
@@ -108,6 +117,6 @@ def attach() -> None:
 
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "contiguous_format", "get_float32_matmul_precision", "is_inference_mode_enabled", "mode", "preserve_format", "set_default_device",
+    "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "contiguous_format", "get_float32_matmul_precision", "is_inference_mode_enabled", "layout", "memory_format", "mode", "preserve_format", "set_default_device",
     "set_default_tensor_type", "set_float32_matmul_precision", "set_num_interop_threads", "strided", "trapezoid", "trapz", "use_deterministic_algorithms",
 ]

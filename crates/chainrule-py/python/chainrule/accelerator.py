@@ -16,3 +16,7 @@ def device_count() -> int:
 def current_accelerator(check_available: bool = False) -> None:
     """None: there is one device, the processor."""
     return None
+
+
+def synchronize(device: object = None) -> None:
+    """Nothing: there is no accelerator to wait for."""

@@ -4,6 +4,8 @@ on every run already.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -30,9 +32,32 @@ class Backend:
         return None
 
 
-cudnn = Backend(enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
-cuda = Backend(matmul=Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=False))
+def _chosen(enabled: bool) -> None:
+    """Nothing: there is one kernel of attention."""
+
+
+@contextlib.contextmanager
+def _as_it_is(*_: Any, **__: Any) -> Iterator[None]:
+    """A block as it is."""
+    yield
+
+
+def _no() -> bool:
+    """No."""
+    return False
+
+
+_attention = {f"enable_{name}_sdp": _chosen for name in ("flash", "mem_efficient", "math", "cudnn")}
+_asked = {f"{name}_sdp_enabled": _no for name in ("flash", "mem_efficient", "math", "cudnn")}
+
+cudnn = Backend(enabled=False, benchmark=False, deterministic=True, allow_tf32=False, flags=_as_it_is)
+cuda = Backend(
+    matmul=Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=False, allow_bf16_reduced_precision_reduction=False), sdp_kernel=_as_it_is, **_attention, **_asked
+)
 mps = Backend()
 mkl = Backend()
-mkldnn = Backend(enabled=False)
+mkldnn = Backend(enabled=False, flags=_as_it_is)
 openmp = Backend()
+mha = Backend()
+opt_einsum = Backend(enabled=False, strategy=None)
+cpu = Backend()

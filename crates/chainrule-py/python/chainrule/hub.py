@@ -12,5 +12,6 @@ download_url_to_file = _absent("download_url_to_file", "take urllib.request.urlr
 list = _absent("list", INSTEAD, "hub")  # noqa: A001
 get_dir = _absent("get_dir", INSTEAD, "hub")
 set_dir = _absent("set_dir", INSTEAD, "hub")
+help = _absent("help", INSTEAD, "hub")  # noqa: A001
 
 __all__ = ["download_url_to_file", "get_dir", "list", "load", "load_state_dict_from_url", "set_dir"]

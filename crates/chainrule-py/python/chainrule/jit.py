@@ -36,3 +36,23 @@ def is_scripting() -> bool:
 def is_tracing() -> bool:
     """No."""
     return False
+
+
+class ScriptModule:
+    """An error: there is no compiler of scripts."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError("jit.ScriptModule is not there: derive from chainrule.nn.Module")
+
+
+def script_method(fn: Any) -> Any:
+    """The method as it is."""
+    return fn
+
+
+script_if_tracing = script_method
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value."""
+    return the_value

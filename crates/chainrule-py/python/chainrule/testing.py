@@ -71,4 +71,26 @@ def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol:
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
-__all__ = ["assert_allclose", "assert_close"]
+def make_tensor(
+    *shape: Any, dtype: Any, device: Any = None, low: float | None = None, high: float | None = None, requires_grad: bool = False, noncontiguous: bool = False,
+    exclude_zero: bool = False, memory_format: Any = None,
+) -> Tensor:
+    """A tensor of uniform numbers: from -9 to 9, of unsigned integers from 0, of bools all."""
+    from ._making import rand, randint
+
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    kind = _c._dtype(dtype)
+    if kind.name == "bool":
+        return randint(0, 2, sizes).bool()
+    if kind.is_floating_point:
+        low, high = (-9.0 if low is None else low), (9.0 if high is None else high)
+        out = (rand(sizes, dtype="float64") * (high - low) + low)._to_dtype(kind)
+    else:
+        least = 0 if kind.name.startswith("u") else -9
+        out = randint(int(least if low is None else low), int(10 if high is None else high), sizes)._to_dtype(kind)
+    if exclude_zero:
+        out = out.masked_fill(out == 0, 1)
+    return out.requires_grad_() if requires_grad else out
+
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

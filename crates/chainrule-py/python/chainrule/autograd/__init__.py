@@ -304,3 +304,14 @@ set_detect_anomaly = detect_anomaly
 from . import function as function  # noqa: E402
 from . import functional as functional  # noqa: E402
 from . import grad_mode as grad_mode  # noqa: E402
+from . import anomaly_mode as anomaly_mode  # noqa: E402
+from . import graph as graph  # noqa: E402
+
+
+def __getattr__(name: str) -> Any:
+    # They need modules that are made after this one.
+    if name in ("profiler", "variable"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

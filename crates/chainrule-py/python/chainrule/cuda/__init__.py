@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import amp as amp
+from . import nvtx as nvtx
 from .._errors import OutOfMemoryError as OutOfMemoryError
 from .._legacy import typed as _typed
 
@@ -119,3 +120,18 @@ default_stream = _absent("default_stream")
 stream = _absent("stream")
 Event = _absent("Event")
 Stream = _absent("Stream")
+device = _absent("device")
+initial_seed = _absent("initial_seed")
+graph = _absent("graph")
+CUDAGraph = _absent("CUDAGraph")
+can_device_access_peer = _absent("can_device_access_peer")
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """No statistics: there is no memory of a graphics processor."""
+    return {}
+
+
+def get_arch_list() -> list[str]:
+    """No architectures."""
+    return []

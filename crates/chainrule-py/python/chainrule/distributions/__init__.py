@@ -1,6 +1,4 @@
-"""Probability distributions with PyTorch's names and numbers. Draws are PyTorch's for the same
-seed, but those of Gamma and its kin, Poisson and Binomial, which are NumPy's.
-"""
+"""Probability distributions with PyTorch's names and numbers, draws for a seed among them."""
 
 from .bernoulli import Bernoulli
 from .categorical import Categorical, OneHotCategorical
@@ -25,7 +23,11 @@ from .transforms import (
 )
 from .uniform import Exponential, Laplace, Uniform
 
-from . import constraints, independent, kl, normal, transforms, uniform  # isort: skip
+from . import (  # isort: skip
+    bernoulli, beta, binomial, categorical, constraint_registry, constraints, dirichlet, exponential, gamma, gumbel, half_normal, independent, kl, laplace, log_normal,
+    mixture_same_family, multivariate_normal, normal, one_hot_categorical, poisson, relaxed_bernoulli, relaxed_categorical, studentT, transformed_distribution,
+    transforms, uniform, utils,
+)
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
@@ -38,6 +40,7 @@ __all__ = [
     "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "VonMises", "Weibull",
     "Wishart", "biject_to", "constraints", "identity_transform", "independent", "kl", "kl_divergence", "normal", "register_kl",
     "transform_to", "transforms", "uniform",
+    "beta", "binomial", "constraint_registry", "dirichlet", "exponential", "gumbel", "half_normal", "laplace", "log_normal", "mixture_same_family", "multivariate_normal", "one_hot_categorical", "poisson", "relaxed_bernoulli", "relaxed_categorical", "studentT", "transformed_distribution", "utils", "bernoulli", "categorical", "gamma",
 ]
 
 from .supports import attach as _attach  # noqa: E402

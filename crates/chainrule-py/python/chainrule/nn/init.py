@@ -182,6 +182,15 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 uniform, normal, constant, eye, dirac = uniform_, normal_, constant_, eye_, dirac_
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_
 orthogonal, sparse = orthogonal_, sparse_
+_no_grad_trunc_normal_ = trunc_normal_
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The fan-in or the fan-out, by its name."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"init: mode is 'fan_in' or 'fan_out', not {mode!r}")
+    return int(fans(tensor)[mode.lower() == "fan_out"])
+
 
 __all__: list[Any] = [
     "calculate_gain", "constant_", "dirac_", "eye_", "fans", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_", "sparse_",

@@ -7,9 +7,10 @@ from .optimizer import LIVE as LIVE
 from .optimizer import Optimizer
 from .optimizer import forget_gradient as forget_gradient
 
-from . import lr_scheduler, optimizer, swa_utils  # isort: skip
+from . import adadelta, adagrad, adam, adamax, adamw, asgd, lr_scheduler, nadam, optimizer, radam, rmsprop, rprop, sgd, swa_utils  # isort: skip
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam", "Optimizer", "RAdam",
     "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer", "swa_utils",
+    "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
 ]

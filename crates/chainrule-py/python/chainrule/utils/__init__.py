@@ -1,6 +1,6 @@
 """Data sets and loaders, and checkpoints of activations, under PyTorch's names."""
 
 from . import _pytree as _pytree
-from . import checkpoint, data, dlpack, tensorboard
+from . import benchmark, checkpoint, data, dlpack, hooks, model_zoo, tensorboard
 
-__all__ = ["checkpoint", "data", "dlpack", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]

@@ -1,6 +1,9 @@
 """Layers under the names of PyTorch's modules of them."""
 
-from . import activation, batchnorm, container, conv, dropout, linear, loss, module, normalization, pooling, rnn, transformer, utils
+from . import (
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear, loss, module, normalization,
+    padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling, utils,
+)
 from ..layers import *  # noqa: F403
 from ..layers import __all__ as _layers
 from ..lazy_layers import *  # noqa: F403
@@ -28,4 +31,5 @@ __all__ = [
     *_layers, *_lazy, *_more, *_pads, *_volume, *activation.__all__, *batchnorm.__all__, *container.__all__, *conv.__all__, *dropout.__all__, *linear.__all__,
     *loss.__all__, *module.__all__, *normalization.__all__, *pooling.__all__, *rnn.__all__, *transformer.__all__,
     "utils", "activation", "batchnorm", "container", "conv", "dropout", "linear", "loss", "module", "normalization", "pooling", "rnn", "transformer",
+    "adaptive", "channelshuffle", "distance", "flatten", "fold", "instancenorm", "padding", "pixelshuffle", "sparse", "upsampling",
 ]

@@ -35,9 +35,22 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     return _fused(linear, bn, 0)
 
 
+def fuse_conv_bn_weights(
+    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a convolution that does what the norm after it did in evaluation."""
+    with no_grad():
+        scale = (bn_rv + bn_eps).rsqrt()
+        scale = scale if bn_w is None else scale * bn_w
+        shape = [-1 if i == (1 if transpose else 0) else 1 for i in range(conv_w.ndim)]
+        shift = (-bn_rm if conv_b is None else conv_b - bn_rm) * scale
+        shift = shift if bn_b is None else shift + bn_b
+        return Parameter(conv_w * scale.reshape(shape), conv_w.requires_grad), Parameter(shift, conv_w.requires_grad)
+
+
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """The module; its parameters are drawn all the same."""
     return module_cls(*args, **kwargs)
 
 
-__all__ = ["fuse_conv_bn_eval", "fuse_linear_bn_eval", "skip_init"]
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "skip_init"]

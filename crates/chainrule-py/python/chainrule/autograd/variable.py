@@ -1,0 +1,5 @@
+"""`Variable` under the name of PyTorch's module."""
+
+from .._legacy import Variable
+
+__all__ = ["Variable"]

@@ -1,0 +1,5 @@
+"""`Beta` under the name of PyTorch's module."""
+
+from .gamma import Beta
+
+__all__ = ["Beta"]

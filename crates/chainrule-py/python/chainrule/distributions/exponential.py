@@ -1,0 +1,5 @@
+"""`Exponential` under the name of PyTorch's module."""
+
+from .uniform import Exponential
+
+__all__ = ["Exponential"]

@@ -1,0 +1,5 @@
+"""`Adadelta` under the name of PyTorch's module."""
+
+from ._python import Adadelta
+
+__all__ = ["Adadelta"]
