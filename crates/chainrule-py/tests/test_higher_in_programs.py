@@ -85,6 +85,21 @@ def test_a_weight_that_a_module_computes(wrap):
     assert found[0] == found[1] and "parametrizations" in f.eager
 
 
+@pytest.mark.parametrize("name", ["batch norm", "rrelu", "ctc"])
+def test_what_goes_by_elements_runs_as_it_is(name):
+    norm = cr.nn.BatchNorm1d(3, momentum=None)
+    f = {
+        "batch norm": norm, "rrelu": lambda x: F.rrelu(x, training=True).detach(),
+        "ctc": lambda x: F.ctc_loss(x.unsqueeze(1).log_softmax(2), cr.ones(1, 2, dtype=cr.int64), (x[:1, 0] * 0 + 8).long(), cr.tensor([2])),
+    }[name]
+    compiled, found = cr.compile(f), []
+    for g in (f, compiled):
+        cr.manual_seed(0)
+        norm.reset_running_stats()
+        found.append([g(cr.randn(8, 3)).tolist() for _ in range(3)] + [norm.running_mean.tolist()])
+    assert found[0] == found[1] and compiled.eager
+
+
 def test_systems_of_triangles_in_programs():
     a, b = cr.randn(4, 4, dtype=cr.float64), cr.randn(4, 2, dtype=cr.float64)
     a = a @ a.mT + cr.eye(4, dtype=cr.float64)

@@ -47,7 +47,6 @@ REFUSED = {
     "memory.compiled_data_with_a_view": "copy_",
     "memory.compiled_data_of_another": "copy_",
     "last.gradient_assigned_inside_compiled": "used up",
-    "others.cumulative_statistics": "inside a trace",
     "others.cast_of_a_running_training": "item assignment|used up",
     "others.zeroed_rows_by_mask": "used up",
     "others.gradients_of_gradients_compiled": "used up",

@@ -11,7 +11,7 @@ from .. import _chainrule as _c
 from .. import _functions as _f
 from .. import _shapes as _s
 from .._chainrule import Tensor
-from .._errors import ArgumentError
+from .._errors import ArgumentError, _NotInPrograms
 from .._memory_order import drawn_like
 from ._more_functional import _feature_dropout, _reduced
 from ._ops import embedding
@@ -28,13 +28,25 @@ def _lengths(op: str, lengths: Any, batch: int) -> Tensor:
     return found
 
 
+def _number(op: str, x: Tensor) -> int:
+    """An element as a number of Python. A function in whose trace it cannot be known is run as it
+    is.
+    """
+    try:
+        return int(x)
+    except ArgumentError as error:
+        if _c._session_on():
+            raise _NotInPrograms(f"compile: {op} goes by the elements of a tensor, which a program cannot") from error
+        raise
+
+
 def _padded(targets: Tensor, lengths: Tensor, batch: int) -> Tensor:
     """Targets of a batch as rows, where they come one after the other."""
     if targets.ndim == 2:
         return targets
-    longest = int(lengths.max()) if batch else 0
+    longest = _number("ctc_loss", lengths.max()) if batch else 0
     ends = lengths.cumsum(0)
-    if int(ends[-1]) > targets.numel():
+    if _number("ctc_loss", ends[-1]) > targets.numel():
         raise ArgumentError(f"ctc_loss: {targets.numel()} targets, and the lengths add up to {int(ends[-1])}")
     at = (ends - lengths).unsqueeze(1) + _c._arange(0, longest, 1, "int64")
     return targets[at.clamp(max=max(targets.numel() - 1, 0))] if targets.numel() else targets.reshape(batch, 0)
@@ -62,10 +74,10 @@ def ctc_loss(
         raise ArgumentError(f"ctc_loss: log_probs of shape {tuple(log_probs.shape)}, blank={blank}: [steps, batch, classes] and one of these are needed")
     steps, batch, classes = x.shape
     ins, outs = _lengths("ctc_loss", input_lengths, batch), _lengths("ctc_loss", target_lengths, batch)
-    if batch and (int(ins.max()) > steps or int(ins.min()) < 0 or int(outs.min()) < 0):
+    if batch and (_number("ctc_loss", ins.max()) > steps or _number("ctc_loss", ins.min()) < 0 or _number("ctc_loss", outs.min()) < 0):
         raise ArgumentError(f"ctc_loss: input_lengths are from 0 to {steps}, and target_lengths from 0")
     rows = _padded(targets.reshape(1, -1) if log_probs.ndim == 2 and targets.ndim == 1 else targets, outs, batch).long()
-    if rows.shape[0] != batch or (batch and int(outs.max()) > rows.shape[1]):
+    if rows.shape[0] != batch or (batch and _number("ctc_loss", outs.max()) > rows.shape[1]):
         raise ArgumentError(f"ctc_loss: targets of shape {tuple(targets.shape)}: a row of at least the longest target for each of {batch} is needed")
     losses = -_spelled(x, rows, ins, outs, blank)
     never = losses.detach() > -_NEVER / 2
@@ -211,7 +223,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     if training:
         below = input.detach() <= 0
         # Only what is below 0 draws, in float64, as in PyTorch.
-        drawn = _c._rand((int(below.sum()),), "float64", None) * (upper - lower) + lower
+        drawn = _c._rand((_number("rrelu", below.sum()),), "float64", None) * (upper - lower) + lower
         out = input * _c._full(input._dims, 1.0, input.dtype).masked_scatter(below, drawn._to_dtype(input.dtype))
     else:
         out = input.where(input > 0, input * ((lower + upper) / 2))

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Tensor
-from .._errors import ArgumentError
+from .._errors import ArgumentError, _NotInPrograms
 from . import functional as F
 from ._losses import averaged_gradient, shorten_rows
 from .module import Module, Parameter
@@ -305,6 +305,8 @@ class _BatchNorm(Module):
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
             if momentum is None:
+                if _c._session_on():
+                    raise _NotInPrograms("compile: a norm with momentum=None divides by how many batches it saw, which a program cannot know")
                 momentum = 1.0 / float(self.num_batches_tracked)
         # Statistics that are not tracked any more stay, and are those of an evaluation.
         training = self.training or self.running_mean is None
