@@ -220,3 +220,37 @@ def test_instance_norm_with_statistics(compiled):
     assert norm.running_mean.tolist() == [1.25, 0.5] and norm.running_var.tolist() == [2.25, 1.25]
     norm.eval()
     assert cr.nn.functional.batch_norm(x, norm.running_mean, norm.running_var).allclose(run(x), atol=1e-6)
+
+
+def test_views_in_one_file_alias_when_they_are_read(tmp_path):
+    x = cr.arange(12.0).reshape(3, 4)
+    w = cr.nn.Parameter(cr.ones(2))
+    kinds = {
+        "nest": {"parts": [x[1], x.t(), x[:, ::2], x.diagonal()], "x": x, "n": 1, "again": x, "apart": x.clone()},
+        "named": {"a": x, "b": x[2], "c": x},
+        "no whole": {"a": x[1:], "b": x[:2]},
+        "leaves": {"w": w, "again": w, "data": w.data},
+    }
+    for name, nest in kinds.items():
+        cr.save(nest, tmp_path / name)
+    read = cr.load(tmp_path / "nest")
+    read["x"][1, 0] = 100.0
+    read["parts"][1][3, 2] = 50.0
+    row, turned, steps, diagonal = read["parts"]
+    assert row.tolist() == [100, 5, 6, 7] and turned[0, 1].item() == 100 and steps[1, 0].item() == 100 and read["again"][2, 3].item() == 50
+    diagonal.zero_()
+    assert read["x"][1, 1].item() == 0 and row[1].item() == 0 and read["apart"].tolist() == x.tolist()
+    read = cr.load(tmp_path / "named")
+    read["b"][0] = -1.0
+    assert read["a"][2, 0].item() == -1 and read["c"][2, 0].item() == -1
+    read = cr.load(tmp_path / "no whole")
+    assert read["a"].tolist() == x[1:].tolist() and read["b"].tolist() == x[:2].tolist()
+    assert cr.load(tmp_path / "leaves")["w"].requires_grad
+    tied = cr.nn.Sequential(cr.nn.Embedding(4, 3), cr.nn.Linear(3, 4, bias=False))
+    tied[1].weight = tied[0].weight
+    cr.save(tied.state_dict(), tmp_path / "tied")
+    state = cr.load(tmp_path / "tied")
+    state["0.weight"][0] = 7.0
+    assert state["1.weight"][0].tolist() == [7, 7, 7]
+    tied.load_state_dict(state)
+    assert tied[0].weight[0].tolist() == [7, 7, 7]

@@ -21,6 +21,8 @@ from ._complex._tensor import ComplexTensor
 from ._size import Size
 
 NEST = "chainrule.nest"
+# Tensors that show the memory of another one: its name, and the first element and the strides there.
+SHARED = "chainrule.shared"
 # A pickle of what is no nest of tensors, as the bytes of a tensor of this name.
 OBJECTS = "chainrule.objects"
 
@@ -43,7 +45,7 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
     assert cr.load(file)["epoch"] == 3
     ```
     """
-    tensors: dict[str, Tensor] = {}
+    tensors = _Found()
     more = dict(metadata or {})
     if isinstance(obj, Mapping) and obj and all(isinstance(k, str) and isinstance(v, Tensor) and not v.requires_grad for k, v in obj.items()):
         tensors.update(obj)
@@ -51,7 +53,9 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
         try:
             more[NEST] = json.dumps(_taken(obj, "", tensors))
         except _NoNest as error:
-            tensors = {OBJECTS: _pickled(obj, error)}
+            tensors = _Found({OBJECTS: _pickled(obj, error)})
+    if shared := _shared(tensors):
+        more[SHARED] = json.dumps(shared)
     if hasattr(f, "write"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
@@ -59,6 +63,37 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
             f.write(path.read_bytes())
         return
     _c._safetensors_save(os.fspath(f), list(tensors.items()), more)
+
+
+class _Found(dict[str, Tensor]):
+    """The tensors of a nest by the path to them, and which of them are leaves."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.leaves: set[str] = set()
+
+
+def _shared(tensors: _Found) -> dict[str, tuple[str, int, list[int]]]:
+    """The tensors that show a part, or all, of another one in the file."""
+    roots: dict[int, list[tuple[str, Any, Any]]] = {}
+    for name, t in tensors.items():
+        if name not in tensors.leaves:
+            root, path = t._shown()
+            roots.setdefault(id(root), []).append((name, root, path))
+    out: dict[str, tuple[str, int, list[int]]] = {}
+    for group in roots.values():
+        root = group[0][1]
+        if len(group) == 1 or not root.numel():
+            continue
+        places = _c._arange(0, root.numel(), 1, "int64").reshape(tuple(root.shape))
+        shown = {name: places if path is None else path.of(places) for name, _, path in group}
+        first = {name: int(at.reshape(-1)[0]) for name, at in shown.items() if at.numel()}
+        whole = [name for name, at in shown.items() if at.numel() == root.numel() and at.is_contiguous() and first[name] == 0]
+        for name, at in shown.items():
+            strides = list(at.stride())
+            if whole and name != whole[0] and name in first and places.as_strided(tuple(at.shape), strides, first[name]).equal(at):
+                out[name] = (whole[0], first[name], strides)
+    return out
 
 
 def _is_parameter(x: Tensor) -> bool:
@@ -94,7 +129,7 @@ def _unpickled(data: Tensor, weights_only: bool | None) -> Any:
     return pickle.loads(data.numpy().tobytes())
 
 
-def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+def _taken(x: Any, name: str, tensors: _Found) -> Any:
     """The nest as JSON; tensors go into the dictionary, by the path to them."""
     if isinstance(x, np.generic):
         x = x.item()
@@ -110,6 +145,8 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
             key += "'"
         if isinstance(x, Tensor):
             tensors[key] = x.detach()
+            if x.requires_grad or _is_parameter(x):
+                tensors.leaves.add(key)
             return {"parameter": [key, x.requires_grad]} if _is_parameter(x) else {"leaf" if x.requires_grad else "tensor": key}
         if x.dtype.kind not in "biuf":
             raise _NoNest(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
@@ -168,7 +205,12 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
     tensors = dict(_c._safetensors_load(path))
     if list(tensors) == [OBJECTS]:
         return _unpickled(tensors[OBJECTS], weights_only)
-    nest = _metadata(path).get(NEST)
+    more = _metadata(path)
+    for name, (base, start, strides) in json.loads(more.get(SHARED, "{}")).items():
+        own, memory = tensors[name], tensors[base]
+        whole = own.numel() == memory.numel() and own.shape == memory.shape
+        tensors[name] = memory.view(memory.shape) if whole else memory.as_strided(tuple(own.shape), strides, start)
+    nest = more.get(NEST)
     return tensors if nest is None else _put_back(json.loads(nest), tensors)
 
 
