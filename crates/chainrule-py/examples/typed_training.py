@@ -47,6 +47,15 @@ class Block(nn.Module):
         return x + out
 
 
+def begin(module: nn.Module) -> None:
+    """Biases of 0, and norms that change nothing."""
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.LayerNorm):
+        module.weight.data.fill_(1.0)
+        module.bias.data.zero_()
+
+
 class Net(nn.Module):
     steps: cr.Tensor
 
@@ -56,6 +65,7 @@ class Net(nn.Module):
         self.blocks = nn.ModuleList([Block(width), Block(width, nn.GELU())])
         self.last = nn.Linear(width, classes)
         self.register_buffer("steps", cr.zeros(1))
+        self.apply(begin)
 
     def forward(self, x: cr.Tensor) -> cr.Tensor:
         x = self.first(x)

@@ -98,22 +98,30 @@ def dtype_of_name(dtype: Any) -> Any:
     return dtype
 
 
-class _VariableMeta(type):
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, Tensor)
+if TYPE_CHECKING:
 
-    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
-        if not isinstance(data, Tensor):
-            raise TypeError(f"Variable: a tensor is needed, not {type(data).__name__}")
-        out = data.detach()
-        out._as_leaf(requires_grad)
-        return out
+    class Variable(Tensor):  # type: ignore[misc]
+        """A leaf over the memory of a tensor."""
 
+        def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Variable: ...
 
-class Variable(metaclass=_VariableMeta):
-    """A leaf over the memory of a tensor: PyTorch's older name for a tensor that may need a
-    gradient. All tensors are instances.
-    """
+else:
+
+    class _VariableMeta(type):
+        def __instancecheck__(cls, x: Any) -> bool:
+            return isinstance(x, Tensor)
+
+        def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+            if not isinstance(data, Tensor):
+                raise TypeError(f"Variable: a tensor is needed, not {type(data).__name__}")
+            out = data.detach()
+            out._as_leaf(requires_grad)
+            return out
+
+    class Variable(metaclass=_VariableMeta):
+        """A leaf over the memory of a tensor: PyTorch's older name for a tensor that may need a
+        gradient. All tensors are instances.
+        """
 
 
 # Methods

@@ -41,7 +41,7 @@ class Linear(Module):
     """`x @ weight.T + bias`."""
 
     weight: Tensor
-    bias: Tensor | None
+    bias: Any
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class Embedding(Module):
 
 class _Conv(Module):
     weight: Tensor
-    bias: Tensor | None
+    bias: Any
     axes = 2
     transposed = False
 
@@ -259,8 +259,8 @@ class ConvTranspose2d(_ConvTranspose):
 
 class _BatchNorm(Module):
     _version = 2
-    weight: Tensor | None
-    bias: Tensor | None
+    weight: Any
+    bias: Any
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
@@ -330,8 +330,8 @@ class BatchNorm2d(_BatchNorm):
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last axes."""
 
-    weight: Tensor | None
-    bias: Tensor | None
+    weight: Any
+    bias: Any
 
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None,
@@ -361,7 +361,7 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """Mean square 1 over the last axes."""
 
-    weight: Tensor | None
+    weight: Any
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -385,8 +385,8 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Mean 0 and variance 1 in groups of channels."""
 
-    weight: Tensor | None
-    bias: Tensor | None
+    weight: Any
+    bias: Any
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()

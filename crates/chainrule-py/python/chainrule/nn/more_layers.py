@@ -232,7 +232,7 @@ class Bilinear(Module):
     """`x1^T weight[k] x2 + bias[k]` for each output k."""
 
     weight: Tensor
-    bias: Tensor | None
+    bias: Any
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
