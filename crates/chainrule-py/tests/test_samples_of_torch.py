@@ -31,13 +31,16 @@ OTHER_ORDER = {
     "linalg.pinv.singular": lambda a, b: cr.linalg.pinv(a @ b.mT),
     "linalg.lstsq.grad_oriented": lambda *args, **options: cr.linalg.lstsq(*args, **options)[:2],
     "nn.functional.embedding_bag": lambda weight, indices, **options: F.embedding_bag(indices, weight, **options),
+    # The random matrix is that of PyTorch's own test.
+    "svd_lowrank": lambda a, b, **options: (cr.manual_seed(42), cr.svd_lowrank(a @ b.mT, **options))[1],
+    "pca_lowrank": lambda a, b, **options: (cr.manual_seed(42), cr.pca_lowrank(a @ b.mT, **options))[1],
     **{f"polygamma.polygamma_n_{n}": lambda x, n, **options: cr.polygamma(n, x, **options) for n in range(5)},
     "special.polygamma.special_polygamma_n_0": lambda x, n, **options: cr.special.polygamma(n, x, **options),
 }
 # Only dtype and shape count: nobody set the elements.
-UNSET = "empty empty_like new_empty".split()
+UNSET = "empty empty_like empty_strided new_empty".split()
 # Signs are free: absolute values are compared.
-SIGNS = "linalg.eigh linalg.svd svd".split()
+SIGNS = "linalg.eigh linalg.svd pca_lowrank svd svd_lowrank".split()
 
 FLOATS, WHOLE = ("float64", "float32"), ("int64", "bool")
 NO_INTEGERS = "an average, a product with weights or a pool of integers is refused"

@@ -16,7 +16,6 @@ from . import linalg
 from ._chainrule import Tensor
 from ._errors import ArgumentError
 from ._results import SVD
-from .autograd import no_grad
 from .nn import functional as F
 
 
@@ -95,11 +94,9 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     wide = A.shape[-2] < A.shape[-1]
     a = A if M is None else A - M
     a = a.mT if wide else a
-    with no_grad():
-        basis = a @ _c._randn((a.shape[-1], q), a.dtype, None)
-        basis = _orthogonal(basis)
-        for _ in range(niter):
-            basis = _orthogonal(a @ _orthogonal(a.mT @ basis))
+    basis = _orthogonal(a @ _c._randn((a.shape[-1], q), a.dtype, None))
+    for _ in range(niter):
+        basis = _orthogonal(a @ _orthogonal(a.mT @ basis))
     u, s, vh = linalg.svd(basis.mT @ a, full_matrices=False)
     u, v = basis @ u, vh.mT
     return SVD(v, s, u) if wide else SVD(u, s, v)
