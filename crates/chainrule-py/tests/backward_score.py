@@ -11,6 +11,7 @@ from pathlib import Path
 
 import chainrule as cr
 from backward_cases import CASES, NUMPY, RIGHT
+from deeper_backward_cases import DEEPER
 from follow_cases import function_is_right, function_of, line_of, loaded, mended, pair_is_right, pair_of, spoiled, torch
 from further_backward_cases import FURTHER, UNUSUAL
 from later_backward_cases import LATER
@@ -22,8 +23,14 @@ from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 CLASSES = ["false alarm", "wrong name", "missed", "unidentified", "other line", "located only", "corrected"]
 
 
+def has_function(module):
+    """Whether a module has a `Function` of either library."""
+    owners = (cr.autograd.Function, torch.autograd.Function) if torch else cr.autograd.Function
+    return any(isinstance(v, type) and issubclass(v, owners) for v in vars(module).values())
+
+
 def report_of(module):
-    if any(isinstance(v, type) and getattr(v, "backward", None) for v in vars(module).values()):
+    if has_function(module):
         function, inputs = function_of(module)
         ours = isinstance(inputs[0], cr.Tensor)
         return cr.check.backward(function, inputs) if ours else cr.torch.gradcheck(function, inputs), (function, inputs)
@@ -58,13 +65,11 @@ def judged(folder, library, code, lines):
 
 
 def case_of(module):
-    if any(isinstance(v, type) and getattr(v, "backward", None) for v in vars(module).values()):
-        return function_of(module)
-    return pair_of(module)
+    return function_of(module) if has_function(module) else pair_of(module)
 
 
 def all_cases(libraries):
-    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED).items():
+    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER).items():
         for library in ["chainrule"] if kind == NUMPY else libraries:
             yield f"{name} ({kind if kind == NUMPY else library})", library, code, []
             for mistake, lines in mistakes.items():

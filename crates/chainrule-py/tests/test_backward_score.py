@@ -8,6 +8,7 @@ import pytest
 from backward_cases import CASES, RIGHT
 from backward_score import all_cases, judged, report_of
 from chainrule._follow.differences import slope
+from deeper_backward_cases import DEEPER
 from follow_cases import LIBRARIES, loaded, spoiled
 from further_backward_cases import FURTHER, UNUSUAL
 from later_backward_cases import LATER
@@ -16,7 +17,7 @@ from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
 from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
-ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER
+ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER
 UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT
 
 
@@ -40,6 +41,13 @@ def test_the_first_mistake_of_each_kind(name, tmp_path):
     assert said in ("corrected", "other line"), f"{said}: {report}"
     said, report, _ = judged(tmp_path, "chainrule", code, [])
     assert said == "right", report
+
+
+@pytest.mark.parametrize("name, mistake", [(name, mistake) for name, (_, _, mistakes) in DEEPER.items() for mistake in mistakes])
+def test_the_line_and_the_correction_of_each_deeper_one(name, mistake, tmp_path):
+    _, code, mistakes = DEEPER[name]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes[mistake])
+    assert said == "corrected", f"{said}: {report}"
 
 
 @pytest.mark.parametrize("name", UNLIKE)

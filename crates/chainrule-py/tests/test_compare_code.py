@@ -110,3 +110,26 @@ def test_code_that_fails_raises_its_own_error():
 def test_a_name_that_is_not_there_is_no_line():
     report = cr.check.compare(LOSS, lambda: {"w9": X})
     assert not report and "corrected" not in str(report)
+
+
+GAIN = {"gain": cr.tensor(np.linspace(0.5, 2, 4), requires_grad=True).named("gain")}
+SCALED = (H * GAIN["gain"]).named("scaled")
+SCALED_LOSS = (SCALED**2).sum()
+
+
+def reads_another_value():
+    dout = 2 * (OUT - Y) / OUT.numel()
+    return {"out": dout, "w2": Z.T @ dout}
+
+
+def forgets_a_gain():
+    dscaled = 2 * SCALED
+    dh = dscaled
+    return {"scaled": dscaled, "h": dh}
+
+
+@pytest.mark.parametrize("loss, code, due", [(LOSS, reads_another_value, "H.T @ dout"), (SCALED_LOSS, forgets_a_gain, 'GAIN["gain"] * dscaled')])
+def test_a_value_that_no_line_reads_yet(loss, code, due):
+    """It stands in the module, as a variable or in a dictionary."""
+    report = cr.check.compare(loss, code)
+    assert not report.passed and any(row.startswith("corrected") and due in row for row in str(report).splitlines()), report

@@ -92,7 +92,8 @@ read, so of these runs only those count that read what is right.
 
 The proof is that it works. Starting from the likeliest line, one expression at a time is edited in the ways in which one expression is written for another:
 
-- another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later;
+- another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later,
+  a running sum, a loop the other way round; before a reshape the order of axes that either pass puts beside one, or its inverse;
 - another number: a sign or two, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon or a bound;
 - a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
 - the line as another one of the function is written, with its own names (`dq` as `dk` is made), and the slope of another activation;

@@ -72,11 +72,17 @@ class Case:
     at_kink: bool = False
     """Whether the inputs were moved, since those given lie at a kink."""
     _steady: list[bool] | None = None
+    fitting: list[bool] | None = None
+    """Mask of the gradients that have the shapes of their inputs as the user returns them."""
 
     @property
     def graded(self) -> list[int]:
         """The inputs that have gradients."""
         return [i for i, x in enumerate(self.inputs) if self.engine.is_graded(x)]
+
+    def at_hand(self) -> list[tuple[str, Any]]:
+        """Values from outside the passes that stand at hand everywhere, with their texts."""
+        return []
 
     def point(self, seed: int, quantities: bool = False) -> Point:
         """The given inputs (seed 0), or others near them."""
@@ -165,12 +171,19 @@ class Case:
         with self.engine.quiet(1):
             return self.forward([self.engine.copy(x) for x in inputs])
 
-    def gradients(self, point: Point, context: Any = None) -> list[Array]:
-        """The gradients by the user's backward at a point."""
+    def gradients(self, point: Point, context: Any = None, edited: bool = False) -> list[Array]:
+        """The gradients by the user's backward at a point, perhaps with an edit in it."""
         engine = self.engine
         with engine.quiet(2):
             found = list(self.backward(engine.copied(point.context if context is None else context), [engine.copy(g) for g in point.above]))
-        return [engine.as_gradient(found[i] if i < len(found) else None, point.inputs[i]) for i in self.graded]
+        given = [found[i] if i < len(found) else None for i in self.graded]
+        fitting = [g is not None and engine.is_tensor(g) and tuple(g.shape) == tuple(point.inputs[i].shape) for i, g in zip(self.graded, given)]
+        if self.fitting is None:
+            self.fitting = fitting
+        if edited and any(had and not has and g is not None for had, has, g in zip(self.fitting, fitting, given)):
+            # What was stretched may be summed, but no edit is right that makes it so.
+            raise ValueError("a gradient has another shape than before")
+        return [engine.as_gradient(g, point.inputs[i]) for i, g in zip(self.graded, given)]
 
     def tolerance_at(self, point: Point) -> float:
         """The relative error that is allowed at a point."""

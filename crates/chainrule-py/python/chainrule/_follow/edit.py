@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .chains import Link
 from .scalars import Numbers
 from .texts import bracketed, replaced, same_text, without_brackets
 from .units import Statement, Unit
@@ -16,7 +18,7 @@ from .units import Statement, Unit
 def in_numpy(text: str) -> str:
     """The text with the names that NumPy has for methods of tensors."""
     text = text.replace("keepdim=", "keepdims=").replace(".unsqueeze(-1)", "[..., None]")
-    text = text.replace(".numel()", ".size")
+    text = text.replace(".numel()", ".size").replace(".clamp(", ".clip(")
     return re.sub(r"([A-Za-z_][\w.]*)\.(tanh|exp|log|sqrt|sin|cos|abs|sign)\(\)", r"np.\2(\1)", text)
 
 
@@ -69,6 +71,8 @@ class Scope:
     """Variables that are gradients, and values of the forward pass; others are neither."""
     donors: list[tuple[str, Any]] = field(default_factory=list)
     """Expressions of both passes that could stand here, with their values."""
+    chains: list[list[Link]] = field(default_factory=list)
+    """The rows of reshapes and orders of axes that either pass makes."""
     slopes: list[tuple[str, Any]] = field(default_factory=list)
     """Slopes of what the forward pass computes, with their values."""
 
@@ -91,6 +95,25 @@ class Scope:
                 elif abs(v * number - 1) <= 1e-9:
                     found.append((0.4, f"1 / {bracketed(text)}"))
         return found[:2]
+
+    def size(self, text: str, number: int) -> str:
+        """The text of a size, if it is that here, too; else another one, or the number: a variable
+        of the forward pass may have another name here.
+        """
+        if self._is_size(text, number):
+            return text
+        others = [t for t, v in self.donors if type(v) is int and v == number and len(t) < 20]
+        alike = difflib.get_close_matches(text, others, 3, 0.6) if not text.isdigit() else []
+        return next((t for t in alike if self._is_size(t, number)), str(number))
+
+    def _is_size(self, text: str, number: int) -> bool:
+        """Whether a text is this number here."""
+        try:
+            # A size is arithmetic of numbers and of sizes.
+            here = eval(text, {"__builtins__": {"len": len}}, dict(self.names))
+        except Exception:
+            return False
+        return isinstance(here, int) and here == number
 
     def indexed(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Elements and parts of variables (`hs[t]`, `p[1]`) that either pass reads somewhere, with

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .chains import rearranged
 from .edit import Edit, Scope
 from .indices import Indices
 from .texts import as_operand, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, sign_of, tail_of, text_without
@@ -58,7 +59,7 @@ class Edits(Indices):
 
     def all(self, most: float = math.inf) -> list[Edit]:
         """All edits that cost less than `most`, the smallest first."""
-        found = [*self._statement()]
+        found = [*self._statement(), *self._walked()]
         for node in self.sites():
             found += self._expression(node)
         found += self.all_pairs()
@@ -125,7 +126,8 @@ class Edits(Indices):
                 known = isinstance(left, ast.Subscript) or self._is_tensor_name(text(left))
                 if known:
                     for op in ("+=", "-="):
-                        yield self._whole(f"{text(left)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
+                        # Only a sum is written so: a sign alone is written as one.
+                        yield self._whole(f"{text(left)} {op} {value}", 1.5 if op == "+=" else 1.9, f"`{op}` for `=`: what was there before is lost", node)
                     cost = 1.9 if isinstance(left, ast.Subscript) else 2.3 + self._chosen()
                     yield self._whole("pass", cost, "the statement is one too many", node)
                 if isinstance(left, ast.Name) and isinstance(node.value, ast.Subscript):
@@ -143,6 +145,17 @@ class Edits(Indices):
             changed = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(changed, ast.Subscript):
                 yield from self._index(changed)
+
+    def _walked(self) -> Iterator[Edit]:
+        """What a loop walks through, the other way round."""
+        node, owner = self.statement.node, self.statement.owner
+        if not self.statement.head or not isinstance(owner, ast.For):
+            return
+        text = self.text(node)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield self._edit(node, f"reversed({text})", 1.4, "the order is the other way round")
+        elif isinstance(node, ast.Call) and name_of(node) in ("zip", "enumerate"):
+            yield self._edit(node, f"reversed(list({text}))", 1.5, "the order is the other way round")
 
     def _chosen(self) -> float:
         """More, where the statement is all that a branch has which was chosen from outside the
@@ -287,6 +300,10 @@ class Edits(Indices):
             yield self._edit(node, f"{text}.sum()", 3.0, "the sum is due")
         for f in _SMOOTH:
             yield self._edit(node, f"{text}.{f}()", 2.8, f"`{f}` of it is due")
+        for d in range(len(shape)) if len(shape) < 3 else ():
+            yield self._edit(node, f"{text}.cumsum({d})", 2.5, f"the running sum along axis {d} is due")
+            if not self.unit.has_arrays:
+                yield self._edit(node, f"{text}.flip({d}).cumsum({d}).flip({d})", 2.6, f"the running sum along axis {d} is due, from its end")
         yield self._edit(node, f"1 / {text}", 2.6, "one over it is due")
         yield self._edit(node, f"1 - {text}", 2.6, "one minus it is due")
         yield self._edit(node, f"{text} ** 2", 2.4, "its square is due")
@@ -473,6 +490,7 @@ class Edits(Indices):
             yield from self._exchanged(positional, 1.3)
         if name in ("view", "reshape", "flatten") and isinstance(function, ast.Attribute):
             rank = len(self.scope.shape(function.value) or ())
+            yield from self._rearranged(node, shape)
             receiver, rest = self.text(function.value), self.text(node)[len(self.text(function.value)) :]
             for i in range(rank if rank > 2 else 0):
                 for j in range(i + 1, rank):
@@ -480,6 +498,10 @@ class Edits(Indices):
         if name in _AXES:
             yield from self._axes(node, positional)
             yield from self._regrouped(node, positional)
+        if name in ("sum", "mean") and not node.args and not node.keywords and isinstance(function, ast.Attribute):
+            base = self.scope.shape(function.value) or ()
+            for axis in range(len(base) if len(base) > 1 else 0):
+                yield self._edit(node, f"{self.text(node)[:-1]}{axis})", 1.2, f"axis {axis} is due, not all of them")
         if name in ("sum", "mean", "amax", "var") and not any(k.arg == "keepdim" for k in node.keywords) and node.args:
             inner = self.text(node)[:-1].rstrip().rstrip(",")
             yield self._edit(node, f"{inner}, keepdim=True)", 1.2, "the axis is to be kept")
@@ -488,6 +510,15 @@ class Edits(Indices):
         if name == "zeros_like" and positional:
             for other, _ in self.scope.tensors():
                 yield self._edit(node, f"{other}.clone()", 2.5, "")
+
+    def _rearranged(self, node: Any, shape: tuple[int, ...] | None) -> Iterator[Edit]:
+        """A reshape with an order of axes before it, as either pass has one, or its inverse."""
+        have, inner = self.scope.shape(node.func.value), node.func.value
+        if have is None or shape is None:
+            return
+        receiver, last = as_operand(self.text(inner), inner), self.text(node)[len(self.text(inner)) :]
+        for text in rearranged(receiver, have, shape, last, self.scope.chains, self.unit.has_arrays, self.scope.size):
+            yield self._edit(node, text, 1.9, "the axes are to be put in order before, not the elements read in another one")
 
     def _regrouped(self, node: Any, positional: list[Any]) -> Iterator[Edit]:
         """`x.view(a, b).sum(d)` with the sizes in another order, and the sum over another axis with

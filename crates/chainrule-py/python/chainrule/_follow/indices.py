@@ -88,6 +88,10 @@ class Indices(Orders):
         for other in others:
             if other != mine:
                 yield self._edit(node, other, 1.2 if other in self.scope.slices else 1.4, f"`{other}` for `{mine}`")
+        if node.step is None and (node.lower is None) != (node.upper is None):
+            rest = f":{self.text(node.lower)}" if node.upper is None else f"{self.text(node.upper)}:"
+            if rest not in others:
+                yield self._edit(node, rest, 1.3, f"`{rest}` for `{mine}`: the other part is due")
         for bound in (node.lower, node.upper):
             if bound is not None and number_of(bound) is None:
                 for step in ("- 1", "+ 1"):

@@ -69,6 +69,16 @@ class Known:
             self._tables[size] = rows, np.stack([_shape_of_sorted(row) for row in rows])
         return self._tables[size]
 
+    def multiple(self, x: Any, q: Quantity) -> Match | None:
+        """A value as a multiple of one quantity, if it is one."""
+        if not isinstance(x, np.ndarray) or x.dtype != np.float64 or x.size < 3 or x.size != q.value.size or _squeezed(x.shape) != _squeezed(q.value.shape):
+            return None
+        mine, its = x.reshape(-1), q.value.reshape(-1)
+        at = int(np.abs(its).argmax())
+        factor = float(mine[at] / its[at]) if its[at] else 0.0
+        near = self.near * float(np.abs(mine).max())
+        return Match(q, factor, False) if factor and np.isfinite(factor) and np.abs(its * factor - mine).max() <= near else None
+
     def match(self, x: Any) -> Match | None:
         """The quantity that a value is, the exact one if there is one."""
         if not isinstance(x, np.ndarray) or x.dtype != np.float64 or x.size not in self._by_size or not np.isfinite(x).all() or not x.any():

@@ -19,11 +19,21 @@ from .functions import Kept
 from .report import Followed, follow
 
 
+MOST = 60
+"""The most values of a module, or of a dictionary, that are looked at."""
+
+
 @dataclass
 class _OfLoss(Case):
     """The case at the point at which the forward pass ran."""
 
     only: Point = field(default_factory=lambda: Point([], [], None, [], 1.0))
+
+    values: list[tuple[str, Any]] = field(default_factory=list)
+    """Values of the forward pass in the module of the code, with their texts."""
+
+    def at_hand(self) -> list[tuple[str, Any]]:
+        return self.values
 
     def point(self, seed: int, quantities: bool = False) -> Point:
         return self.only
@@ -42,6 +52,20 @@ def _at_hand(code: Callable[[], Any]) -> dict[str, Tensor]:
     """The tensors that code reads from outside itself, by their names."""
     seen = inspect.getclosurevars(inspect.unwrap(code))
     return {n: v for n, v in {**seen.globals, **seen.nonlocals}.items() if isinstance(v, Tensor)}
+
+
+def _of_forward(loss: Tensor, code: Callable[[], Any]) -> dict[str, Tensor]:
+    """The values behind the loss that stand in the code's module, also as elements of a dictionary
+    (`P["gain"]`), by their texts: what a line should read may be read nowhere yet.
+    """
+    space: dict[str, Any] = getattr(inspect.unwrap(code), "__globals__", {})
+    found = {n: v for n, v in space.items() if isinstance(v, Tensor) and not n.startswith("__")}
+    for n, group in space.items():
+        if isinstance(group, dict) and not n.startswith("__") and len(group) <= MOST:
+            found |= {f'{n}["{key}"]': v for key, v in group.items() if isinstance(v, Tensor) and isinstance(key, str)}
+    found = {n: v for n, v in list(found.items())[:MOST] if v.requires_grad and v.is_floating_point()}
+    gradients = _c._grad([loss], list(found.values()), [None], True)
+    return {n: v for (n, v), g in zip(found.items(), gradients) if g is not None}
 
 
 def _quantities(loss: Tensor, named: dict[str, Tensor]) -> list[Quantity]:
@@ -66,7 +90,8 @@ def followed(loss: Tensor, code: Callable[[], Mapping[str, Any]], targets: dict[
     sizes = [float(np.abs(r).max(initial=0.0)) for r in right]
     scale = max(sizes, default=0.0) or 1.0
     inputs = [targets[n].detach() for n in names]
-    known = _quantities(loss, _at_hand(code))
+    beside = _of_forward(loss, code)
+    known = _quantities(loss, beside | _at_hand(code))
     known += [Quantity(f"the gradient of `{n}`", r, True, n) for n, r in zip(names, right)]
     point = Point(inputs, [], Kept(), right, scale, [s or scale for s in sizes], known)
 
@@ -74,7 +99,7 @@ def followed(loss: Tensor, code: Callable[[], Mapping[str, Any]], targets: dict[
         given = code()
         return [given.get(n) for n in names]
 
-    case = _OfLoss(engine, "the code", inputs, names, lambda _: ([], Kept()), backward, only=point)
+    case = _OfLoss(engine, "the code", inputs, names, lambda _: ([], Kept()), backward, only=point, values=[(n, v.detach()) for n, v in beside.items()])
     if loss.dtype.name != "float64":
         case.tolerance = 2e-5
     try:

@@ -74,9 +74,12 @@ class Ranks(Recording):
         if step.is_named is not False or len(seen) != 1 or not self.engine.is_float(seen[0]):
             return
         value = self.engine.array(seen[0])
-        factor = next((f for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name) and (f := _multiple(value, q.value)) is not None), None)
-        if factor is None:
+        named = [f for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name) and (f := _multiple(value, q.value)) is not None]
+        # Of a number that comes in from above any factor can be made, so all of them must be such
+        # as a count may be: not another sign, and not twice or half.
+        if not named or any(f < 0 or any(abs(f - x) <= 1e-6 for x in (0.5, 1.0, 2.0)) for f in named):
             return
+        factor = named[0]
         hook, engine = self.hook, self.engine
         hook.place, hook.turn = place, 0
         hook.other = lambda v, _: engine.tensor(engine.array(v) / factor, v) if engine.is_float(v) else v
@@ -144,6 +147,9 @@ class Ranks(Recording):
             rank += 0.2
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
+        if isinstance(statement.node, ast.Assign) and isinstance(statement.node.value, ast.Name) and step.is_named is not True:
+            # What is only given another name was to become something else.
+            rank -= 0.1
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)
         return rank + (0.5 if self._is_line_of_forward(step) else 0.0)
 
@@ -182,18 +188,26 @@ class Ranks(Recording):
             made = whole and len(seen) == 1 and self._telling(seen[0])
             # A returned part is due to be its input's gradient, and no other quantity.
             due = i in self.case.graded if returned else False
-            other = due and self.case.graded.index(i) in self.wrong and not step.reads_misnamed
+            own = isinstance(part, ast.Name) and made and self._is_gradient_of_its_name(part.id, seen[0])
+            other = due and self.case.graded.index(i) in self.wrong and (own or not step.reads_misnamed)
             if made and (other or (m := self._match(seen[0])) is None or not m.exact) and self._reads_known(part, step.names):
                 return True
         return False
 
     def _is_other_part(self, part: Any, i: int) -> bool:
-        """Whether a variable that is returned for an input is a part of a gradient, and is not
-        named for the input's.
+        """Whether a variable that is returned for an input is a part of a gradient, or is just what
+        its name says, the gradient of another value, and is not named for the input's.
         """
         seen = self.values.get(getattr(part, "number", -1), [])
         m = self._match(seen[0]) if seen and isinstance(part, ast.Name) else None
-        return m is not None and m.exact and m.quantity.words.startswith("a part") and part.id not in gradient_names(self.case.names[i])
+        if m is None or not m.exact or part.id in gradient_names(self.case.names[i]):
+            return False
+        return m.quantity.words.startswith("a part") or self._is_gradient_of_its_name(part.id, seen[0])
+
+    def _is_gradient_of_its_name(self, name: str, value: Any) -> bool:
+        x = self.engine.array(value)
+        near = self.known.near * float(np.abs(x).max(initial=0.0))
+        return any(q.is_gradient and name in gradient_names(q.name) and q.value.shape == x.shape and np.abs(q.value - x).max(initial=0.0) <= near for q in self.known.all if q.name)
 
     def _is_of_forward(self, step: Step) -> bool:
         """Whether it computes a variable of the forward pass again, under its name."""
@@ -202,13 +216,11 @@ class Ranks(Recording):
 
 
 def _multiple(x: Array, of: Array) -> float | None:
-    """The factor by which one value is another, if it is one that a count may be: not of the other
-    sign, and not twice or half.
-    """
+    """The factor by which one value is another."""
     if x.shape != of.shape or x.size < 3 or not of.any():
         # Any value of so few elements is a multiple of every other one.
         return None
     at = int(np.abs(of).argmax())
     factor = float(x.reshape(-1)[at] / of.reshape(-1)[at])
     off = float(np.abs(of * factor - x).max())
-    return factor if 0 < factor and factor not in (1.0, 2.0, 0.5) and off <= 1e-9 * float(np.abs(x).max()) else None
+    return factor if off <= 1e-9 * float(np.abs(x).max()) else None

@@ -6,6 +6,7 @@ import ast
 import builtins
 from typing import Any
 
+from .chains import chains
 from .edit import Scope
 from .scalars import numbers_at_hand
 from .slopes import slopes
@@ -37,14 +38,18 @@ class Scopes(Ranks):
         masks = [n for n, v in names.items() if engine.is_bool(v)]
         transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
         numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names), self._slopes(step, names))
+        if self._rows is None:
+            passes = [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]
+            self._rows = [row for unit, values in passes for row in chains(unit, values, engine.is_tensor)]
+        kinds, donors, steep = self._kinds(names), self._donors(step, names), self._slopes(step, names)
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep)
 
     def _fixed(self) -> list[tuple[str, Any]]:
         """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand
         everywhere.
         """
         if self._attributes is None:
-            self._attributes = []
+            self._attributes = [*self.case.at_hand()]
             for unit, values in [*((u, self.values) for u in self.units), *((u, self.forward_values) for u in self.forwards)]:
                 for n in ast.walk(unit.node):
                     if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and isinstance(unit.functions[0].__globals__.get(n.value.id), type):

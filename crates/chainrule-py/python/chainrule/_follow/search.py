@@ -20,7 +20,7 @@ from .known import Match
 from .scopes import Scopes
 from .solve import Due, due, root_of
 from .steps import Step, gradient_names
-from .synthesis import deeper_proposals, insertions, later_places, named_proposals, partial_proposals, proposals
+from .synthesis import deeper_proposals, insertions, later_places, named_proposals, partial_proposals, proposals, returned_proposals
 
 SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
 
@@ -117,14 +117,22 @@ class Search(Scopes):
         target = target_of(step.statement.node)
         if target is None or step.is_named or not step.results:
             return []
-        named = [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+        named = self.named_for(target)
         return named or ([m.quantity] if (m := self._multiple_of(step)) is not None else [])
+
+    def named_for(self, name: str) -> list[Quantity]:
+        """The gradients that a variable may be named for."""
+        return [q for q in self.known.all if q.is_gradient and q.name and name in gradient_names(q.name)]
 
     def _multiple_of(self, step: Step) -> Match | None:
         """The gradient of which a result is a multiple, made of what is right: a factor is one too
         many there, or one is missing, whatever else is wrong.
         """
         m = step.results[0] if len(step.results) == 1 and step.known else None
+        target, after = target_of(step.statement.node), step.after[-1] if step.after else None
+        if m is not None and not m.exact and target is not None and after is not None:
+            # Two gradients may be multiples of each other: the one that the variable is named for.
+            m = next((n for q in self.named_for(target) if (n := self.known.multiple(after, q)) is not None), m)
         return m if m is not None and m.factor != 1.0 and not m.reordered and m.quantity.is_gradient else None
 
     def _is_one_of(self, quantities: list[Quantity], run: int) -> Match | None:
@@ -282,6 +290,8 @@ class Search(Scopes):
                 self._small(step)
                 self._factors(step)
                 self._joined(step)
+                if step.rank < 0.7:
+                    self._donated(step)
             if step.rank < high and step.is_named is False and self.bench.left() > 0:
                 self.try_edits(step, named_proposals(self, step, self.scope(step)))
         for step in self.steps:
@@ -442,7 +452,7 @@ class Search(Scopes):
                 if form == "0":
                     continue
                 new = _times(form, text, node)
-                edits.append(Edit(step.unit, step.statement, [(node, new)], 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
+                edits.append(Edit(step.unit, step.statement, [(node, new)], 1.5 if form == "-1" else 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
         root = getattr(step.statement.node, "value", None)
         if root is not None and (m := self._multiple_of(step)) is not None:
             for cost, form in scope.numbers.texts(1 / m.factor)[:3]:
@@ -507,7 +517,7 @@ class Search(Scopes):
     def _more(self, step: Step) -> list[Hit]:
         """A factor or a term that is forgotten, of the variables at hand."""
         scope = self.scope(step)
-        found = proposals(self, step, scope)
+        found = proposals(self, step, scope) or returned_proposals(self, step, scope)
         if not found and step.is_named is False and self.due_of(step) is None:
             found = named_proposals(self, step, scope)
         if found:

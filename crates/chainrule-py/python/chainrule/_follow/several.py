@@ -67,7 +67,7 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
         new = copy.copy(search)
         new.units = [unit if u is hit.step.unit else u for u in search.units]
         new._tried, new._scopes, new._mentioned, new._given, new._steep = {}, {}, None, None, None
-        new._codes, new._due, new._attributes = {}, {}, None
+        new._codes, new._due, new._attributes, new._rows = {}, {}, None, None
         new.bench = Bench(search.case, search.point, new.units, search.hook, max(search.bench.left(), 1.0), search.bench.outside)
         new.base = search.case.gradients(search.point)
         new.wrong = new._wrong(new.base, new.point)
@@ -87,11 +87,23 @@ def _promising(search: Search) -> list[Hit]:
         gain = len(h.right) - before
         if gain <= 0 and not (h.local is not None and h.cost < 3.5):
             continue
-        h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
+        # A value that is what its variable is named for is worth more than gradients that a
+        # factor happens to make right.
+        h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else -0.7 if h.local is not None else 0.0)
         key = id(h.step)
         if key not in best or h.worth < best[key].worth:
             best[key] = h
     return sorted(best.values(), key=lambda h: h.worth)
+
+
+def _is_sure(search: Search, hit: Hit) -> bool:
+    """Whether half a correction may be shown: where its statement reads what is right and gives
+    what is not, and does not give what its variable is named for but with the edit, or stands in
+    a likely place. Some gradient must come right by it.
+    """
+    gains = len(hit.right) > len(search.base) - len(search.wrong)
+    named = hit.local is not None and hit.local.exact and hit.step.known and hit.step.is_named is False and not hit.step.reads_misnamed
+    return gains and (hit.step.rank < LIKELY or named)
 
 
 def _two(search: Search, found: Found, depth: int) -> bool:
@@ -214,7 +226,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             if not _two(search, found, 2):
                 # Half a correction is shown only where its statement reads what is right and gives
                 # what is not.
-                first = next((h for h in _promising(search) if h.step.rank < LIKELY and len(h.right) > len(search.base) - len(search.wrong) and search.confirms(h)), None)
+                first = next((h for h in _promising(search) if _is_sure(search, h) and search.confirms(h)), None)
                 if first is not None:
                     found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
                 else:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .bench import before
+from .bench import before, target_of
 from .case import Array, Quantity
 from .record import HOOK, hooked
+from .steps import gradient_names
 
 if TYPE_CHECKING:
     from .search import Search
@@ -88,7 +89,8 @@ def due(search: Search, step: Step, node: Any = None) -> Due | bool | None:
     values = values_of(search, step, node)
     if values is None:
         return None
-    return _Place(search, step, search.watched_code(step.unit), node.number, values).solved()
+    place = _Place(search, step, search.watched_code(step.unit), node.number, values)
+    return (place.named() if node is root_of(step) else None) or place.solved()
 
 
 def due_for_some(search: Search, step: Step) -> Due | None:
@@ -187,6 +189,25 @@ class _Place:
             columns.append((found - at) / step)
         slopes = np.stack(columns, 1)
         return slopes if np.isfinite(slopes).all() else None
+
+    def named(self) -> Due | None:
+        """In a loop, the gradients that the variable is named for, one for each run, if these make
+        all gradients right: fewer elements of gradients may depend on the values than there are.
+        """
+        target, count = target_of(self.step.statement.node), len(self.shapes)
+        if target is None or count < 2 or isinstance(self.step.statement.node, ast.AugAssign):
+            return None
+        each = [q.value for q in self.search.known.all if q.is_gradient and q.name and target in gradient_names(q.name) and q.value.shape == self.shapes[0]]
+        if len(each) < count:
+            return None
+        right = self._flat(self.search.point.right)
+        with hooked([self.step.unit], [self.code], self.search.hook):
+            for wanted in (each[:count], each[:count][::-1]):
+                flat = joined(wanted)
+                found = None if np.array_equal(flat, self.value.reshape(flat.shape)) else self._with(flat)
+                if found is not None and found.shape == right.shape and np.abs(found - right).max() <= 1e-9:
+                    return self._found(flat, None)
+        return None
 
     def solved(self) -> Due | bool | None:
         """By Newton's steps, of which one is enough where the gradients are a straight line in the

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .bench import Bench, target_of, targets_of
+from .chains import Link
 from .case import SINGLE, Array, Case, Point, Quantity
 from .edit import Edit, Scope
 from .texts import number_of
@@ -59,6 +60,8 @@ class Step:
     touches: set[int] = field(default_factory=set)
     """The gradients that depend on its value."""
     rank: float = 0.0
+    after: list[Array] = field(default_factory=list)
+    """What its variable is after each run, as far as that is a tensor of floats."""
 
     @property
     def names(self) -> dict[str, Any]:
@@ -100,6 +103,7 @@ class Recording:
         self._forward_lines: set[str] | None = None
         self._given: list[tuple[str, Any, set[str]]] | None = None
         self._steep: list[tuple[str, Any, set[str]]] | None = None
+        self._rows: list[list[Link]] | None = None
         self._tried: dict[int, list[Edit]] = {}
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}
@@ -294,6 +298,7 @@ class Recording:
         parts = any(self._reads_parts(s, runs[i]) for i in chosen[:RUNS])
         step = Step(unit, s, order, runs, results, bool(good), good[0] if good else 0, parts)
         made = [m.names.get(t) for m in after[:RUNS] for t in targets_of(s.node)]
+        step.after = [self.engine.array(v) for v in made if self.engine.is_float(v)]
         step.is_local = bool(made) and all(self.engine.is_float(v) and key_of(self.engine.array(v)) in self.local for v in made)
         return step
 
@@ -394,7 +399,8 @@ class Recording:
 
 
 def gradient_names(name: str) -> set[str]:
-    """Usual names for the gradient of a variable."""
+    """Usual names for the gradient of a variable, or of an attribute."""
+    name = name.rpartition(".")[2]
     return {f"d{name}", f"d_{name}", f"g{name}", f"g_{name}", f"grad_{name}", f"grad{name}", f"{name}_grad", f"{name}_bar", f"{name}bar", f"dl_d{name}"}
 
 

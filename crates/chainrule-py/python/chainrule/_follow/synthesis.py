@@ -56,6 +56,12 @@ def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tupl
             values = [names.get(name, v if name not in step.names else None) for names in solved.runs]
             if all(search.engine.is_tensor(x) for x in values):
                 plain.append((name, [np.asarray(search.engine.array(x), dtype=np.float64) for x in values], 0.0 if "." not in name else 0.1))
+    plain += _like_slices(search, step, scope, solved)
+    for name in scope.masks:
+        # How many elements a mask picks: what a mean over them divides by.
+        picked = [names.get(name, scope.names[name]) for names in solved.runs]
+        if name.isidentifier() and all(search.engine.is_bool(x) for x in picked):
+            plain.append((f"{name}.sum()", [np.asarray(float(search.engine.array(x).sum())) for x in picked], 0.2))
     root = root_of(step)
     for node in ast.walk(root) if root is not None else ():
         if isinstance(node, (ast.Call, ast.Subscript)) and (seen := values_of(search, step, node, solved.values)) is not None:
@@ -69,6 +75,29 @@ def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tupl
         if search.engine.is_float(v) and text not in have and len(text) < 60 and tuple(v.shape) and len(plain) < 60:
             plain.append((text if text.endswith((")", "]")) and "(" in text and not text.startswith("-") and " " not in text.split("(")[0] else f"({text})", [search.engine.array(v)], 0.6))
     return plain
+
+
+def _like_slices(search: Search, step: Step, scope: Scope, solved: Due) -> list[tuple[str, list[Array], float]]:
+    """Parts of the variables that a statement reads, as either pass takes them of others of the
+    same shape: `dwin[:, 2:]` where the forward pass has `sq[:, 2:]`.
+    """
+    root = root_of(step)
+    reads = dict.fromkeys(n.id for n in ast.walk(root) if isinstance(n, ast.Name)) if root is not None and len(solved.runs) == 1 else {}
+    own = {n: scope.names[n] for n in reads if search.engine.is_float(scope.names.get(n)) and len(scope.names[n].shape)}
+    out: dict[str, Array] = {}
+    for text, v, _ in search._given or ():
+        base, _, index = text.partition("[")
+        if not (text.endswith("]") and base.isidentifier() and ":" in index and "(" not in text and search.engine.is_float(v)):
+            continue
+        for name, x in own.items():
+            try:
+                # An index of numbers and slices changes nothing.
+                part = eval(f"{name}[{index}", {"__builtins__": {}}, dict(scope.names)) if base != name else v
+            except Exception:
+                continue
+            if search.engine.is_float(part):
+                out[f"{name}[{index}"] = np.asarray(search.engine.array(part), dtype=np.float64)
+    return [(text, [x], 0.2) for text, x in list(out.items())[:16]]
 
 
 def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, list[Array]]]:
@@ -119,7 +148,7 @@ def _atoms(search: Search, step: Step, scope: Scope, solved: Due) -> list[Atom]:
             x = np.concatenate([np.broadcast_to(f[1], shape).reshape(-1) for f, shape in zip(fitted, shapes) if f is not None])
             out.append(Atom(text, x, cost))
             forms = [(f"(1 - {text})", 1 - x, 0.4), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4), (f"{text} * (1 - {text})", x * (1 - x), 0.5), (f"{text} ** 2", x * x, 0.4)]
-            forms += [(f"1 / {text}", 1 / x, 0.4), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.log()", np.log(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
+            forms += [(f"1 / {text}", 1 / x, 0.35), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.log()", np.log(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
             if cost <= 0.2 and text.isidentifier():
                 forms += _gates(text, x, scope.constants)
             out += [Atom(t, v, cost + c) for t, v, c in forms if np.isfinite(v).all() and v.any()]
@@ -292,7 +321,8 @@ def _term(scope: Scope, c: float, atoms: list[Atom]) -> tuple[float, str, bool] 
         return None
     cost, number = texts[0]
     minus, number = number.startswith("-"), number.removeprefix("-")
-    product = " * ".join(a.text for a in atoms)
+    below = [a.text.removeprefix("1 / ") for a in atoms if a.text.startswith("1 / ")]
+    product = " * ".join([a.text for a in atoms if not a.text.startswith("1 / ")] or ["1"]) + "".join(f" / {text}" for text in below)
     if number == "1":
         return 0.0, product, minus
     if number.startswith("1 / "):
@@ -324,6 +354,23 @@ def named_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     root = root_of(step)
     found = [e for solved in due_by_name(search, step, search.named_of(step)) for e in _proposed(search, step, scope, root, solved, 2)]
     return sorted(found, key=lambda e: e.cost)[:40]
+
+
+def returned_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
+    """Edits after which the parts of a returned tuple are the gradients of their inputs: these are
+    due there, and nothing has to be solved for.
+    """
+    node, case = step.statement.node, search.case
+    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Tuple) or len(node.value.elts) != len(case.inputs) or step.calls or len(step.runs) != 1:
+        return []
+    out: list[Edit] = []
+    for i in search.wrong:
+        part = node.value.elts[case.graded[i]]
+        values = values_of(search, step, part)
+        if values is not None and values[0].shape == search.point.right[i].shape:
+            solved = Due(np.asarray(values[0], dtype=np.float64), search.point.right[i], [values[0].shape], None, step.runs, search.values)
+            out += _proposed(search, step, scope, part, solved, 2)[:10]
+    return sorted(out, key=lambda e: e.cost)[:40]
 
 
 def partial_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
@@ -360,7 +407,8 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     named = [a for a in atoms if a.cost <= 0.1][:24]
     projections = ((0.3 + a.cost + cost, c, [a, *parts]) for a in named for cost, c, parts in Fit(solved, missing, a.value, sums).products(1))
     for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1), projections):
-        if (term := _term(scope, c, parts)) is not None:
+        # What is added to itself is a factor.
+        if [p.text for p in parts] != [text] and (term := _term(scope, c, parts)) is not None:
             # A sum in the place of an operand is bracketed where it needs to be.
             add(root, f"{text} {'-' if term[2] else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if term[2] else ''}{term[1]}` is missing")
     for node, at in _parts(search, step, root, solved):
@@ -525,4 +573,4 @@ def _inner_factors(search: Search, step: Step, root: Any, solved: Due) -> Iterat
                     yield node, (rest, sign)
 
 
-__all__ = ["deeper_proposals", "insertions", "named_proposals", "partial_proposals", "proposals"]
+__all__ = ["deeper_proposals", "insertions", "named_proposals", "partial_proposals", "proposals", "returned_proposals"]
