@@ -89,7 +89,10 @@ fn running(py: Python<'_>, before: Option<*mut ffi::PyObject>) -> Option<(Py<PyA
     }
 }
 
-/// Whether code is of this package.
+/// A part of the paths of PyTorch's own files, whose functions may call others of it.
+const TORCH: &str = if cfg!(windows) { "site-packages\\torch\\" } else { "site-packages/torch/" };
+
+/// Whether code is of this package, or of PyTorch.
 fn is_own(code: &Bound<'_, PyAny>) -> Option<bool> {
     let address = code.as_ptr() as usize;
     if OWN.with_borrow(|own| own.contains(&address)) {
@@ -97,7 +100,8 @@ fn is_own(code: &Bound<'_, PyAny>) -> Option<bool> {
     }
     let py = code.py();
     let file = code.getattr(intern!(py, "co_filename")).ok()?;
-    let is_own = file.extract::<&str>().ok()?.starts_with(folder(py).ok()?.as_str());
+    let file = file.extract::<&str>().ok()?;
+    let is_own = file.starts_with(folder(py).ok()?.as_str()) || file.contains(TORCH);
     if is_own {
         // Kept alive, so that no other code gets its address.
         std::mem::forget(code.clone());

@@ -164,3 +164,27 @@ def test_a_reference_of_inputs_and_parameters():
     f = cr.nn.functional
     report = cr.torch.gradcheck(layer, X, reference=lambda x, w, b, iw, ib: f.linear(f.linear(x, iw, ib).tanh(), w, b).sigmoid())
     assert not report and "`bias`" in str(report)
+
+
+TYPED = """
+import torch
+
+class Spread(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        p = torch.nn.functional.pad(x * x, (1, 1))
+        return p[:, :-2] + p[:, 1:-1] + p[:, 2:]
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+"""
+
+
+def test_a_line_is_never_one_of_pytorch():
+    """Functions of PyTorch call others in its own files."""
+    space = {}
+    exec(compile(TYPED, "<typed>", "exec"), space)
+    text = str(cr.torch.gradcheck(space["Spread"], torch.randn(3, 5)))
+    assert "`pad`" in text and "<typed>:8" in text and "overrides" not in text, text
