@@ -230,3 +230,27 @@ def test_compare_judges_small_elements_beside_large_ones(dtype):
     for factor in (-7.0, 0.0, 1.5):
         by = cr.tensor([[1.0, factor], [1.0, 1.0]], dtype=f64).to(dtype)
         assert not cr.check.compare(loss, {"x": right * by})
+
+
+SATURATED = {
+    "sigmoid": lambda x: x.sigmoid(), "one less": lambda x: 1 - x.sigmoid(), "logarithm of it": lambda x: (x.sigmoid() + 1e-12).log(), "tanh of tanh": lambda x: (5 * x.tanh()).tanh(),
+    "expm1": lambda x: x.expm1(), "elu": lambda x: F.elu(x), "selu": lambda x: F.selu(x), "celu": lambda x: F.celu(x, 1.3), "softmax": lambda x: x.softmax(-1),
+}
+
+
+@pytest.mark.parametrize("name", SATURATED)
+@pytest.mark.parametrize("at", [[40.0, -30.0, 35.0], [-40.0, -37.0, -36.0], [20.0, -20.0, 19.0], [18.4, 0.1, -18.4]])
+@pytest.mark.parametrize("order", [1, 2])
+def test_right_where_an_op_is_saturated(name, at, order):
+    """The results that the rules saved have lost the slope, which is then but their rounding."""
+    assert cr.check.gradcheck(SATURATED[name], cr.tensor(at, dtype=f64), order=order).outcome != "wrong"
+
+
+@pytest.mark.parametrize("at", [[40.0, -30.0, 35.0], [20.0, -20.0, 19.0], [3.0, -1.0, 0.5]])
+def test_wrong_where_an_op_is_saturated(at):
+    for backward in (lambda g, x: g * x.sigmoid(), lambda g, x: g * x.sigmoid() * (1 - x.sigmoid()) * 1.001):
+        assert cr.check.gradcheck(function(lambda x: x.sigmoid(), backward), cr.tensor(at, dtype=f64)).outcome == "wrong"
+
+
+def test_a_cosh_near_zero():
+    assert cr.check.gradcheck(lambda x: x.cosh(), cr.tensor([1e-8, 1e-9, 2e-8], dtype=f64), order=2).outcome == "right"

@@ -1,6 +1,8 @@
 //! Rounding of a derivative along a probe, measured by changing inputs and probes in their last
 //! bits.
 
+use std::collections::{HashMap, HashSet};
+
 use super::differences::shaken;
 use super::kinks::Kink;
 use super::level::{Modes, Probes, Recorded, modes_along};
@@ -8,6 +10,7 @@ use super::pair::Pair;
 use super::precision::DOUBLE;
 use crate::error::Result;
 use crate::richardson::largest;
+use crate::rounding::{LossGraph, Noise};
 use crate::tensor::Tensor;
 
 /// Allowed noise, in multiples of what a change of the inputs in their last bits does.
@@ -63,6 +66,25 @@ impl Pair<'_> {
         let least = if self.level.given.is_some() { 1.0 / reach.max(0.1) } else { f64::EPSILON };
         let least = f64::EPSILON * least * self.line.size(self.o);
         Ok(NOISE * (noise + least) + ROUNDING * terms)
+    }
+
+    /// What the rounding of the values that rules saved does to reverse mode: the result of a
+    /// saturated op, as a sigmoid of 40, stays 1 when its input changes, and its slope is nothing
+    /// but the rounding of that.
+    pub fn noise_of_saved(&self, seed: u64) -> Result<f64> {
+        let probes = self.level.probes(seed, &self.recorded.plain)?;
+        let (Some(v), Some(u)) = (&probes.v[self.o], &probes.u[self.i]) else { return Ok(0.0) };
+        let tape = &self.recorded.plain;
+        let (output, leaf) = (&tape.outputs[self.o], tape.leaves[self.i].source().number());
+        if !output.requires_grad() {
+            return Ok(0.0);
+        }
+        self.line.count(2);
+        let (graph, wanted) = (LossGraph::of(output), HashSet::from([leaf]));
+        let none = HashMap::new();
+        // A rule that cannot run again says nothing of rounding.
+        let noise = Noise::of(&graph, (output, v), &wanted, &none);
+        Ok(noise.map_or(0.0, |noise| noise.along(leaf, &u.to_f64_vec())))
     }
 
     /// Tolerance of reverse mode for the rounding of a backward in narrow arithmetic; nothing in

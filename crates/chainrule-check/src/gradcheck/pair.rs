@@ -66,6 +66,10 @@ impl Pair<'_> {
         if !agree && worst.finite {
             noise += self.noise(&kinks, &worst)?;
             agree = worst.apart() <= noise;
+            if !agree {
+                noise += self.noise_of_saved(worst.seed)?;
+                agree = worst.apart() <= noise;
+            }
         }
         let mut limit = None;
         let (outcome, kinks) = match () {

@@ -170,6 +170,13 @@ impl<'a> Noise<'a> {
         Ok(())
     }
 
+    /// The distance that the product of a source's gradient with a direction may be off by.
+    pub fn along(&self, number: u64, direction: &[f64]) -> f64 {
+        let moved = self.moved.borrow();
+        let by = moved.by.get(&number).into_iter().flatten();
+        ALLOWED * by.zip(direction).map(|(by, u)| (by * u).abs()).sum::<f64>()
+    }
+
     /// Whether two gradients of this source are the same but for rounding. Each element may be off
     /// by its own noise, or by `relative` of itself: a small row beside a large one has nothing of
     /// the large one's rounding. `coarser` is the rounding of the numbers beside that of the pass.

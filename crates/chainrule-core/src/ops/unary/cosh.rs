@@ -20,11 +20,11 @@ impl Op for Cosh {
         Ok(smallvec![Some(cotangent.try_mul(&at.input(0).try_sinh()?)?)])
     }
 
-    /// By way of the exponentials: `dx * (e^x - e^-x) / 2`.
+    /// By way of the exponentials less 1, which do not cancel near 0: `dx * (e^x - e^-x) / 2`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
-        let twice = x.try_exp()? - x.try_neg()?.try_exp()?;
+        let twice = x.try_expm1()? - x.try_neg()?.try_expm1()?;
         dx.try_mul(&twice)?.try_mul(0.5)
     }
 }

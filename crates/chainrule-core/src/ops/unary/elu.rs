@@ -43,9 +43,11 @@ impl Op for Elu {
         Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
-    /// By way of the result, where `x <= 0`: `(y + scale alpha) / width`.
+    /// Where `x <= 0`, by way of the root of the slope: `scale alpha / width (e^(x / (2 width)))^2`.
+    /// The result has none of it left far below 0.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let below = (at.output() + self.scale * self.alpha).try_div(self.width)?;
+        let root = at.input(0).try_minimum(0.0)?.try_mul(0.5 / self.width)?.try_exp()?;
+        let below = root.try_square()?.try_mul(self.scale * self.alpha / self.width)?;
         let slope = at.input(0).try_gt(0)?.try_where(&below.like(self.scale), below)?;
         tangents[0].as_ref().expect("the only tangent").try_mul(slope)
     }
