@@ -45,6 +45,8 @@ const FUNCTIONS: [Slope; 17] = [
     ("cos", |x| x.try_cos()),
     ("abs", |x| x.try_abs()),
 ];
+/// The longest axis that is read in other blocks.
+const LONGEST: usize = 64;
 /// The most gradients that the slopes are tried with, for each tensor.
 const ABOVE: usize = 12;
 
@@ -66,6 +68,7 @@ pub(super) fn search(
     if found.is_empty() {
         for node in nodes {
             updated(case, node, effort, &mut found)?;
+            indices(case, node, effort, &mut found)?;
         }
     }
     if found.is_empty() {
@@ -138,7 +141,31 @@ fn layouts(gradient: &Tensor) -> Result<Vec<Candidate>> {
             out.push((flipped, format!("the right one in the reverse order along axis {i}")));
         }
     }
+    out.extend(blocks(gradient)?);
     out.extend(whole_columns(gradient)?);
+    Ok(out)
+}
+
+/// The numbers with one axis read in other blocks: what is copied as a whole, as by `tile`, taken
+/// for what is copied element by element.
+fn blocks(gradient: &Tensor) -> Result<Vec<Candidate>> {
+    let shape = gradient.shape();
+    let mut out = Vec::new();
+    for axis in 0..shape.rank() {
+        let size = shape[axis];
+        for count in (2..=size / 2).filter(|n| size <= LONGEST && size.is_multiple_of(*n)) {
+            let mut sizes: Vec<usize> = shape.iter().copied().collect();
+            sizes.splice(axis..=axis, [count, size / count]);
+            let (a, b) = (axis as i64, axis as i64 + 1);
+            let read =
+                gradient.try_reshape(sizes)?.try_transpose(a, b)?.try_reshape(shape.to_vec())?;
+            let words = format!(
+                "the right one with axis {axis} in another order: as {count} blocks of {0}, which are {0} of {count} (whole copies one after the other, or each element copied by itself)",
+                size / count
+            );
+            out.push((read, words));
+        }
+    }
     Ok(out)
 }
 
@@ -166,6 +193,74 @@ fn whole_columns(gradient: &Tensor) -> Result<Option<Candidate>> {
     let whole = Tensor::try_from_slice(&whole, shape)?.try_to_dtype(gradient.dtype())?;
     let words = "put into all rows of the columns that are picked, where each row has one element";
     Ok(Some((whole, words.to_string())))
+}
+
+/// Indices in the place of others, with the words for it: those of the next row or the last one, in
+/// the reverse order, or one more or less, up to each of the sizes given.
+fn other_indices(index: &Tensor, sizes: &[usize]) -> Result<Vec<Candidate>> {
+    let mut out = Vec::new();
+    for axis in (0..index.rank()).filter(|&i| index.shape()[i] > 1) {
+        for (by, word) in [(1, "further"), (-1, "back")] {
+            let moved = index.try_roll(&[by], &[axis as i64])?;
+            out.push((moved, format!("moved by one place {word} along axis {axis}")));
+        }
+        let words = format!("in the reverse order along axis {axis}");
+        out.push((index.try_flip([axis as i64])?, words));
+    }
+    let all = index.to_f64_vec();
+    let most = all.iter().copied().fold(0.0, f64::max);
+    for &size in sizes.iter().filter(|&&size| size as f64 > most) {
+        for (by, word) in [(1.0, "one more"), (size as f64 - 1.0, "one less")] {
+            let other: Vec<f64> = all.iter().map(|x| (x + by) % size as f64).collect();
+            let other = Tensor::try_from_slice(&other, index.shape())?;
+            out.push((other.try_to_dtype(index.dtype())?, format!("{word} each, of {size}")));
+        }
+    }
+    Ok(out)
+}
+
+/// Tries other indices in the place of those that an op takes: labels, or places that are picked.
+fn indices(
+    case: &mut Case,
+    node: &Arc<Node>,
+    effort: &mut Effort,
+    found: &mut Vec<Deviation>,
+) -> Result<()> {
+    let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(()) };
+    let wanted = case.tape.wanted(node);
+    let saved = lock(&node.saved).clone();
+    let metas = node.inputs.iter().filter_map(Source::meta);
+    let mut sizes: Vec<usize> = metas.flat_map(|meta| meta.shape.to_vec()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for (place, right) in saved.inputs.iter().enumerate() {
+        let Some(right) = right.as_ref().filter(|right| right.dtype() == DType::I64) else {
+            continue;
+        };
+        let index = Tensor::from_parts(right.clone(), Source::None);
+        for (other, words) in other_indices(&index, &sizes)? {
+            let mut changed = saved.clone();
+            changed.inputs[place] = Some(other.value());
+            let parts = node.op.vjp(&Saved::new(node, &changed, false), &gradient, wanted);
+            let Ok(parts) = parts.and_then(|parts| fitted(node, parts, wanted)) else { continue };
+            let mut changes: Vec<GradientChange> = Vec::new();
+            for (i, part) in parts.into_iter().enumerate() {
+                if let (Some(part), Some(right)) = (part, case.tape.part(node, i)) {
+                    changes.push((node.inputs[i].clone(), part.try_sub(right)?));
+                }
+            }
+            effort.replays += 1;
+            if !changes.is_empty() && case.explains(&changes)? {
+                let text = format!(
+                    "the indices of `{}` (input {place}) stand there {words}",
+                    node.op.name()
+                );
+                let tensor = label(&Source::Node(node.clone()));
+                found.push(Deviation::at(Some(node), tensor, text));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Tries an operand after an update: itself and a number times its gradient.

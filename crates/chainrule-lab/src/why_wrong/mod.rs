@@ -180,7 +180,8 @@ which they are tried; the first that gives all of your numbers is told:
 | another value of the forward pass, or a gradient, where a rule takes one | `x` for the normalised `x`, `dh` for `h` |
 | parts multiplied by numbers, which are solved for | `7/8 = (n - 1) / n`, two gates off by a factor each |
 | a gradient on the way that was rounded | the digits of f16 in f64 |
-| the same numbers in another order | two axes read as if exchanged in memory, moved by a place, reversed |
+| the same numbers in another order | two axes read as if exchanged in memory, moved by a place, reversed, copies of a whole for copies of each element |
+| other labels or indices | those of the next row, one more each, in the reverse order |
 | whole columns where one element of each row is picked | `d[:, y] = -1 / n` for `d[range(n), y]` |
 | a value as it is after an update, with the rate | `W2 - 0.1 * dW2` in the place of `W2` |
 | the slope of another function | that of `silu` for `mish` |
