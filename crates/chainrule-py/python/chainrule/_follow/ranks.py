@@ -147,7 +147,8 @@ class Ranks(Recording):
             rank += 0.2
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
-        if isinstance(statement.node, ast.Assign) and isinstance(statement.node.value, ast.Name) and step.is_named is not True:
+        node = statement.node
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Name) and step.is_named is not True:
             # What is only given another name was to become something else.
             rank -= 0.1
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)

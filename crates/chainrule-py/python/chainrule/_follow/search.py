@@ -308,9 +308,13 @@ class Search(Scopes):
         """The one statement in which another value makes all gradients right and whose operands are
         right, if there is just one, and none of which nothing is known.
         """
+        self.bench.extend(0.4)
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
         found = [s for s in near if s.results and not s.right and isinstance(d := self.due_of(s), Due) and self._is_evidence(s, d)]
         open_ones = [s for s in near if not s.results and s.touches]
+        if self.bench.left() <= 0:
+            # What could not be looked at might be it as well.
+            return None
         if len(found) == 1 and not open_ones:
             return found[0]
         # If all that is read is right, and the result is not the gradient that its
@@ -343,7 +347,11 @@ class Search(Scopes):
         """The value due in the place of a statement's value; False where it is not the value that
         is wrong, None where nothing is known."""
         if id(step) not in self._due:
-            self._due[id(step)] = due(self, step)
+            found = due(self, step)
+            if found is None and self.bench.left() <= 0:
+                # The time is up: nothing is known of it, and may be later.
+                return None
+            self._due[id(step)] = found
         return self._due[id(step)]
 
     def _is_elsewhere(self, step: Step) -> bool:
