@@ -111,7 +111,7 @@ fn poisson(s: &mut Source<'_>, rate: f64) -> f64 {
     }
 }
 
-/// What Stirling's formula lacks of the logarithm of `k!`.
+/// The rest that Stirling's formula lacks of the logarithm of `k!`.
 fn stirling_tail(k: f64) -> f64 {
     const FIRST: [f64; 10] = [
         0.0810614667953272,

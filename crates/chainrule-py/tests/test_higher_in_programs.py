@@ -38,7 +38,7 @@ def test_a_step_that_learns_to_learn(name, passes):
 
 
 def test_a_penalty_on_gradients():
-    """The critic of a Wasserstein GAN, in place and with the gradient added to those of the loss."""
+    """The critic of a Wasserstein GAN, in place, with the gradient added to those of the loss."""
     cr.manual_seed(0)
     critic = cr.nn.Sequential(cr.nn.Linear(3, 6), cr.nn.LeakyReLU(0.2, inplace=True), cr.nn.Linear(6, 5), cr.nn.LeakyReLU(0.2), cr.nn.Linear(5, 1)).double()
 

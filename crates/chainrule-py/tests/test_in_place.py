@@ -134,7 +134,7 @@ def test_a_view_of_turned_elements_is_one():
 
     for turned in (cr.zeros(3, 2).t(), cr.zeros(2, 3)):
         assert write(turned)[0, 0].item() == 3 and turned[0, 0].item() == 3
-    # What is no view keeps its own elements.
+    # A copy keeps its own elements.
     copied = x.reshape(-1)
     copied[0] = -1
     assert x[0, 0].item() == 0

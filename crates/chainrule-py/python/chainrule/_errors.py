@@ -25,7 +25,7 @@ class OutOfMemoryError(MemoryError, RuntimeError):
 
 
 class _NotInPrograms(ValueError):
-    """What a function does, and a program could not do again: it is run as it is."""
+    """An act of a function that a program could not do again: the function is run as it is."""
 
 
 for _error in (ArgumentError, DTypeError, OutOfMemoryError):

@@ -55,7 +55,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A vector over the memory of a buffer, as of `from_numpy`: bytes, an `array`, a `bytearray`."""
+    """A vector over the memory of a buffer, as of `from_numpy`: bytes, an `array`, `bytearray`."""
     name = _c._dtype(dtype).name
     if name == "bfloat16":
         raise TypeError("frombuffer: NumPy has no bfloat16; read int16, and x.view(dtype)")

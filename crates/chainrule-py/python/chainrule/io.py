@@ -21,7 +21,7 @@ from ._complex._tensor import ComplexTensor
 from ._size import Size
 
 NEST = "chainrule.nest"
-# Tensors that show the memory of another one: its name, and the first element and the strides there.
+# Tensors that show the memory of another one: its name, the first element and the strides there.
 SHARED = "chainrule.shared"
 # A pickle of what is no nest of tensors, as the bytes of a tensor of this name.
 OBJECTS = "chainrule.objects"

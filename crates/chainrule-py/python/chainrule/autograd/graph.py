@@ -48,7 +48,7 @@ class _Gathered:
         self._found: dict[int, Tensor] = {}
 
     def hook(self, at: int) -> Callable[[Tensor], None]:
-        """What is called with the gradient of the tensor at this place."""
+        """The hook of the tensor at this place: it is called with the gradient."""
 
         def take(g: Tensor) -> None:
             self._found[at] = g

@@ -28,7 +28,7 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
-        # What was given out so far.
+        # The state as it was given out so far.
         self._native_kept: dict[Any, Any] = defaultdict(dict)
 
     @property

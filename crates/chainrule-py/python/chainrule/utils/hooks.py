@@ -1,4 +1,4 @@
-"""What registering a hook gives, for annotations and `isinstance`."""
+"""Handles of registered hooks, for annotations and `isinstance`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Removable(type):
 
 
 class RemovableHandle(metaclass=_Removable):
-    """What `register_hook` and its kin give: `remove()` takes the hook away."""
+    """The handle that `register_hook` and its kin give: `remove()` takes the hook away."""
 
     def remove(self) -> None:
         """The hook is not called any more."""
