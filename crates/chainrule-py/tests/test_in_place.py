@@ -143,7 +143,7 @@ def test_a_view_of_turned_elements_is_one():
 WRITES = {
     "t": lambda x: x.t().add_(1), "rows of t": lambda x: x.t()[0].fill_(2), "t copy": lambda x: x.t().copy_(cr.ones(3, 2)), "row": lambda x: x.copy_(cr.arange(3.0)),
     "other order": lambda x: x.add_(cr.ones(3, 2).t()), "all": lambda x: x.__setitem__(..., cr.ones(3, 2).t()), "out": lambda x: cr.add(cr.ones(3, 2).t(), 1, out=x),
-    "data": lambda x: x.data.t().mul_(3), "diagonal": lambda x: x.diagonal().fill_(4), "swap": lambda x: x.swapaxes(0, 1)[1:].uniform_(),
+    "data": lambda x: x.data.t().mul_(3), "row of data": lambda x: x.data.copy_(cr.arange(3.0)), "diagonal": lambda x: x.diagonal().fill_(4), "swap": lambda x: x.swapaxes(0, 1)[1:].uniform_(),
 }
 
 
@@ -157,3 +157,14 @@ def test_elements_stay_where_they_lie(name):
         flat = x.reshape(-1)
         flat[4] = 77
         assert (x[1, 1].item() == 77) is not turned and flat[4].item() == 77
+
+
+def test_a_detached_handle_lies_as_its_tensor_does():
+    x = cr.arange(12.0).reshape(3, 4)
+    for y, strides in ((x.detach(), (4, 1)), (x.detach().diagonal(), (5,)), (x.data.t(), (1, 4))):
+        y.copy_(cr.ones(y.shape[-1]))
+        assert y.stride() == strides
+        row = y.contiguous().reshape(-1)
+        row[1] = 7.0
+        assert (x == 7).any().item() is (strides == (4, 1))
+        x.zero_()

@@ -48,9 +48,9 @@ impl PyTensor {
                 let value = if behind { new.detach() } else { new.clone() };
                 let value = put_along(&path, base, value)?;
                 write_root(&root, value, behind)?;
-                // A detached handle has a tape of its own from now on.
+                // A detached handle has a tape of its own from now on, if the value has one.
                 own.tensor();
-                if behind && records {
+                if behind && records && new.requires_grad() {
                     own.lock().tensor = new;
                 }
                 own.bump();
