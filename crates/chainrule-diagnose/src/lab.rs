@@ -271,7 +271,7 @@ impl Experiment for Bench {
     }
 
     fn seeds(&self) -> usize {
-        // Of what is tiny the seed decides, and a run takes no time.
+        // A tiny program depends on its seed most, and a run of it takes no time.
         if self.is_chancy() { 7 } else { 3 }
     }
 

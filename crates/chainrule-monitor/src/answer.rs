@@ -361,7 +361,7 @@ impl Answers {
             recognised(loss, c, &last(dims, c, o), &last(dims, c, g))
         });
         self.largest_loss = self.largest_loss.max(loss.abs());
-        // What is left of a tiny loss is rounding, and fits no form.
+        // The rest of a tiny loss is rounding, and fits no form.
         self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
         if let Some(mut answer) = found {
             self.confuse(&answer, width, o, g);
@@ -402,7 +402,7 @@ impl Answers {
     }
 
     /// Whether the targets that are known are about all that there were: the loss has a known form
-    /// at nine of ten looks. Of a weighted loss the batches without rare classes alone have one.
+    /// at nine of ten looks. A weighted loss has one in batches without rare classes alone.
     pub fn is_whole(&self) -> bool {
         10 * self.missed <= self.labelled + self.numbered + self.missed
     }
@@ -420,7 +420,7 @@ impl Answers {
         let is_entropy = matches!(known.form, LossForm::CrossEntropy | LossForm::BinaryLogits);
         // Binary losses of several outputs have a constant for each.
         let is_one = known.form == LossForm::CrossEntropy || self.width == 1;
-        // Of one label alone every model learns all there is.
+        // Every model learns all there is of a single label.
         if all < 100.0 || !is_entropy || !is_one || self.labels.len() < 2 {
             return None;
         }

@@ -68,7 +68,7 @@ impl Pair<'_> {
         Ok(NOISE * (noise + least) + ROUNDING * terms)
     }
 
-    /// What the rounding of the values that rules saved does to reverse mode: the result of a
+    /// The effect on reverse mode of rounding in the values that rules saved: the result of a
     /// saturated op, as a sigmoid of 40, stays 1 when its input changes, and its slope is nothing
     /// but the rounding of that.
     pub fn noise_of_saved(&self, seed: u64) -> Result<f64> {

@@ -58,7 +58,7 @@ fn a_change_that_other_seeds_do_not_need_is_left_out() {
     assert_eq!((found.changes, found.without), (vec![Up10], vec![(Up10, 0.0)]));
 }
 
-/// Where all seeds need it, it stays, with the skill without it.
+/// A change that all seeds need stays, with the skill without it.
 #[test]
 fn a_change_that_is_needed_stays() {
     let skill = |set: &[Change], _: usize| match is_faster(set) {
@@ -71,7 +71,7 @@ fn a_change_that_is_needed_stays() {
     assert_eq!(found.without, [(ScaleX, 0.6), (Up10, 0.0)]);
 }
 
-/// Where there are more seeds than three, two thirds of them have to come to the goal.
+/// Two thirds of more seeds than three have to come to the goal.
 #[test]
 fn a_set_that_a_half_of_the_seeds_denies_is_no_repair() {
     struct Chancy(Known);

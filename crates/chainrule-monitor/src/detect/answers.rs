@@ -131,7 +131,7 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let mut say = |kind, evidence, confidence| {
         all.push(Symptom { kind, place: String::new(), since: 0, evidence, confidence });
     };
-    // Where the loss has another form at some looks, the targets that are known are not all.
+    // A loss that has another form at some looks has targets that are not known.
     if !a.is_whole() {
         return;
     }

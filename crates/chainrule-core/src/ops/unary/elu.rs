@@ -43,8 +43,8 @@ impl Op for Elu {
         Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
-    /// Where `x <= 0`, by way of the root of the slope: `scale alpha / width (e^(x / (2 width)))^2`.
-    /// The result has none of it left far below 0.
+    /// The slope at `x <= 0` by way of its root: `scale alpha / width (e^(x / (2 width)))^2`. The
+    /// result has none of it left far below 0.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let root = at.input(0).try_minimum(0.0)?.try_mul(0.5 / self.width)?.try_exp()?;
         let below = root.try_square()?.try_mul(self.scale * self.alpha / self.width)?;

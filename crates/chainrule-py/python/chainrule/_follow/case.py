@@ -181,7 +181,7 @@ class Case:
         if self.fitting is None:
             self.fitting = fitting
         if edited and any(had and not has and g is not None for had, has, g in zip(self.fitting, fitting, given)):
-            # What was stretched may be summed, but no edit is right that makes it so.
+            # A stretched gradient may be summed, but no edit is right that makes it so.
             raise ValueError("a gradient has another shape than before")
         return [engine.as_gradient(g, point.inputs[i]) for i, g in zip(self.graded, given)]
 

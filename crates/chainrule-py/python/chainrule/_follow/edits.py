@@ -147,7 +147,7 @@ class Edits(Indices):
                 yield from self._index(changed)
 
     def _walked(self) -> Iterator[Edit]:
-        """What a loop walks through, the other way round."""
+        """The sequence of a loop, the other way round."""
         node, owner = self.statement.node, self.statement.owner
         if not self.statement.head or not isinstance(owner, ast.For):
             return

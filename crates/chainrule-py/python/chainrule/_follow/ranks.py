@@ -75,8 +75,8 @@ class Ranks(Recording):
             return
         value = self.engine.array(seen[0])
         named = [f for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name) and (f := _multiple(value, q.value)) is not None]
-        # Of a number that comes in from above any factor can be made, so all of them must be such
-        # as a count may be: not another sign, and not twice or half.
+        # A number that comes in from above can make any factor, so all of them must be such as a
+        # count may be: not another sign, and not twice or half.
         if not named or any(f < 0 or any(abs(f - x) <= 1e-6 for x in (0.5, 1.0, 2.0)) for f in named):
             return
         factor = named[0]
@@ -149,7 +149,7 @@ class Ranks(Recording):
             rank -= 0.2
         node = statement.node
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Name) and step.is_named is not True:
-            # What is only given another name was to become something else.
+            # A value that is only given another name was to become something else.
             rank -= 0.1
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0) + (0.2 if step.reads_misnamed else 0.0)
         return rank + (0.5 if self._is_line_of_forward(step) else 0.0)

@@ -313,7 +313,7 @@ class Search(Scopes):
         found = [s for s in near if s.results and not s.right and isinstance(d := self.due_of(s), Due) and self._is_evidence(s, d)]
         open_ones = [s for s in near if not s.results and s.touches]
         if self.bench.left() <= 0:
-            # What could not be looked at might be it as well.
+            # Lines that could not be looked at might be it as well.
             return None
         if len(found) == 1 and not open_ones:
             return found[0]

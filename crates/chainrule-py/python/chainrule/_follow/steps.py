@@ -61,7 +61,7 @@ class Step:
     """The gradients that depend on its value."""
     rank: float = 0.0
     after: list[Array] = field(default_factory=list)
-    """What its variable is after each run, as far as that is a tensor of floats."""
+    """Its variable after each run, as far as that is a tensor of floats."""
 
     @property
     def names(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tupl
                 plain.append((name, [np.asarray(search.engine.array(x), dtype=np.float64) for x in values], 0.0 if "." not in name else 0.1))
     plain += _like_slices(search, step, scope, solved)
     for name in scope.masks:
-        # How many elements a mask picks: what a mean over them divides by.
+        # The number of elements that a mask picks: the divisor of a mean over them.
         picked = [names.get(name, scope.names[name]) for names in solved.runs]
         if name.isidentifier() and all(search.engine.is_bool(x) for x in picked):
             plain.append((f"{name}.sum()", [np.asarray(float(search.engine.array(x).sum())) for x in picked], 0.2))
@@ -407,7 +407,7 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     named = [a for a in atoms if a.cost <= 0.1][:24]
     projections = ((0.3 + a.cost + cost, c, [a, *parts]) for a in named for cost, c, parts in Fit(solved, missing, a.value, sums).products(1))
     for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1), projections):
-        # What is added to itself is a factor.
+        # A term that is added to itself is a factor.
         if [p.text for p in parts] != [text] and (term := _term(scope, c, parts)) is not None:
             # A sum in the place of an operand is bracketed where it needs to be.
             add(root, f"{text} {'-' if term[2] else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if term[2] else ''}{term[1]}` is missing")
