@@ -276,6 +276,8 @@ impl WholeKernel for CrossEntropyGrad {
         let (probs, targets, g) = (probs?, targets?, g?);
         let targets: &[i64] = targets.slice().expect("made contiguous");
         let classes = out.shape[1];
+        // A verdict tries other targets than those of the loss.
+        self.0.counting.expect_targets(self.name(), targets, classes)?;
         let mut value = Value::uninit(self.name(), out)?;
         by_dtype!(probs.dtype(), [F32, F64], |T| self.backward(
             probs.elements::<T>(),

@@ -183,6 +183,8 @@ impl WholeKernel for NllGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (targets, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let targets: &[i64] = targets.slice().expect("made contiguous");
+        // A verdict tries other targets than those of the loss.
+        self.op.counting.expect_targets(self.name(), targets, out.shape[1])?;
         let mut value = Value::uninit(self.name(), out)?;
         let extent = [out.shape[1], out.shape[2]];
         by_dtype!(g.dtype(), [F32, F64], |T| self.backward(
