@@ -39,7 +39,7 @@ def test_right_labels_and_any_others():
 
 @pytest.mark.parametrize("loss_of", [cr.nn.functional.cross_entropy, lambda z, y: cr.nn.functional.nll_loss(z.log_softmax(1), y)])
 def test_other_labels_are_classes(loss_of):
-    """The sizes that labels are counted up to are those of any axis, and rows are more than classes."""
+    """Labels are counted up to the size of any axis, and rows are more than classes."""
     r = np.random.default_rng(2)
     w = cr.tensor(r.standard_normal((4, 7)), requires_grad=True).named("w")
     loss = loss_of(cr.tensor(r.standard_normal((9, 4))) @ w, cr.tensor([0, 1, 2, 3, 4, 5, 6, 6, 6]))
