@@ -227,7 +227,6 @@ fn indices(
     found: &mut Vec<Deviation>,
 ) -> Result<()> {
     let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(()) };
-    let wanted = case.tape.wanted(node);
     let saved = lock(&node.saved).clone();
     let metas = node.inputs.iter().filter_map(Source::meta);
     let mut sizes: Vec<usize> = metas.flat_map(|meta| meta.shape.to_vec()).collect();
@@ -239,10 +238,8 @@ fn indices(
         };
         let index = Tensor::from_parts(right.clone(), Source::None);
         for (other, words) in other_indices(&index, &sizes)? {
-            let mut changed = saved.clone();
-            changed.inputs[place] = Some(other.value());
-            let parts = node.op.vjp(&Saved::new(node, &changed, false), &gradient, wanted);
-            let Ok(parts) = parts.and_then(|parts| fitted(node, parts, wanted)) else { continue };
+            let changed = (place, other.value());
+            let Some(parts) = with_operand(case, node, &gradient, changed) else { continue };
             let mut changes: Vec<GradientChange> = Vec::new();
             for (i, part) in parts.into_iter().enumerate() {
                 if let (Some(part), Some(right)) = (part, case.tape.part(node, i)) {
@@ -263,6 +260,21 @@ fn indices(
     Ok(())
 }
 
+/// The parts of the gradient by the rule of `node` with another value in the place of an operand;
+/// none if the rule does not take it.
+fn with_operand(
+    case: &Case,
+    node: &Arc<Node>,
+    gradient: &Tensor,
+    (place, value): (usize, Arc<Value>),
+) -> Option<Vec<Option<Tensor>>> {
+    let wanted = case.tape.wanted(node);
+    let mut saved = lock(&node.saved).clone();
+    saved.inputs[place] = Some(value);
+    let parts = node.op.vjp(&Saved::new(node, &saved, false), gradient, wanted).ok()?;
+    fitted(node, parts, wanted).ok()
+}
+
 /// Tries an operand after an update: itself and a number times its gradient.
 fn updated(
     case: &mut Case,
@@ -271,7 +283,6 @@ fn updated(
     found: &mut Vec<Deviation>,
 ) -> Result<()> {
     let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(()) };
-    let wanted = case.tape.wanted(node);
     let saved = lock(&node.saved).clone();
     for (place, input) in node.inputs.iter().enumerate() {
         let Some(slope) = case.tape.gradients.get(&input.number()).cloned() else { continue };
@@ -279,10 +290,8 @@ fn updated(
         if slope.meta() != right.meta {
             continue;
         }
-        let mut changed = saved.clone();
-        changed.inputs[place] = Some(slope.value());
-        let parts = node.op.vjp(&Saved::new(node, &changed, false), &gradient, wanted);
-        let Ok(parts) = parts.and_then(|parts| fitted(node, parts, wanted)) else { continue };
+        let changed = (place, slope.value());
+        let Some(parts) = with_operand(case, node, &gradient, changed) else { continue };
         let changes: Vec<GradientChange> = parts
             .into_iter()
             .enumerate()
