@@ -10,6 +10,7 @@ mod listen;
 mod page;
 mod ran;
 mod ranks;
+mod resumed;
 mod session;
 mod settings;
 mod watching;

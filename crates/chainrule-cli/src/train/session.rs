@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow, bail};
-use chainrule::Tensor;
 use chainrule::data::Batches;
 use chainrule::exchange::Exchange;
 use chainrule::gpu::DeviceName;
-use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
-use chainrule::nn::{Module, StateDict};
+use chainrule::io::{self, CheckpointFolder};
+use chainrule::nn::Module;
 use chainrule::train::{
     End, Event, Listeners, ProgramRunner, RangeOptions, Task, Trainer, TrainerOptions,
 };
@@ -27,9 +26,10 @@ use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
 use super::ran::{Outcome, Ran, StepTime, not_finite};
+use super::resumed::Resumed;
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
 use super::{ranks, watching};
-use crate::args::train::{Common, KeptKind};
+use crate::args::train::Common;
 use crate::interrupt::Interrupt;
 use crate::names::MODEL_FILE;
 use crate::run_folder::{OldFiles, RunFolder};
@@ -54,21 +54,6 @@ pub struct Session<'a> {
     /// The way to the other ranks, if there are any.
     exchange: Option<Box<dyn Exchange>>,
 }
-
-/// A run that is gone on with.
-struct Resumed {
-    /// Its folder, to write in; rank 0 alone does.
-    folder: Option<RunFolder>,
-    file: PathBuf,
-    checkpoint: Checkpoint,
-    /// The data that the run had read when the checkpoint was made.
-    data: Option<DataSums>,
-    /// Whether the data are other ones now, and that is wanted.
-    data_changed: bool,
-}
-
-/// The settings of a model that say which data it learns from, and not what it is.
-const OF_DATA: [&str; 4] = ["data", "list", "names", "training_examples"];
 
 /// The steps that differ between models.
 pub struct Ways {
@@ -142,29 +127,7 @@ impl<'a> Session<'a> {
         if let Some(resumed) = &mut self.resumed {
             let label = self.model.get("data").and_then(toml::Value::as_str);
             let label = label.unwrap_or("the data that the program makes");
-            let changes = match &resumed.data {
-                Some(then) => data.changes_since(then),
-                None => {
-                    output::complain(&format!(
-                        "note: {} is of a version that kept no checksum of the data; whether {label} changed is not known",
-                        resumed.file.display()
-                    ));
-                    None
-                }
-            };
-            match changes {
-                Some(changes) if !self.args.data_changed => bail!(
-                    "{label}: not the data that the run began with: {changes}; restore them, or go on with these by --data-changed"
-                ),
-                Some(changes) => {
-                    output::complain(&format!(
-                        "warning: {label}: not the data that the run began with: {changes}; going on all the same"
-                    ));
-                    resumed.data_changed = true;
-                }
-                // An unknown place in the data may not fit them.
-                None => resumed.data_changed = resumed.data.is_none() && self.args.data_changed,
-            }
+            resumed.compare(&data, label, self.args.data_changed)?;
         }
         self.data = Some(data);
         Ok(())
@@ -235,44 +198,11 @@ impl<'a> Session<'a> {
         folder.write(CONFIG_FILE, about.as_bytes())?;
         self.announce(task, &folder, trainer.step());
         let kept = CheckpointFolder::new(folder.place());
-        let mut replace = Replace { folder: &folder, kept: kept.clone() };
         let trainer = trainer.with_checkpoints(kept, about);
         let mut trainer = watching::attach(trainer, self.args, &folder);
-        let mut events = Events::of(self.args.tensorboard, &folder);
-        let mut bar = Bar::new(self.args.quiet || self.args.json);
-        let before = trainer.step();
-        let mut measuring = 0.0;
-        let mut clock = |event: &Event<'_>| {
-            if let Event::Evaluated { seconds, .. } = event {
-                measuring += seconds;
-            }
-            Ok(())
-        };
-        let began = Instant::now();
-        let ran = {
-            let all = Listeners::new().with(&mut metrics).with(&mut losses).with(&mut clock);
-            let mut all = all.with(&mut bar).with(&mut replace).with(&mut events);
-            let mut shown = page.as_ref().map(Page::run);
-            if let Some(shown) = &mut shown {
-                all = all.with(shown);
-            }
-            let asked = || self.interrupt.asked();
-            let stop = || page.as_ref().is_some_and(|page| page.pass(&asked)) || asked();
-            loop {
-                let ran = trainer.run(&mut all, &stop);
-                let (kind, step) = (self.kind, trainer.step());
-                let source =
-                    Source { folder: folder.path(), kind, step, threads: self.args.threads };
-                let is_stop = matches!(ran, Ok(End::Stopped)) && !asked();
-                if !(is_stop && page.as_ref().is_some_and(|page| page.branch(&source))) {
-                    break ran;
-                }
-            }
-        };
-        let seconds = began.elapsed().as_secs_f64();
-        bar.finish();
+        let (ran, pace) =
+            self.train(&mut trainer, &folder, page.as_ref(), (&mut metrics, &mut losses));
         let steps = trainer.step();
-        let pace = StepTime { steps: steps - before, seconds, measuring };
         let end = match ran {
             Ok(end) => end,
             Err(error) => return Err(self.broken(error, trainer, task, metrics, &folder)),
@@ -332,6 +262,51 @@ impl<'a> Session<'a> {
             page,
         };
         Ok(Outcome::Ran(Box::new(ran)))
+    }
+
+    /// Runs the steps with all that listens to them; gives their end, and their time.
+    fn train(
+        &self,
+        trainer: &mut Trainer<'_>,
+        folder: &RunFolder,
+        page: Option<&Page>,
+        (metrics, losses): (&mut Metrics, &mut Losses),
+    ) -> (chainrule::Result<End>, StepTime) {
+        let mut replace = Replace { folder, kept: CheckpointFolder::new(folder.place()) };
+        let mut events = Events::of(self.args.tensorboard, folder);
+        let mut bar = Bar::new(self.args.quiet || self.args.json);
+        let mut measuring = 0.0;
+        let mut clock = |event: &Event<'_>| {
+            if let Event::Evaluated { seconds, .. } = event {
+                measuring += seconds;
+            }
+            Ok(())
+        };
+        let before = trainer.step();
+        let began = Instant::now();
+        let ran = {
+            let all = Listeners::new().with(metrics).with(losses).with(&mut clock);
+            let mut all = all.with(&mut bar).with(&mut replace).with(&mut events);
+            let mut shown = page.map(Page::run);
+            if let Some(shown) = &mut shown {
+                all = all.with(shown);
+            }
+            let asked = || self.interrupt.asked();
+            let stop = || page.is_some_and(|page| page.pass(&asked)) || asked();
+            loop {
+                let ran = trainer.run(&mut all, &stop);
+                let (kind, step) = (self.kind, trainer.step());
+                let source =
+                    Source { folder: folder.path(), kind, step, threads: self.args.threads };
+                let is_stop = matches!(ran, Ok(End::Stopped)) && !asked();
+                if !(is_stop && page.is_some_and(|page| page.branch(&source))) {
+                    break ran;
+                }
+            }
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        bar.finish();
+        (ran, StepTime { steps: trainer.step() - before, seconds, measuring })
     }
 
     /// The device that runs the steps, if one is asked for. Errors for a step that cannot be run
@@ -512,86 +487,6 @@ impl<'a> Session<'a> {
         }
         Ok(Outcome::Done)
     }
-}
-
-impl Resumed {
-    /// Reads a checkpoint, which must be one of the model that the settings say.
-    fn read(
-        path: &Path,
-        folder: Option<RunFolder>,
-        which: KeptKind,
-        config: &Config,
-    ) -> Result<Resumed> {
-        let which = match which {
-            KeptKind::Last => Kept::Last,
-            KeptKind::Earlier => Kept::Earlier,
-            KeptKind::Best => Kept::Best,
-        };
-        let kept = CheckpointFolder::new(path);
-        let file = kept.file(which);
-        let checkpoint = kept.load(which).map_err(|e| {
-            let text = e.to_string();
-            match text.split_once("; the checkpoint `") {
-                Some((why, whole)) => {
-                    let other = whole.split('`').next().unwrap_or_default();
-                    anyhow!(
-                        "{why}; the checkpoint `{whole}: go on from there with --checkpoint {other}"
-                    )
-                }
-                None => anyhow!("{text}"),
-            }
-        })?;
-        let about: Option<Config> = toml::from_str(&checkpoint.about).ok();
-        let what_it_is = |model: &toml::Table| {
-            let mut model = model.clone();
-            model.retain(|name, _| !OF_DATA.contains(&name));
-            model
-        };
-        if about.as_ref().is_some_and(|a| what_it_is(&a.model) != what_it_is(&config.model)) {
-            bail!("{}: a checkpoint of another model than config.toml says", file.display());
-        }
-        let weights = path.join(MODEL_FILE);
-        if folder.is_some()
-            && weights.exists()
-            && let Err(e) = io::load(&weights)
-        {
-            output::complain(&format!(
-                "warning: {e}; the run goes on from its checkpoint, and writes this file again at its end"
-            ));
-        }
-        let data = about.and_then(|about| about.data);
-        Ok(Resumed { folder, file, checkpoint, data, data_changed: false })
-    }
-
-    /// Sets the trainer to the checkpoint; gives the folder.
-    fn load(self, trainer: &mut Trainer<'_>) -> Result<Option<RunFolder>> {
-        let mut state = self.checkpoint.state;
-        if self.data_changed {
-            begin_an_epoch(&mut state, &trainer.state_dict());
-        }
-        trainer.load_state_dict(&state).map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
-        Ok(self.folder)
-    }
-}
-
-/// For examples taken in epochs: the place of a run in the middle of an epoch of other data is the
-/// start of the next one of these.
-fn begin_an_epoch(state: &mut StateDict, fresh: &StateDict) {
-    const SIZES: [&str; 2] = ["batches.examples", "batches.batch"];
-    let number = |name: &str| {
-        let numbers = state.get(name).map(Tensor::to_f64_vec).unwrap_or_default();
-        numbers.first().map_or(0, |&n| n as i64)
-    };
-    let (epoch, at) = (number("batches.epoch"), number("batches.at"));
-    let sizes: Vec<_> = SIZES.iter().filter_map(|name| Some((*name, fresh.get(*name)?))).collect();
-    if sizes.is_empty() {
-        return;
-    }
-    for (name, tensor) in sizes {
-        state.insert(name.to_owned(), tensor.clone());
-    }
-    state.insert("batches.epoch".into(), Tensor::scalar(epoch + i64::from(at > 0)));
-    state.insert("batches.at".into(), Tensor::scalar(0i64));
 }
 
 /// Writes the weights, or their average.
