@@ -107,6 +107,15 @@ pub(super) fn surely_agree(new: &[Arc<Value>], plain: &[Arc<Value>]) -> bool {
     })
 }
 
+/// Whether no root differs by more than the roundings that all of a phase together may have, which
+/// no further run of the plain program could put down to chance.
+pub(super) fn agree_by_size(new: &[Arc<Value>], twin: &Twin) -> bool {
+    let unmoved = Twin { moved: Vec::new(), ..twin.clone() };
+    let known: Vec<Reference> = (0..new.len()).map(|i| Reference::of(i, &unmoved)).collect();
+    let mut all = new.iter().zip(&twin.plain).enumerate();
+    all.all(|(root, (new, plain))| distance(new, plain) <= of_all(root, &known, &unmoved))
+}
+
 /// The root that parts the most, if any does.
 pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let parting = judged(new, twin).into_iter().filter(Apart::parts);
@@ -222,6 +231,22 @@ mod tests {
         assert_eq!(apart(&values(1e-18), &twin(0.0)).map(|apart| apart.root), Some(1));
         assert!(apart(&values(0.0), &twin(0.0)).is_none());
         assert!(apart(&values(1e-18), &twin(1e-18)).is_none());
+    }
+
+    /// A result that one move changes and another does not is rounding alone: what roundings of
+    /// all results explain is allowed, and no more.
+    #[test]
+    fn one_move_by_chance_is_no_conditioning() {
+        let twin = |moves: &[f64]| Twin {
+            plain: one(0.0),
+            phases: vec![Phase::Backward],
+            moved: moves.iter().map(|by| one(*by)).collect(),
+            ..Twin::default()
+        };
+        assert!(!agree_by_size(&one(60.0), &twin(&[100.0])));
+        assert!(agree_by_size(&one(50.0), &twin(&[0.0])));
+        assert!(apart(&one(60.0), &twin(&[100.0, 100.0])).is_none());
+        assert!(apart(&one(60.0), &twin(&[100.0, 100.0, 0.0])).is_some());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::compare::{Apart, apart, judged, surely_agree};
+use super::compare::{Apart, agree_by_size, apart, judged, surely_agree};
 use super::guarded;
 use super::twin::{self, Runs, Twin};
 use crate::Program;
@@ -185,7 +185,9 @@ impl Pending {
             let next = match grounds.runs {
                 Runs::Plain if surely_agree(new, &twin.plain) => return Ok(None),
                 Runs::Plain => Runs::Few,
-                Runs::Few if apart(new, &twin).is_none() => return Ok(None),
+                Runs::Few if agree_by_size(new, &twin) && apart(new, &twin).is_none() => {
+                    return Ok(None);
+                }
                 Runs::Few => Runs::All,
                 Runs::All => return Ok(apart(new, &twin)),
             };

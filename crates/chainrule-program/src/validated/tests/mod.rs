@@ -117,11 +117,11 @@ fn errors_stay_errors() {
     assert!(!validated.is_pending() && validated.warnings().is_empty());
 }
 
-/// More runs of the plain program only allow more, so that few are enough where they part nothing:
+/// Few runs are enough where they part nothing and no difference is put down to the inputs alone:
 /// for the names model, whose bias before a normalisation has a gradient of rounding alone.
 #[test]
 fn a_usual_step_is_validated_by_few_runs() {
-    use super::compare::{apart, surely_agree};
+    use super::compare::{agree_by_size, apart, surely_agree};
     use super::twin::{Runs, run_beside};
     for dtype in [DType::F32, DType::F64] {
         let (program, _, x, y) = crate::tests::names::chunked_program(dtype);
@@ -132,10 +132,11 @@ fn a_usual_step_is_validated_by_few_runs() {
         assert!(!surely_agree(&new, &of(Runs::Plain).plain), "{dtype:?}");
         for runs in [Runs::Few, Runs::All] {
             let twin = of(runs);
-            assert!(apart(&new, &twin).is_none(), "{dtype:?}, {runs:?}");
+            let agree = agree_by_size(&new, &twin) && apart(&new, &twin).is_none();
+            assert!(agree, "{dtype:?}, {runs:?}");
             let wide = usize::from(twin.wide.is_some());
             let count = wide + twin.moved.len() + twin.stepped.len();
-            let most = if runs == Runs::All { 4 } else { 2 };
+            let most = if runs == Runs::All { 10 } else { 2 };
             assert!(count <= most, "{dtype:?}, {runs:?}: {count}");
         }
         let (rest, noise): (Vec<_>, Vec<_>) = new
