@@ -49,8 +49,13 @@ pub(super) fn row(
     } else {
         return None;
     };
-    let fits =
-        adds && instruction.op.reading() == Reading::Add && meta == program.info(result).meta;
+    // A row that an expansion repeats is added by a later member: the product takes its numbers one
+    // after the other.
+    let is_row = program.info(row).meta.shape.numel() == *meta.shape.last()?;
+    let fits = adds
+        && is_row
+        && instruction.op.reading() == Reading::Add
+        && meta == program.info(result).meta;
     (fits && part == Part::Row).then_some(row)
 }
 

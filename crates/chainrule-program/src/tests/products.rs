@@ -158,3 +158,18 @@ fn gradients_that_are_added_as_they_are_computed_take_no_memory() {
     let (_, planned) = trained(with_momentum, ProductUse::Plain, true);
     assert!(planned > gradients, "{planned}");
 }
+
+/// A row that was expanded to all rows is no row of numbers in memory.
+#[test]
+fn an_expanded_row_is_added_by_a_later_op() {
+    let x = inputs(4, 3, 5, DType::F64);
+    let expanded = |a: &[Tensor]| {
+        let row = a[2].expand([4, 5]);
+        Ok(vec![(a[0].matmul(&a[1]) + row).tanh()])
+    };
+    let named = [("a", &x[0]), ("b", &x[1]), ("row", &x[2])];
+    let program = Program::trace(named, expanded).unwrap();
+    let given = [&x[0], &x[1], &x[2]];
+    let (plain, fused) = (program.run(&given).unwrap(), program.fused().run(&given).unwrap());
+    assert!(fused[0].try_sub(&plain[0]).unwrap().abs().max_all().item() < 1e-14);
+}
