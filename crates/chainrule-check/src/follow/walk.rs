@@ -29,7 +29,10 @@ pub(crate) struct Edited {
 pub(crate) fn edited(case: &Case, work: u64) -> Result<(Vec<Vec<Edited>>, usize)> {
     let nothing = (Vec::new(), 0);
     // Values that no rule saved are at hand for an edit all the same.
-    let computed = case.tape.computed();
+    let mut computed = case.tape.computed();
+    let saved = forward_values(&case.tape, &names(&case.tape.nodes));
+    let is_saved = |value: &Arc<Value>| saved.iter().any(|(_, own)| Arc::ptr_eq(own, value));
+    computed.extend(case.tape.leaves().into_iter().filter(|(_, value)| !is_saved(value)));
     let Ok(replay) = recorded(case, &computed).and_then(Replay::new) else { return Ok(nothing) };
     let given: Vec<Tensor> =
         computed.iter().map(|(_, v)| Tensor::from_parts(v.clone(), Source::None)).collect();

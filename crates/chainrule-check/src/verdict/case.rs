@@ -218,6 +218,24 @@ impl Case {
         Ok(factor.filter(|&f| pairs.iter().all(|(i, c)| self.explains_one(*i, c, f))))
     }
 
+    /// Whether a pass with something planted in it gives just the given gradients.
+    pub fn gives(&mut self, planted: &dyn Planted) -> Result<bool> {
+        self.walks += 1;
+        let roots: Vec<(&Tensor, Tensor)> =
+            self.roots.iter().map(|(t, g)| (t, g.clone())).collect();
+        let targets = Some(self.targets.as_slice());
+        let walk = Walk { keep_graph: true, targets, planted: Some(planted), ..Walk::default() };
+        // A wrong rule may ask for shapes that are not there.
+        let Ok(found) = walk.run(&roots) else { return Ok(false) };
+        let is_given = |(g, o): (Option<Tensor>, &Observed)| {
+            let found = g.map_or_else(|| vec![0.0; o.right.len()], |g| g.to_f64_vec());
+            let allowed = self.closeness.allowed(&o.right, &o.given) + o.slack;
+            let mut pairs = found.iter().zip(&o.given);
+            found.len() == o.given.len() && pairs.all(|(f, g)| agree(*f, *g, allowed))
+        };
+        Ok(found.into_iter().zip(&self.observed).all(is_given))
+    }
+
     /// Given minus right over the change, where the change is largest.
     fn factor_of(&self, changes: &[(usize, &[f64])]) -> Option<f64> {
         let mut best: Option<(f64, f64)> = None;

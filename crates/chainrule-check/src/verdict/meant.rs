@@ -260,9 +260,9 @@ fn indices(
     Ok(())
 }
 
-/// The parts of the gradient by the rule of `node` with another value in the place of an operand;
-/// none if the rule does not take it.
-fn with_operand(
+/// The parts of the gradient by the rule of `node` with another value in the place of an operand,
+/// or after the last one of the result; none if the rule does not take it.
+pub(super) fn with_operand(
     case: &Case,
     node: &Arc<Node>,
     gradient: &Tensor,
@@ -270,7 +270,10 @@ fn with_operand(
 ) -> Option<Vec<Option<Tensor>>> {
     let wanted = case.tape.wanted(node);
     let mut saved = lock(&node.saved).clone();
-    saved.inputs[place] = Some(value);
+    match saved.inputs.get_mut(place) {
+        Some(input) => *input = Some(value),
+        None => saved.output = Some(value),
+    }
     let parts = node.op.vjp(&Saved::new(node, &saved, false), gradient, wanted).ok()?;
     fitted(node, parts, wanted).ok()
 }
@@ -350,8 +353,9 @@ fn slopes(
 }
 
 /// The values of tensors by their numbers, as far as they are at hand.
-fn values(case: &Case) -> HashMap<u64, Arc<Value>> {
+pub(super) fn values(case: &Case) -> HashMap<u64, Arc<Value>> {
     let mut found: HashMap<u64, Arc<Value>> = case.tape.computed().into_iter().collect();
+    found.extend(case.tape.leaves());
     for (number, node) in &case.tape.nodes {
         let saved = lock(&node.saved).clone();
         for (input, value) in node.inputs.iter().zip(saved.inputs) {

@@ -16,13 +16,17 @@ mod named;
 pub(super) mod numbers;
 pub(super) mod other;
 pub(super) mod reading;
+mod repeated;
 mod report;
 mod search;
+mod softmaxes;
 pub mod tape;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_meant;
+#[cfg(test)]
+mod tests_repeated;
 
 use crate::autograd::upstream;
 use crate::error::Result;

@@ -56,7 +56,7 @@ impl Deviation {
         &self.text
     }
 
-    fn of(node: &Arc<Node>, text: String) -> Deviation {
+    pub(super) fn of(node: &Arc<Node>, text: String) -> Deviation {
         let tensor = label(&Source::Node(node.clone()));
         Deviation { op: node.op.name(), tensor, place: node.place(), text }
     }
@@ -96,6 +96,12 @@ pub(super) fn search(
     for node in nodes {
         gradients(case, node, effort, &mut found)?;
         operands(case, node, &values, effort, &mut found)?;
+    }
+    if found.is_empty() {
+        found = super::repeated::search(case, effort)?;
+    }
+    if found.is_empty() {
+        found = super::softmaxes::search(case, nodes, effort)?;
     }
     if found.is_empty() {
         found = two_factors(case, effort)?;
@@ -145,6 +151,9 @@ fn values(case: &Case) -> Vec<(String, Arc<Value>)> {
     }
     for (number, value) in case.tape.computed() {
         add(label(&Source::Node(case.tape.nodes[&number].clone())), &value);
+    }
+    for (number, value) in case.tape.leaves() {
+        add(label(&case.tape.sources[&number]), &value);
     }
     let mut gradients: Vec<(&u64, &Tensor)> = case.tape.gradients.iter().collect();
     gradients.sort_unstable_by_key(|(number, _)| **number);

@@ -112,6 +112,18 @@ impl RecordedPass {
         out
     }
 
+    /// The values of leaves, by their numbers.
+    pub fn leaves(&self) -> Vec<(u64, Arc<Value>)> {
+        let of = |(number, source): (&u64, &Source)| match source {
+            Source::Leaf(leaf) => Some((*number, lock(&leaf.value).clone())),
+            _ => None,
+        };
+        let mut found: Vec<_> = self.sources.iter().filter_map(of).collect();
+        found.retain(|(_, value)| value.dtype().is_float());
+        found.sort_unstable_by_key(|(number, _)| *number);
+        found
+    }
+
     /// The inputs of `node` that parts went to.
     pub fn wanted(&self, node: &Node) -> Wanted {
         let mut wanted = Wanted::NONE;
