@@ -14,10 +14,12 @@ from backward_cases import CASES, NUMPY, RIGHT
 from deeper_backward_cases import DEEPER
 from follow_cases import function_is_right, function_of, line_of, loaded, mended, pair_is_right, pair_of, spoiled, torch
 from further_backward_cases import FURTHER, UNUSUAL
+from larger_backward_cases import LARGER
 from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
 from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
+from selective_backward_cases import SELECTIVE, SELECTIVE_RIGHT
 from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
 CLASSES = ["false alarm", "wrong name", "missed", "unidentified", "other line", "located only", "corrected"]
@@ -69,12 +71,12 @@ def case_of(module):
 
 
 def all_cases(libraries):
-    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER).items():
+    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER | SELECTIVE | LARGER).items():
         for library in ["chainrule"] if kind == NUMPY else libraries:
             yield f"{name} ({kind if kind == NUMPY else library})", library, code, []
             for mistake, lines in mistakes.items():
                 yield f"{name}: {mistake} ({kind if kind == NUMPY else library})", library, code, lines
-    for name, code in (RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT).items():
+    for name, code in (RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT | SELECTIVE_RIGHT).items():
         for library in libraries:
             yield f"{name} ({library})", library, code, []
 

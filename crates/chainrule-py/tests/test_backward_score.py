@@ -11,14 +11,16 @@ from chainrule._follow.differences import slope
 from deeper_backward_cases import DEEPER
 from follow_cases import LIBRARIES, loaded, spoiled
 from further_backward_cases import FURTHER, UNUSUAL
+from larger_backward_cases import LARGER
 from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
 from more_backward_cases import MORE
 from rarer_backward_cases import ALSO_RIGHT, RARER
+from selective_backward_cases import SELECTIVE, SELECTIVE_RIGHT
 from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
-ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER
-UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT
+ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER | SELECTIVE | LARGER
+UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT | SELECTIVE_RIGHT
 
 
 @pytest.mark.skipif(not os.environ.get("CHAINRULE_ALL_BACKWARDS"), reason="slow; CHAINRULE_ALL_BACKWARDS=1 runs it")
@@ -84,6 +86,29 @@ def test_a_line_that_a_loop_lacks(tmp_path):
     line = "            ds = ds - k[t][:, None] * de\n"
     said, report, _ = judged(tmp_path, "chainrule", FURTHER["delta rule"][1], [(line, "")])
     assert said != "missed" and "before it `ds = ds - de * k[t][:, None]` is missing" in str(report), report
+
+
+@pytest.mark.parametrize("name, mistake", [("deconvolution", "stride one"), ("dilated", "silu without product")])
+def test_an_index_and_a_slope_of_the_forward_pass(name, mistake, tmp_path):
+    """All bounds of an index at once, as another one has them; and the slope of what the forward
+    pass sees in another shape.
+    """
+    _, code, mistakes = SELECTIVE[name]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes[mistake])
+    assert said == "corrected", f"{said}: {report}"
+
+
+def test_the_slope_of_a_softmax_for_that_of_its_logarithm(tmp_path):
+    _, code, mistakes = LARGER["clipped policy"]
+    said, report, _ = judged(tmp_path, "chainrule", code, mistakes["log softmax"])
+    assert said == "corrected", f"{said}: {report}"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_is_held_fixed_is_told(library, tmp_path):
+    """A straight-through estimator is no mistake, and is not the slope of its function either."""
+    said, report, _ = judged(tmp_path, library, SELECTIVE_RIGHT["straight through by hand"], [])
+    assert said == "right" and "held fixed (spoiled.py:5)" in str(report), report
 
 
 def test_one_edit_comes_before_two(tmp_path):

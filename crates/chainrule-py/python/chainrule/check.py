@@ -4,7 +4,9 @@ mistakes.
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -151,7 +153,7 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
 
 
 def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Report:
-    from ._follow import beside_kinks, follow, of_forward_and_backward, wrong_gradients
+    from ._follow import beside_kinks, follow, is_of_held_values, of_forward_and_backward, wrong_gradients
     from ._follow.engine_plain import Plain, are_plain
 
     engine: Any
@@ -176,11 +178,23 @@ def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Repor
         if case.at_kink:
             where = "beside the given inputs, which lie at a kink: another of its slopes stands there"
         return Report(True, f"the gradients are right, {where}")
+    if (at := _detaches(forward)) and is_of_held_values(case):
+        return Report(True, f"the gradients are those of the function with what it detaches held fixed ({at}), and not the slopes of its values")
     head = f"{len(wrong)} of {len(case.graded)} gradients are wrong: {', '.join(f'`{name}`' for name in wrong)}"
     found = follow(case)
     if found is None:
         return Report(False, f"{head}\nunidentified: no small edit of one line, or of two, makes them right")
     return Report(False, head).with_lines([found])
+
+
+def _detaches(function: Any) -> str:
+    """The file and line on which a function detaches a value; empty where it does nowhere."""
+    try:
+        rows, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return ""
+    at = next((i for i, row in enumerate(rows) if re.search(r"\.detach\(|no_grad\(", row.split("#")[0])), None)
+    return "" if at is None else f"{os.path.basename(inspect.getsourcefile(function) or '')}:{max(first, 1) + at}"
 
 
 def _far_off(report: Report, function: Any, inputs: list[Any]) -> Report:

@@ -6,9 +6,9 @@ by running the edited backward; an edit that makes all gradients right, also at 
 correction.
 """
 
-from .case import Case, wrong_gradients
+from .case import Case, is_of_held_values, wrong_gradients
 from .kinks import beside_kinks
 from .functions import of_forward_and_backward, of_function
 from .report import Followed, follow
 
-__all__ = ["Case", "Followed", "beside_kinks", "follow", "of_forward_and_backward", "of_function", "wrong_gradients"]
+__all__ = ["Case", "Followed", "beside_kinks", "follow", "is_of_held_values", "of_forward_and_backward", "of_function", "wrong_gradients"]

@@ -252,6 +252,23 @@ def wrong_gradients(case: Case) -> list[str]:
     return [case.names[case.graded[i]] for i in sorted(wrong)] or wrong_far_off(case)
 
 
+def is_of_held_values(case: Case) -> bool:
+    """Whether the gradients are those of the forward pass with the values held fixed that it
+    detaches, which are not those of its function: a straight-through estimator.
+    """
+    with case.engine.apart():
+        for seed in (0, 1, 2):
+            point = case.point(seed)
+            try:
+                point.right = case.engine.held(case, point.inputs, point.above)
+            except Exception:
+                # The forward pass leaves the library, so that no tape says what is held.
+                return False
+            if any(e > case.tolerance for e in case.errors(point, case.gradients(point))):
+                return False
+    return True
+
+
 def wrong_far_off(case: Case) -> list[str]:
     """The names of the inputs whose gradients are wrong at larger inputs, where bounds and gates
     are reached.

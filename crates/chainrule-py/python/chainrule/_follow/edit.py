@@ -75,6 +75,8 @@ class Scope:
     """The rows of reshapes and orders of axes that either pass makes."""
     slopes: list[tuple[str, Any]] = field(default_factory=list)
     """Slopes of what the forward pass computes, with their values."""
+    indices: list[str] = field(default_factory=list)
+    """What stands in the square brackets of either pass, of several axes."""
 
     def value(self, node: Any) -> Any:
         seen = self.values.get(getattr(node, "number", -1))

@@ -91,6 +91,12 @@ class Engine:
         """
         raise NotImplementedError
 
+    def held(self, case: Case, inputs: list[Any], above: list[Any]) -> list[Array]:
+        """The gradients of the forward pass by the library's own autograd, with what it detaches
+        held fixed.
+        """
+        return self.tape(case, inputs, above, False)[0]
+
     def copied(self, context: Any) -> Any:
         """Copies of the saved values, so that a backward that writes into them spoils no other
         run."""

@@ -41,6 +41,10 @@ class Indices(Orders):
                         yield self._edit(p, f"range({n})", 1.1, "one element of each row is meant, not whole columns")
         if len(parts) > 1:
             yield from self._exchanged(parts, 1.5)
+        for other in self.scope.indices:
+            # Of another array of this form, all of its bounds at once.
+            if isinstance(index, ast.Tuple) and other != self.text(index) and other.count(",") == self.text(index).count(","):
+                yield self._edit(node, f"{self.text(node.value)}[{other}]", 1.5, f"`[{other}]` is due")
         slices = [p for p in parts if isinstance(p, ast.Slice) and p.step is None and (p.lower is not None or p.upper is not None)]
         for by, sign in ((1, "+"), (-1, "-")):
             moved = [self._moved_slice(p, by, sign) for p in slices]

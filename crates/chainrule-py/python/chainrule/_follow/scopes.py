@@ -35,6 +35,7 @@ class Scopes(Ranks):
             names.setdefault(text, v)
         source = "".join(step.unit.lines[step.unit.node.lineno - 1 : step.unit.node.end_lineno])
         slices = [step.unit.text(n) for n in ast.walk(step.unit.node) if isinstance(n, ast.Slice)]
+        indices = [*dict.fromkeys(text for text, free in self._indices() if free <= set(names))]
         masks = [n for n, v in names.items() if engine.is_bool(v)]
         transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
         numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
@@ -42,7 +43,20 @@ class Scopes(Ranks):
             passes = [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]
             self._rows = [row for unit, values in passes for row in chains(unit, values, engine.is_tensor)]
         kinds, donors, steep = self._kinds(names), self._donors(step, names), self._slopes(step, names)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep)
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep, indices)
+
+    def _indices(self) -> list[tuple[str, set[str]]]:
+        """What stands in the square brackets of either pass with a slice in it, and the names that
+        it reads.
+        """
+        if self._bracketed is None:
+            found = {}
+            for unit in [*self.units, *self.forwards]:
+                for n in ast.walk(unit.node):
+                    if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Tuple) and any(isinstance(p, ast.Slice) and (p.lower or p.upper or p.step) for p in n.slice.elts):
+                        found[unit.text(n.slice)] = {m.id for m in ast.walk(n.slice) if isinstance(m, ast.Name)}
+            self._bracketed = [*found.items()]
+        return self._bracketed
 
     def _fixed(self) -> list[tuple[str, Any]]:
         """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand

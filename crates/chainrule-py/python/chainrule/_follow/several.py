@@ -66,7 +66,7 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
     with unit.running(unit.compiled(lambda node: node)):
         new = copy.copy(search)
         new.units = [unit if u is hit.step.unit else u for u in search.units]
-        new._tried, new._scopes, new._mentioned, new._given, new._steep = {}, {}, None, None, None
+        new._tried, new._scopes, new._mentioned, new._given, new._steep, new._bracketed = {}, {}, None, None, None, None
         new._codes, new._due, new._attributes, new._rows = {}, {}, None, None
         new.bench = Bench(search.case, search.point, new.units, search.hook, max(search.bench.left(), 1.0), search.bench.outside)
         new.base = search.case.gradients(search.point)

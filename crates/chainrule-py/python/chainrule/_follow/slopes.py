@@ -33,6 +33,10 @@ _RULES: dict[str, Rule] = {
 }
 
 
+_VIEWS = {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze", "contiguous"}
+"""Methods that leave the elements and their order as they are."""
+
+
 class _Unknown(Exception):
     """The slope of a part is none of these."""
 
@@ -66,6 +70,8 @@ def _slope(node: Any, x: str) -> str:
         return _sum("0", "-", _slope(node.operand, x))
     if isinstance(node, ast.BinOp):
         return _of_operator(node, x)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name_of(node) in _VIEWS:
+        return _slope(node.func.value, x)
     if isinstance(node, ast.Call) and name_of(node) in _RULES:
         method = isinstance(node.func, ast.Attribute) and not node.args
         inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0] if len(node.args) == 1 and not node.keywords else None

@@ -103,6 +103,7 @@ class Recording:
         self._forward_lines: set[str] | None = None
         self._given: list[tuple[str, Any, set[str]]] | None = None
         self._steep: list[tuple[str, Any, set[str]]] | None = None
+        self._bracketed: list[tuple[str, set[str]]] | None = None
         self._rows: list[list[Link]] | None = None
         self._tried: dict[int, list[Edit]] = {}
         self._due: dict[int, Any] = {}

@@ -238,13 +238,14 @@ def _reductions_of(scope: Scope, named: list[tuple[str, Array]], shape: tuple[in
 
 
 def _projections(a: str, x: Array, b: str, y: Array) -> Iterator[Atom]:
-    """One value less its part along another: as softmax and all that is made of length one have
-    in their gradients.
+    """One value less its part along another: as softmax, its logarithm, and all that is made of
+    length one have in their gradients.
     """
     for axis in range(-1, x.ndim - 1):
         total = (x * y).sum(axis, keepdims=True)
         yield Atom(f"{a} * ({b} - ({a} * {b}).sum({axis}, keepdim=True))", x * (y - total), 1.0)
         yield Atom(f"({b} - {a} * ({a} * {b}).sum({axis}, keepdim=True))", y - x * total, 1.1)
+        yield Atom(f"({b} - {a} * {b}.sum({axis}, keepdim=True))", y - x * y.sum(axis, keepdims=True), 1.1)
 
 
 class Fit:
