@@ -312,3 +312,20 @@ def test_zero_initialised_parameters():
     assert outcome(Norm, (R(8, 3), torch.zeros(3))).outcome == "wrong"
     report = outcome(function(torch.sin, lambda g, x: g), torch.zeros(3))
     assert report.outcome == "wrong", report
+
+
+@pytest.mark.parametrize("rows, threads", [(4, 1), (20_000, 2)])
+def test_small_functions_are_checked_on_one_thread(rows, threads):
+    """Waking threads for each of thousands of small ops takes longer than the ops."""
+    seen, before = set(), torch.get_num_threads()
+
+    def f(x):
+        seen.add(torch.get_num_threads())
+        return x.tanh()
+
+    torch.set_num_threads(2)
+    try:
+        assert cr.torch.gradcheck(f, torch.randn(rows, 3))
+        assert min(seen) <= threads and threads in seen and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -5,7 +5,8 @@ what the forward pass computes names the mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch as _torch
@@ -21,6 +22,25 @@ from ._watch import Cut
 _NOISE, _UNITS = 64.0, 256.0
 # The unit of dtypes that are narrower than float32 is larger than this.
 _NARROW = 1e-6
+
+
+_FEW = 50_000
+"""The elements of inputs and parameters up to which PyTorch's threads cost more than they give."""
+
+
+@contextmanager
+def few_threads(fn: Any, inputs: Any) -> Iterator[None]:
+    """PyTorch computes on one thread where inputs and parameters are small: a check runs thousands
+    of small ops, and waking threads for each takes longer than the op.
+    """
+    given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    own = fn.parameters() if isinstance(fn, _torch.nn.Module) else ()
+    count, before = sum(t.numel() for t in [*given, *own] if isinstance(t, _torch.Tensor)), _torch.get_num_threads()
+    _torch.set_num_threads(1 if count <= _FEW else before)
+    try:
+        yield
+    finally:
+        _torch.set_num_threads(before)
 
 
 class Checked:

@@ -15,7 +15,7 @@ from . import _chainrule as _c
 from . import check
 from ._chainrule import Tensor
 from ._lift import Case, lift, one, to_chainrule, to_pytorch
-from ._torchcheck import Checked, tensors_beside
+from ._torchcheck import Checked, few_threads, tensors_beside
 from ._torchcheck import gradcheck as _judge
 from ._torchmonitor import monitor as monitor
 from .autograd import enable_grad, no_grad
@@ -86,7 +86,8 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, se
         known = any(f.is_whole and any(c.corrected for c in f.corrections) for f in lines[0]) if lines else False
         return _explained(lift(function), ours, reference, names, seeds, known)
 
-    return _named_line(_judge(fn, inputs, order, seeds, name_it), fn, inputs, lines)
+    with few_threads(fn, inputs):
+        return _named_line(_judge(fn, inputs, order, seeds, name_it), fn, inputs, lines)
 
 
 def _followed(fn: Any, inputs: Any) -> list[Any]:
