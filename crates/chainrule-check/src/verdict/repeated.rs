@@ -145,7 +145,8 @@ fn columns(mut nodes: Runs) -> Vec<Runs> {
     (0..period).map(column).collect()
 }
 
-/// What the ops of repeated lines take and give, run by run, and the same one run earlier or later.
+/// Operands and results of the ops of repeated lines, run by run, and the same one run earlier or
+/// later.
 fn aligned(case: &Case, all: &[Runs]) -> Vec<Aligned> {
     let values = values(case);
     let mut out: Vec<Aligned> = Vec::new();

@@ -91,7 +91,7 @@ fn explains(case: &mut Case, node: &Arc<Node>, x: &Tensor, other: &Tensor) -> Re
 fn natural(case: &Case, node: &Arc<Node>, x: &Tensor, factor: f64) -> bool {
     let Some(right) = case.tape.part(node, 0) else { return false };
     let Ok(p) = x.try_softmax(x.rank() as i64 - 1) else { return false };
-    // Where the label is not, the gradient is the softmax times it.
+    // The gradient is the softmax times it in all columns but the label's.
     let pairs = p.to_f64_vec().into_iter().zip(right.to_f64_vec());
     let near = |(p, g): (f64, f64)| (p * factor - g).abs() <= 1e-9 * g.abs().max(1e-12);
     pairs.filter(|pair| near(*pair)).count() * 2 >= right.numel()

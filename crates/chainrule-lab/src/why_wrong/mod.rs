@@ -112,6 +112,9 @@ The forward pass is taken at its word: it says what is due. So no line is correc
 Gates and bounds may lie beyond the given inputs: `relu6`, `clamp`, a margin. Inputs that have both signs are therefore taken at larger values and with other signs, too; a backward that is right at
 the given inputs and wrong there is told so. Inputs of one sign keep it, and where a value leaves the function's domain nothing is concluded.
 
+A function with a backward beside it may detach values on purpose, as a straight-through estimator does. Gradients that are those of the forward pass with these values held fixed count as right;
+the report says so, with the line that detaches, and that they are not the slopes of its values.
+
 It takes about a second for a model of some forty lines, and some seconds until nothing is found. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
 
 ## A backward pass in Rust
@@ -178,6 +181,8 @@ which they are tried; the first that gives all of your numbers is told:
 | --- | --- |
 | the gradient of another tensor, where one comes into an op | `dW1 = x.T @ dh` where `dz` is due |
 | another value of the forward pass, or a gradient, where a rule takes one | `x` for the normalised `x`, `dh` for `h` |
+| one of these, or a classic mistake, in each run of a line of a loop | a recurrence's weight that is never transposed, the state after a step for the one before, the gradient of the last step at every step |
+| the softmax of something else | along another axis, of `x / 2` for `x` |
 | parts multiplied by numbers, which are solved for | `7/8 = (n - 1) / n`, two gates off by a factor each |
 | a gradient on the way that was rounded | the digits of f16 in f64 |
 | the same numbers in another order | two axes read as if exchanged in memory, moved by a place, reversed, copies of a whole for copies of each element |

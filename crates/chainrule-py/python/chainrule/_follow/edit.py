@@ -76,7 +76,7 @@ class Scope:
     slopes: list[tuple[str, Any]] = field(default_factory=list)
     """Slopes of what the forward pass computes, with their values."""
     indices: list[str] = field(default_factory=list)
-    """What stands in the square brackets of either pass, of several axes."""
+    """The indices of either pass that have several axes."""
 
     def value(self, node: Any) -> Any:
         seen = self.values.get(getattr(node, "number", -1))

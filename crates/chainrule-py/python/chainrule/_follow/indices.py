@@ -42,7 +42,7 @@ class Indices(Orders):
         if len(parts) > 1:
             yield from self._exchanged(parts, 1.5)
         for other in self.scope.indices:
-            # Of another array of this form, all of its bounds at once.
+            # The index of another array of this form, all of its bounds at once.
             if isinstance(index, ast.Tuple) and other != self.text(index) and other.count(",") == self.text(index).count(","):
                 yield self._edit(node, f"{self.text(node.value)}[{other}]", 1.5, f"`[{other}]` is due")
         slices = [p for p in parts if isinstance(p, ast.Slice) and p.step is None and (p.lower is not None or p.upper is not None)]

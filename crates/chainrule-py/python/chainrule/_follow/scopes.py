@@ -46,8 +46,8 @@ class Scopes(Ranks):
         return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep, indices)
 
     def _indices(self) -> list[tuple[str, set[str]]]:
-        """What stands in the square brackets of either pass with a slice in it, and the names that
-        it reads.
+        """The indices of either pass that have several axes and a slice, and the names that each
+        reads.
         """
         if self._bracketed is None:
             found = {}
