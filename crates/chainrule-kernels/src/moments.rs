@@ -1,5 +1,8 @@
 //! Sums over numbers for statistics, in f64, each in one pass over what is in the first cache.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 use super::math::Real;
 use super::simd::vectorized;
 
@@ -20,6 +23,77 @@ pub struct Moments {
     pub largest: f64,
     /// Number of exact zeros.
     pub zeros: u64,
+}
+
+/// The sums over a parameter at one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepMoments {
+    /// Moments of the values before the update.
+    pub value: Moments,
+    /// Moments of the values after the update less those before.
+    pub update: Moments,
+    /// Moments of the gradient.
+    pub gradient: Moments,
+    /// The sum of products of update and gradient.
+    pub slope: f64,
+    /// The sum of products of this gradient and the one before.
+    pub product: f64,
+}
+
+/// Numbers whose sums are taken.
+pub trait Summed: Real {
+    /// The moments of numbers.
+    fn moments(x: &[Self]) -> Moments;
+
+    /// The sums of a parameter `from` before its update and `to` after it, of its gradient and of
+    /// the gradient at the step before; all are of one length.
+    fn step(from: &[Self], to: &[Self], gradient: &[Self], before: &[Self]) -> StepMoments;
+}
+
+impl Summed for f32 {
+    #[inline]
+    fn moments(x: &[f32]) -> Moments {
+        #[cfg(target_arch = "x86_64")]
+        if super::simd::level() == super::simd::Level::Avx512 {
+            // SAFETY: `level()` never exceeds what the processor was found to have.
+            return unsafe { avx512::moments(x) };
+        }
+        moments_of(x)
+    }
+
+    #[inline]
+    fn step(from: &[f32], to: &[f32], gradient: &[f32], before: &[f32]) -> StepMoments {
+        #[cfg(target_arch = "x86_64")]
+        if super::simd::level() == super::simd::Level::Avx512 {
+            // SAFETY: as above.
+            return unsafe { avx512::step(from, to, gradient, before) };
+        }
+        step_of(from, to, gradient, before)
+    }
+}
+
+impl Summed for f64 {
+    #[inline]
+    fn moments(x: &[f64]) -> Moments {
+        moments_of(x)
+    }
+
+    #[inline]
+    fn step(from: &[f64], to: &[f64], gradient: &[f64], before: &[f64]) -> StepMoments {
+        step_of(from, to, gradient, before)
+    }
+}
+
+/// The moments of numbers.
+#[inline]
+pub fn moments<T: Summed>(x: &[T]) -> Moments {
+    T::moments(x)
+}
+
+/// As [`Summed::step`].
+#[inline]
+pub fn step<T: Summed>(from: &[T], to: &[T], gradient: &[T], before: &[T]) -> StepMoments {
+    T::step(from, to, gradient, before)
 }
 
 /// `a * b + c`, in one instruction where there is one.
@@ -68,8 +142,8 @@ fn moments_body<const FMA: bool, T: Real>(x: &[T]) -> Moments {
 }
 
 vectorized! {
-    /// The moments of numbers.
-    pub fn moments[T](x: &[T]) -> Moments where [T: Real] = moments_body
+    /// The moments of numbers, by plain loops.
+    fn moments_of[T](x: &[T]) -> Moments where [T: Real] = moments_body
 }
 
 #[inline(always)]
@@ -93,28 +167,52 @@ vectorized! {
 }
 
 #[inline(always)]
-fn change_body<const FMA: bool, T: Real>(from: &[T], to: &[T], along: &[T]) -> (Moments, f64) {
-    let (mut all, mut product) = (Moments::default(), 0.0);
+fn add_to(all: &mut Moments, part: Moments) {
+    all.sum += part.sum;
+    all.squares += part.squares;
+    all.largest = if part.largest > all.largest { part.largest } else { all.largest };
+    all.zeros += part.zeros;
+}
+
+#[inline(always)]
+fn step_body<const FMA: bool, T: Real>(
+    from: &[T],
+    to: &[T],
+    gradient: &[T],
+    before: &[T],
+) -> StepMoments {
+    let mut all = StepMoments::default();
     let mut moved = [T::ZERO; PART];
-    for ((from, to), along) in from.chunks(PART).zip(to.chunks(PART)).zip(along.chunks(PART)) {
+    let gradients = gradient.chunks(PART).zip(before.chunks(PART));
+    for ((from, to), (gradient, before)) in from.chunks(PART).zip(to.chunks(PART)).zip(gradients) {
         let moved = &mut moved[..from.len()];
         for ((moved, from), to) in moved.iter_mut().zip(from).zip(to) {
             *moved = *to - *from;
         }
-        let part = moments_body::<FMA, T>(moved);
-        all.sum += part.sum;
-        all.squares += part.squares;
-        all.largest = if part.largest > all.largest { part.largest } else { all.largest };
-        all.zeros += part.zeros;
-        product += dot_body::<FMA, T>(moved, along);
+        add_to(&mut all.value, moments_body::<FMA, T>(from));
+        add_to(&mut all.update, moments_body::<FMA, T>(moved));
+        add_to(&mut all.gradient, moments_body::<FMA, T>(gradient));
+        all.slope += dot_body::<FMA, T>(moved, gradient);
+        all.product += dot_body::<FMA, T>(gradient, before);
     }
-    (all, product)
+    all
 }
 
 vectorized! {
-    /// The moments of `to - from`, and the sum of its products with `along`; all are of one length.
-    pub fn change[T](from: &[T], to: &[T], along: &[T]) -> (Moments, f64)
-        where [T: Real] = change_body
+    /// As [`Summed::step`], by plain loops.
+    fn step_of[T](from: &[T], to: &[T], gradient: &[T], before: &[T]) -> StepMoments
+        where [T: Real] = step_body
+}
+
+#[inline(always)]
+fn outside_body<const FMA: bool, T: Real>(x: &[T], low: T, high: T) -> usize {
+    // Without a branch and of 32 bits, so that many are compared at once.
+    x.iter().map(|x| u32::from((*x < low) | (*x > high))).sum::<u32>() as usize
+}
+
+vectorized! {
+    /// Number of those below `low` or above `high`, of fewer than 2^32 numbers.
+    pub fn outside[T](x: &[T], low: T, high: T) -> usize where [T: Real] = outside_body
 }
 
 #[cfg(test)]
@@ -142,14 +240,37 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_seen_with_its_direction() {
-        let (from, to, along) =
-            (numbers(43), numbers(60)[17..].to_vec(), numbers(77)[34..].to_vec());
-        let moved: Vec<f32> = from.iter().zip(&to).map(|(a, b)| b - a).collect();
-        let (seen, product) = change(&from, &to, &along);
-        assert_eq!(seen, moments(&moved));
-        assert_eq!(product, dot(&moved, &along));
-        assert_eq!(dot(&from, &from), moments(&from).squares);
+    fn a_step_is_seen_as_its_parts_are() {
+        for n in [0, 1, 15, 16, 17, 43, 64, 1111] {
+            let from = numbers(n);
+            let [to, gradient, before] =
+                [17, 34, 51].map(|skip| numbers(n + skip)[skip..].to_vec());
+            let moved: Vec<f32> = from.iter().zip(&to).map(|(a, b)| b - a).collect();
+            let expected = StepMoments {
+                value: moments(&from),
+                update: moments(&moved),
+                gradient: moments(&gradient),
+                slope: dot(&moved, &gradient),
+                product: dot(&gradient, &before),
+            };
+            assert_eq!(step(&from, &to, &gradient, &before), expected, "{n}");
+            // Eighths have no rounding, so that the order of sums makes no difference.
+            assert_eq!(step_of(&from, &to, &gradient, &before), expected, "{n}");
+            let wide = [&from, &to, &gradient, &before]
+                .map(|all| all.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());
+            assert_eq!(step(&wide[0], &wide[1], &wide[2], &wide[3]), expected, "{n}");
+            assert_eq!(dot(&from, &from), expected.value.squares);
+        }
+    }
+
+    #[test]
+    fn those_outside_of_bounds_are_counted() {
+        for n in [0, 5, 16, 100, 515] {
+            let x = numbers(n);
+            let plain = x.iter().filter(|x| **x < -4.0 || **x > 6.5).count();
+            assert_eq!(outside(&x, -4.0, 6.5), plain);
+            assert_eq!(outside(&x, f32::NEG_INFINITY, f32::INFINITY), 0);
+        }
     }
 
     #[test]
@@ -157,8 +278,12 @@ mod tests {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = numbers(30);
             x[11] = bad;
-            let seen = moments(&x);
-            assert!(!(seen.sum.is_finite() && seen.squares.is_finite()), "{bad}");
+            let is_seen = |of: Moments| !(of.sum.is_finite() && of.squares.is_finite());
+            let other = numbers(30);
+            assert!(is_seen(moments(&x)), "{bad}");
+            assert!(is_seen(step(&other, &x, &other, &other).update), "{bad}");
+            let seen = step(&x, &other, &other, &other);
+            assert!(is_seen(seen.value) && !is_seen(seen.gradient), "{bad}");
         }
     }
 }

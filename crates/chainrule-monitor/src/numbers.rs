@@ -1,8 +1,7 @@
 //! Elements of tensors, read where they lie, and their counts by powers of two.
 
 use chainrule_core::DType;
-use chainrule_core::kernels::math::Real;
-use chainrule_core::kernels::moments::moments;
+use chainrule_core::kernels::moments::{Summed, moments};
 use chainrule_core::tensor::Tensor;
 
 use crate::stats::{BINS, LOWEST};
@@ -33,7 +32,7 @@ pub(crate) fn with<R>(t: &Tensor, f: impl FnOnce(Numbers<'_>) -> R) -> R {
 }
 
 /// A number with a fraction.
-pub(crate) trait Number: Real {
+pub(crate) trait Number: Summed {
     /// Sign and exponent as one number below [`Number::EXPONENTS`]; the sign counts half of these.
     fn exponent(self) -> usize;
     /// Number of signs and exponents.
@@ -80,20 +79,35 @@ pub(crate) fn slot(x: f64) -> usize {
     if x == 0.0 { SLOTS - 1 } else { bin }
 }
 
+/// Whether a number that is not zero is too small to have an exponent.
+fn is_tiny<T: Number>(x: T) -> bool {
+    x != T::ZERO && x.exponent().is_multiple_of(T::EXPONENTS / 2)
+}
+
 /// Counts by sign and exponent, which are the upper bits of a number: one count is one step, and
 /// what bin it belongs to is asked once at the end.
 pub(crate) struct Exponents {
     /// Four sets, as neighbours are often of one bin and would wait for each other.
     counts: Vec<[u32; 4]>,
     zero_at: i32,
+    /// Numbers above and below zero that are too small for an exponent.
+    tiny: [u32; 2],
 }
 
 impl Exponents {
     pub fn new<T: Number>() -> Exponents {
-        Exponents { counts: vec![[0; 4]; T::EXPONENTS], zero_at: T::ZERO_AT }
+        Exponents { counts: vec![[0; 4]; T::EXPONENTS], zero_at: T::ZERO_AT, tiny: [0; 2] }
     }
 
-    pub fn add<T: Number>(&mut self, numbers: &[T]) {
+    /// Numbers with the exponent of zeros.
+    fn small(&self) -> u64 {
+        let of = |at: usize| self.counts[at].iter().map(|n| u64::from(*n)).sum::<u64>();
+        of(0) + of(self.counts.len() / 2)
+    }
+
+    /// Counts numbers, of which that many are exact zeros.
+    pub fn add<T: Number>(&mut self, numbers: &[T], zeros: u64) {
+        let before = self.small();
         let (whole, rest) = numbers.as_chunks::<4>();
         for four in whole {
             for (lane, x) in four.iter().enumerate() {
@@ -101,26 +115,28 @@ impl Exponents {
             }
         }
         rest.iter().for_each(|x| self.counts[x.exponent()][0] += 1);
+        if self.small() - before > zeros {
+            for x in numbers.iter().filter(|x| is_tiny(**x)) {
+                self.tiny[usize::from(*x < T::ZERO)] += 1;
+            }
+        }
     }
 
-    /// Adds the counts to the bins above zero and below it; whether there are numbers, beside that
-    /// many exact zeros, that are too small for an exponent, which are left out.
-    pub fn add_to(&self, zeros: u64, bins: &mut [[u32; BINS]; 2]) -> bool {
+    /// Adds the counts to the bins above zero and below it.
+    pub fn add_to(&self, bins: &mut [[u32; BINS]; 2]) {
         let half = self.counts.len() / 2;
-        let mut small = 0;
         for (at, counts) in self.counts.iter().enumerate() {
-            let count: u32 = counts.iter().sum();
-            let exponent = at % half;
-            if count == 0 || exponent == 0 {
-                small += u64::from(count);
-                continue;
+            let (side, exponent) = (usize::from(at >= half), at % half);
+            let count = match exponent {
+                0 => self.tiny[side],
+                _ => counts.iter().sum(),
+            };
+            if count > 0 {
+                let bin = exponent as i32 + self.zero_at - LOWEST;
+                let bin = &mut bins[side][bin.clamp(0, BINS as i32 - 1) as usize];
+                *bin = bin.saturating_add(count);
             }
-            let bin = exponent as i32 + self.zero_at - LOWEST;
-            let side = &mut bins[usize::from(at >= half)];
-            let bin = &mut side[bin.clamp(0, BINS as i32 - 1) as usize];
-            *bin = bin.saturating_add(count);
         }
-        small > zeros
     }
 }
 

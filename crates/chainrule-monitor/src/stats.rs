@@ -41,9 +41,34 @@ pub struct Stats {
     bins: Option<Box<[[u32; BINS]; 2]>>,
 }
 
-/// Whether a number that is not zero is too small to have an exponent.
-fn is_tiny<T: Number>(x: T) -> bool {
-    x != T::ZERO && x.exponent().is_multiple_of(T::EXPONENTS / 2)
+/// Statistics that are taken part by part, of numbers whose count is known.
+pub(crate) struct Tally {
+    stats: Stats,
+    has_bins: bool,
+    many: Option<Exponents>,
+}
+
+impl Tally {
+    pub fn new<T: Number>(len: usize, has_bins: bool) -> Tally {
+        let many = (has_bins && len >= MANY).then(Exponents::new::<T>);
+        Tally { stats: Stats::default(), has_bins, many }
+    }
+
+    /// Adds a part of the numbers with their sums; one by one where some are not finite.
+    #[inline]
+    pub fn take<T: Number>(&mut self, part: &[T], sums: Moments) {
+        let is_whole = self.stats.take(part, sums, self.has_bins && self.many.is_none());
+        if let (Some(many), true) = (&mut self.many, is_whole) {
+            many.add(part, sums.zeros);
+        }
+    }
+
+    pub fn end(mut self) -> Stats {
+        if let Some(many) = &self.many {
+            many.add_to(self.stats.bins());
+        }
+        self.stats
+    }
 }
 
 impl Stats {
@@ -60,39 +85,15 @@ impl Stats {
     }
 
     pub(crate) fn of_slice<T: Number>(all: &[T], has_bins: bool) -> Stats {
-        let mut out = Stats::default();
-        let mut many = (has_bins && all.len() >= MANY).then(Exponents::new::<T>);
-        let mut zeros = 0;
-        for part in all.chunks(PART) {
-            let sums = moments(part);
-            let is_whole = out.take(part, sums, has_bins && many.is_none());
-            if let (Some(many), true) = (&mut many, is_whole) {
-                many.add(part);
-                zeros += sums.zeros;
-            }
-        }
-        if let Some(many) = many
-            && many.add_to(zeros, out.bins())
-        {
-            // Rare enough to be looked for once more.
-            let tiny = |part: &&[T]| part.iter().any(|x| is_tiny(*x));
-            for part in all.chunks(PART).filter(tiny) {
-                let sums = moments(part);
-                if sums.sum.is_finite() && sums.squares.is_finite() {
-                    let bins = out.bins();
-                    part.iter().filter(|x| is_tiny(**x)).for_each(|x| {
-                        let lowest = &mut bins[usize::from(*x < T::ZERO)][0];
-                        *lowest = lowest.saturating_add(1);
-                    });
-                }
-            }
-        }
-        out
+        let mut out = Tally::new::<T>(all.len(), has_bins);
+        all.chunks(PART).for_each(|part| out.take(part, moments(part)));
+        out.end()
     }
 
     /// Adds a part of the numbers with their sums; one by one where some are not finite. Whether
     /// all are.
-    pub(crate) fn take<T: Number>(&mut self, part: &[T], sums: Moments, has_bins: bool) -> bool {
+    #[inline]
+    fn take<T: Number>(&mut self, part: &[T], sums: Moments, has_bins: bool) -> bool {
         if !(sums.sum.is_finite() && sums.squares.is_finite()) {
             part.iter().for_each(|x| self.add(x.wide()));
             return false;

@@ -1,13 +1,13 @@
 //! The record of one parameter and of one module's output.
 
 use chainrule_core::DType;
-use chainrule_core::kernels::moments::{change, dot};
+use chainrule_core::kernels::moments::{outside, step};
 use chainrule_core::tensor::Tensor;
 
 use crate::measures::rank;
 use crate::numbers::{Number, Numbers, PART, with};
 use crate::series::Series;
-use crate::stats::Stats;
+use crate::stats::{Stats, Tally};
 
 /// Points that are kept of each parameter and output.
 const KEPT: usize = 128;
@@ -285,12 +285,9 @@ impl OutputTrack {
             }
             OutputKind::Any => (-T::INFINITY, T::INFINITY),
         };
-        // Without a branch and of 32 bits, so that many are compared at once.
-        let at_bound = |x: T| (x < low) | (x > high);
-        let count = |part: &[T]| part.iter().map(|x| u32::from(at_bound(*x))).sum::<u32>() as usize;
         let ends = match self.kind {
             OutputKind::Any => 0,
-            _ => values.chunks(PART).map(count).sum(),
+            _ => outside(values, low, high),
         };
         let saturated = ends as f64 / values.len().max(1) as f64;
         let (units, inner) = units(shape);
@@ -299,6 +296,7 @@ impl OutputTrack {
             let may_be = value.zeros() >= each as u64;
             count_runs(&mut self.zero_for, (units, inner), values, may_be, |x| x == T::ZERO);
             if self.kind != OutputKind::Any {
+                let at_bound = |x: T| (x < low) | (x > high);
                 count_runs(&mut self.bound_for, (units, inner), values, ends >= each, at_bound);
             }
         }
@@ -385,9 +383,14 @@ fn count_runs<T: Number>(
     has: impl Fn(T) -> bool,
 ) {
     runs.resize(units, 0);
+    if !may_be {
+        return runs.fill(0);
+    }
+    if inner == 1 {
+        return count_columns(runs, values, has);
+    }
     // A unit that fires once is not asked again.
-    let mut left: Vec<usize> = if may_be { (0..units).collect() } else { Vec::new() };
-    let inner = inner.max(1);
+    let mut left: Vec<usize> = (0..units).collect();
     for row in values.chunks(units * inner) {
         left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(*x)));
         if left.is_empty() {
@@ -398,6 +401,24 @@ fn count_runs<T: Number>(
     for (unit, run) in runs.iter_mut().enumerate() {
         *run = if left.next_if_eq(&unit).is_some() { *run + 1 } else { 0 };
     }
+}
+
+/// As [`count_runs`], of units that are columns: all columns of some rows at once, and then whether
+/// there is one left.
+fn count_columns<T: Number>(runs: &mut [u32], values: &[T], has: impl Fn(T) -> bool) {
+    const ROWS: usize = 8;
+    let units = runs.len();
+    // Marks of 32 bits, so that as many are compared at once as there are numbers in a register.
+    let mut left = vec![1u32; units];
+    for rows in values.chunks(ROWS * units) {
+        for row in rows.chunks(units) {
+            left.iter_mut().zip(row).for_each(|(left, x)| *left &= u32::from(has(*x)));
+        }
+        if left.iter().all(|left| *left == 0) {
+            break;
+        }
+    }
+    runs.iter_mut().zip(left).for_each(|(run, left)| *run = (*run + 1) * left);
 }
 
 /// Counts for each element the points in a row at which it was zero.
@@ -436,38 +457,43 @@ fn compared(of: [Option<&Tensor>; 4], last: f64, has_bins: bool) -> (ParameterPo
 }
 
 /// As [`compared`]: the sums over a parameter, its update and both gradients.
-fn compare<T: Number>(
-    [values, after, gradient, before]: [Option<&[T]>; 4],
+fn compare<'v, T: Number>(
+    [values, after, gradient, before]: [Option<&'v [T]>; 4],
     last: f64,
     has_bins: bool,
 ) -> (ParameterPoint, f64, f64) {
     let values = values.unwrap_or_default();
-    let is_whole = |all: &&[T]| all.len() == values.len();
+    let is_whole = |all: &&'v [T]| all.len() == values.len();
     let [after, gradient, before] = [after, gradient, before].map(|all| all.filter(is_whole));
-    let mut update = Stats::default();
+    let tally = || Tally::new::<T>(values.len(), has_bins);
+    let (mut value, mut update, mut of_gradient) = (tally(), tally(), tally());
     let (mut slope, mut product) = (0.0, 0.0);
     let none = [T::ZERO; PART];
+    let mut moved = [T::ZERO; PART];
     for begin in (0..values.len()).step_by(PART) {
         let end = values.len().min(begin + PART);
-        let g = gradient.map_or(&none[..end - begin], |all| &all[begin..end]);
-        if let Some(after) = after {
-            let (from, to) = (&values[begin..end], &after[begin..end]);
-            let (sums, along) = change(from, to, g);
-            slope += along;
-            let moved = || from.iter().zip(to).map(|(from, to)| to.wide() - from.wide());
-            // The differences themselves are needed for their bins, and where one is not finite.
-            if has_bins || !(sums.sum.is_finite() && sums.squares.is_finite()) {
-                update.take(&moved().collect::<Vec<f64>>(), sums, has_bins);
-            } else {
-                update.take::<T>(from, sums, false);
-            }
+        let of = |all: Option<&'v [T]>| all.map(|all| &all[begin..end]);
+        let zeros = &none[..end - begin];
+        let from = &values[begin..end];
+        let (to, g) = (of(after).unwrap_or(from), of(gradient).unwrap_or(zeros));
+        let sums = step(from, to, g, of(before).unwrap_or(zeros));
+        (slope, product) = (slope + sums.slope, product + sums.product);
+        value.take(from, sums.value);
+        of_gradient.take(g, sums.gradient);
+        let both = || from.iter().zip(to);
+        if !(sums.update.sum.is_finite() && sums.update.squares.is_finite()) {
+            let wide: Vec<f64> = both().map(|(from, to)| to.wide() - from.wide()).collect();
+            update.take(&wide, sums.update);
+            continue;
         }
-        if let Some(before) = before {
-            product += dot(g, &before[begin..end]);
+        let moved = &mut moved[..end - begin];
+        if has_bins {
+            moved.iter_mut().zip(both()).for_each(|(moved, (from, to))| *moved = *to - *from);
         }
+        update.take(moved, sums.update);
     }
-    let value = Stats::of_slice(values, has_bins);
-    let gradient = gradient.map(|all| Stats::of_slice(all, has_bins));
+    let (value, update) = (value.end(), update.end());
+    let gradient = gradient.map(|_| of_gradient.end());
     let cosine = |ab: f64, aa: f64, bb: f64| {
         let scale = (aa * bb).sqrt();
         (scale > 0.0 && scale.is_finite() && ab.is_finite()).then(|| ab / scale)
@@ -526,4 +552,29 @@ fn is_alike_in<T: Number>(shape: &[usize], values: &[T]) -> bool {
     let by_rows = || (columns..values.len()).all(|i| near(values[i], values[i % columns]));
     let by_columns = || (0..values.len()).all(|i| near(values[i], values[i / columns * columns]));
     by_rows() || by_columns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_columns_are_those_of_single_units() {
+        let (rows, units) = (37, 19);
+        let mut values: Vec<f32> = (0..rows * units).map(|i| (i % 5) as f32).collect();
+        let dead = |unit: usize| unit.is_multiple_of(4);
+        for (at, x) in values.iter_mut().enumerate() {
+            *x = if dead(at % units) { 0.0 } else { *x };
+        }
+        // It fires once, for the last example.
+        let last = values.len() - units;
+        values[last + 8] = 1.0;
+        let mut runs = vec![3; units];
+        count_runs(&mut runs, (units, 1), &values, true, |x| x == 0.0);
+        let expected: Vec<u32> =
+            (0..units).map(|unit| if dead(unit) && unit != 8 { 4 } else { 0 }).collect();
+        assert_eq!(runs, expected);
+        count_runs(&mut runs, (units, 1), &values, false, |x| x == 0.0);
+        assert_eq!(runs, vec![0; units]);
+    }
 }

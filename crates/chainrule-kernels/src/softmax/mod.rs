@@ -10,7 +10,7 @@
 //! nothing else, or one that holds plus infinity or NaN, becomes NaN (its log-sum-exp: minus
 //! infinity, plus infinity, NaN).
 
-pub(super) mod rows;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 
