@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 pub(crate) enum LossForm {
     /// Cross-entropy of logits.
     CrossEntropy,
+    /// Cross-entropy of a softmax over the examples, in place of the classes.
+    CrossEntropyOverExamples,
     /// Cross-entropy that takes the probabilities of a softmax for logits.
     CrossEntropyOfSoftmax,
     /// Minus the number of the right class, which should be a log-probability.
@@ -68,6 +70,7 @@ pub(crate) fn recognised(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Optio
     }
     let classes = (2..=4096).contains(&width);
     let by_class = || [of_classes, of_likelihood].into_iter().find_map(|f| f(loss, width, o, g));
+    let by_class = || by_class().or_else(|| of_examples(loss, width, o, g));
     let doubled = || (width <= 128).then(|| of_softmax(loss, width, o, g)).flatten();
     let spread = || (width <= 128).then(|| of_shares(loss, width, o, g)).flatten();
     classes
@@ -127,6 +130,34 @@ fn of_classes(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         }
     }
     None
+}
+
+/// A softmax over the examples: the gradients of each class sum to zero. It may be meant
+/// where no two examples are of one class, as where each example is a class.
+fn of_examples(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
+    let count = o.len() / width;
+    if count < 8 {
+        return None;
+    }
+    let column = |j: usize| o.iter().skip(j).step_by(width).copied().collect::<Vec<f64>>();
+    let shares: Vec<Vec<f64>> = (0..width).map(|j| softmax(&column(j))).collect();
+    let least = |g: &[f64]| (0..width).min_by(|&a, &b| g[a].total_cmp(&g[b]));
+    let classes = g.chunks(width).map(least).collect::<Option<Vec<usize>>>()?;
+    let mut counts = vec![0.0; width];
+    classes.iter().for_each(|k| counts[*k] += 1.0);
+    if counts.iter().all(|n| *n <= 1.0) {
+        return None;
+    }
+    let wanted = (0..o.len()).map(|at| {
+        let (i, j) = (at / width, at % width);
+        counts[j] * shares[j][i] - f64::from(u8::from(classes[i] == j))
+    });
+    let scale = Factor::of(&g.iter().copied().zip(wanted).collect::<Vec<_>>())?;
+    let part = |(i, k): (usize, &usize)| -shares[*k][i].max(1e-300).ln();
+    let sum: f64 = classes.iter().enumerate().map(part).sum();
+    let form = LossForm::CrossEntropyOverExamples;
+    let fits = scale > 0.0 && near(scale * sum, loss);
+    fits.then_some(Answer { form, scale, count, targets: Vec::new() })
 }
 
 fn of_likelihood(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
@@ -456,6 +487,25 @@ mod tests {
 
     fn numbers(n: usize) -> Vec<f64> {
         (0..n).map(|i| ((i * 7919 + 13) % 101) as f64 / 40.0 - 1.2).collect()
+    }
+
+    #[test]
+    fn a_softmax_over_the_examples_is_seen() {
+        let o = numbers(36);
+        let over = |axis: i64, classes: Vec<i64>| {
+            let rows = classes.len();
+            let y = Tensor::from(classes).reshape([rows, 1]);
+            let width = 36 / rows;
+            let (loss, g) = told(&o, width, |o| -o.log_softmax(axis).gather(1, &y).mean_all());
+            recognised(loss, width, &o, &g)
+        };
+        let classes = vec![0, 2, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2];
+        let answer = over(0, classes.clone()).unwrap();
+        assert_eq!(answer.form, LossForm::CrossEntropyOverExamples);
+        assert!(near(answer.scale, 1.0 / 12.0));
+        assert_eq!(over(1, classes).unwrap().form, LossForm::CrossEntropy);
+        // Each example is a class of its own, as in a comparison of pairs.
+        assert!(over(0, (0..6).collect()).is_none());
     }
 
     #[test]

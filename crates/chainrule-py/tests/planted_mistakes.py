@@ -320,6 +320,14 @@ def normalised_over_the_batch(lib: Any) -> Any:
     return epochs(lib, model, adam(lib, model), loader(lib, x, y), loss=lib.F.nll_loss)
 
 
+def softmax_of_the_loss_over_the_batch(lib: Any) -> Any:
+    def loss(output: Any, y: Any) -> Any:
+        return -lib.t.log(lib.F.softmax(output, 0) + 1e-9)[lib.t.arange(len(y)), y].mean()
+
+    model, (x, y) = net(lib), blobs(lib, 128)
+    return epochs(lib, model, adam(lib, model), loader(lib, x, y), loss=loss)
+
+
 def reshaped_for_transposed(lib: Any) -> Any:
     class Net(lib.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -412,6 +420,7 @@ FURTHER: dict[str, tuple[Any, tuple[str, ...]]] = {
     "stepped before backward": (stepped_before_backward, ("zeroed_early",)),
     "an optimizer for each step": (made_anew, SETTING),
     "softmax over the batch": (normalised_over_the_batch, ("dependence",)),
+    "softmax of the loss over the batch": (softmax_of_the_loss_over_the_batch, ("dependence",)),
     "reshape for transpose": (reshaped_for_transposed, ("dependence",)),
     "no causal mask": (no_mask, ("dependence",)),
     "dropout of 0.97": (most_is_dropped, ("dropout",)),

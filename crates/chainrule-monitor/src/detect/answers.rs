@@ -32,6 +32,9 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         LossForm::SquaresOfAllPairs => {
             say(SymptomKind::LossBroadcast, vec![("outputs", known.count as f64)], 0.97);
         }
+        LossForm::CrossEntropyOverExamples => {
+            say(SymptomKind::Dependence, vec![("examples of a softmax", known.count as f64)], 0.95);
+        }
         LossForm::CrossEntropyOfSoftmax | LossForm::BinaryOfSigmoid => {
             say(SymptomKind::OutputActivation, vec![("times", 2.0)], 0.95);
         }
