@@ -1,9 +1,11 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
+mod program;
 mod sights;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use chainrule::Tensor;
 use chainrule::monitor::{self, Dependence};
@@ -11,8 +13,10 @@ use chainrule_studio::LiveRun;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySequence, PyTuple};
+use pyo3::types::{PyDict, PyList};
 
+pub use self::program::MonitorLook;
+use self::program::first_number;
 use self::sights::{MonitorState, kind_of, locked};
 pub use self::sights::{Sight, WholeSight};
 use crate::tensor::PyTensor;
@@ -51,11 +55,21 @@ struct MonitoredTensors {
     /// Those that the optimizer steps, if they are others.
     stepped: Vec<Py<PyTensor>>,
     losses: Vec<f64>,
+    /// Their values before a step of a program.
+    values: Vec<Tensor>,
     /// The gradients as they were after the backward pass.
     gradients: Option<Vec<Tensor>>,
 }
 
-/// A step that was not looked at.
+impl MonitoredTensors {
+    fn note_loss(&mut self, loss: &Tensor) {
+        if let (1, Ok(loss)) = (loss.numel(), loss.try_item()) {
+            self.losses.push(loss);
+        }
+    }
+}
+
+/// A step that is done.
 pub struct PassedStep {
     pub steps: u64,
     pub loss: Option<f64>,
@@ -95,7 +109,44 @@ impl PyMonitor {
         gradients.into_iter().any(|g| !monitor::Monitor::is_zero(&g))
     }
 
-    /// Ends a step that was not looked at; the next one is not either unless it `may_look`.
+    /// Tells of the norm of the gradients that were noted and of those that are there now, if
+    /// these are others. Else the monitor takes it from its statistics.
+    fn compare_gradients(&self) {
+        let Some(before) = self.held().gradients.take() else { return };
+        let after = self.gradients();
+        let same = before.len() == after.len()
+            && before.iter().zip(&after).all(|(before, after)| is_one(before, after));
+        if !same {
+            self.lock().changed_gradients(&before, &after);
+        }
+    }
+
+    /// The parameters with their gradients before the update.
+    fn see_parameters(&self) {
+        let (held, mut monitor) = (self.held(), self.lock());
+        for (name, p) in &held.parameters {
+            let p = p.get().tensor();
+            if p.requires_grad() {
+                monitor.parameter(name, &p, p.grad().as_ref());
+            }
+        }
+    }
+
+    /// Ends a step, whose loss is the mean of those that were noted, or this one: that
+    /// loss, and whether it was a spike.
+    fn step(&self, loss: Option<f64>, rate: Option<f64>) -> (Option<f64>, bool) {
+        let mut held = self.held();
+        let mean = held.losses.iter().sum::<f64>() / held.losses.len() as f64;
+        let mean = (!held.losses.is_empty()).then_some(mean);
+        held.losses.clear();
+        *locked(&self.shared.newest) = None;
+        let loss = mean.or(loss);
+        let mut monitor = self.lock();
+        monitor.step(loss, rate);
+        (loss, monitor.is_spike())
+    }
+
+    /// Ends a step; the next one is not looked at unless it `may_look`.
     pub fn pass(
         &self,
         optimizer: &Bound<'_, PyAny>,
@@ -121,27 +172,8 @@ impl PyMonitor {
     }
 }
 
-/// The first tensor of one number with a fraction: the result, or one of several.
-fn first_number(out: &Bound<'_, PyAny>) -> Option<f64> {
-    let number = |x: &Bound<'_, PyAny>| {
-        let t = x.cast::<PyTensor>().ok()?.get().tensor();
-        (t.numel() == 1 && t.dtype().is_float()).then(|| t.try_item().ok()).flatten()
-    };
-    if let Some(x) = number(out) {
-        return Some(x);
-    }
-    if !(out.is_instance_of::<PyList>() || out.is_instance_of::<PyTuple>()) {
-        return None;
-    }
-    let all = out.cast::<PySequence>().ok()?.try_iter().ok()?;
-    all.filter_map(Result::ok).find_map(|x| number(&x))
-}
-
 /// Name, value and gradient of a parameter.
 type NamedPair<'py> = (String, Bound<'py, PyTensor>, Option<Bound<'py, PyTensor>>);
-
-/// Name and bounds of an output, and the numbers of it and of its gradient among results.
-type SeenOutput = (String, Option<(i8, i8)>, usize, Option<usize>);
 
 /// Kind, place, step, evidence, consequence, fix, confidence.
 type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &'static str, f64);
@@ -220,10 +252,7 @@ impl PyMonitor {
 
     /// A loss of this step.
     fn note_loss(&self, loss: &Bound<'_, PyTensor>) {
-        let loss = loss.get().tensor();
-        if let (1, Ok(loss)) = (loss.numel(), loss.try_item()) {
-            self.held().losses.push(loss);
-        }
+        self.held().note_loss(&loss.get().tensor());
     }
 
     /// The loss of this step that came last, if there is one.
@@ -236,22 +265,25 @@ impl PyMonitor {
         self.held().losses.clear();
     }
 
-    /// Notes the gradients after a backward pass.
+    /// Notes the gradients after a backward pass of a step that is looked at.
     fn note_gradients(&self) {
-        let gradients = self.gradients();
-        self.held().gradients = Some(gradients);
+        if self.is_due() {
+            let gradients = self.gradients();
+            self.held().gradients = Some(gradients);
+        }
     }
 
-    /// Tells of the norm of the gradients that were noted and of those that are there now, if
-    /// these are others. Else the monitor takes it from its statistics.
-    fn compare_gradients(&self) {
-        let Some(before) = self.held().gradients.take() else { return };
-        let after = self.gradients();
-        let same = before.len() == after.len()
-            && before.iter().zip(&after).all(|(before, after)| is_one(before, after));
-        if !same {
-            self.lock().changed_gradients(&before, &after);
+    /// Sees the parameters with their gradients before the update, and whether these are those that
+    /// were noted, if the step is looked at; whether it is.
+    fn before_step(&self) -> bool {
+        if !self.is_due() {
+            return false;
         }
+        let began = Instant::now();
+        self.compare_gradients();
+        self.see_parameters();
+        self.shared.spend(began);
+        true
     }
 
     /// The gradients after a backward pass and those of the update, in one order.
@@ -262,62 +294,46 @@ impl PyMonitor {
         self.lock().changed_gradients(&of(&before), &of(&after));
     }
 
-    /// The parameters with their gradients before the update.
-    fn see_parameters(&self) {
-        let (held, mut monitor) = (self.held(), self.lock());
-        for (name, p) in &held.parameters {
-            let p = p.get().tensor();
-            if p.requires_grad() {
-                monitor.parameter(name, &p, p.grad().as_ref());
-            }
+    /// Ends a step, of which `out` is what a compiled function gave that made it: after a look
+    /// with the parameters after the update. The loss, whether it was a spike, and whether the next
+    /// step is looked at.
+    fn end_step(
+        &self,
+        optimizer: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        is_look: bool,
+    ) -> PyResult<(Option<f64>, bool, bool)> {
+        if is_look {
+            let began = Instant::now();
+            let (held, mut monitor) = (self.held(), self.lock());
+            held.parameters.iter().for_each(|(name, p)| monitor.updated(name, &p.get().tensor()));
+            drop(monitor);
+            self.shared.spend(began);
         }
+        let passed = self.pass(optimizer, Some(out), true)?;
+        Ok((passed.loss, passed.is_spike, passed.is_due))
     }
 
-    /// The parameters after the update.
-    fn see_updates(&self) {
-        let (held, mut monitor) = (self.held(), self.lock());
-        held.parameters.iter().for_each(|(name, p)| monitor.updated(name, &p.get().tensor()));
+    /// A program is about to make a step that is looked at: keeps the parameters' values.
+    fn begin_look(&self) {
+        let mut held = self.held();
+        held.values = held.parameters.iter().map(|(_, p)| p.get().tensor().detach()).collect();
     }
 
-    /// Results of a program: outputs with their gradients, and for each parameter that was held
-    /// the number of its gradient after the backward pass and at the update.
+    /// Takes what a look is to see from the results of a program, and from the inputs of the model
+    /// where they are none of the results.
+    #[pyo3(signature = (look, results, inputs=None))]
     fn see_results(
         &self,
+        look: &MonitorLook,
         results: Vec<Bound<'_, PyTensor>>,
-        before: Vec<Bound<'_, PyTensor>>,
-        outputs: Vec<SeenOutput>,
-        gradients: (Vec<Option<usize>>, Vec<Option<usize>>),
+        inputs: Option<Bound<'_, PyTensor>>,
     ) {
-        let (first, gradients) = gradients;
-        let (held, mut monitor) = (self.held(), self.lock());
-        let of = |at: &usize| results.get(*at).map(|t| t.get().tensor());
-        let mut last: Option<(usize, &str)> = None;
-        for (name, bounds, at, gradient) in &outputs {
-            let kind = kind_of(*bounds);
-            match last.filter(|last| last.0 == *at) {
-                Some((_, same)) => {
-                    monitor.same_output(name, kind, same);
-                    monitor.same_output_gradient(name, same);
-                    continue;
-                }
-                None => last = Some((*at, name)),
-            }
-            of(at).iter().for_each(|t| monitor.output(name, kind, t));
-            let gradient = gradient.as_ref().and_then(of);
-            gradient.iter().for_each(|g| monitor.output_gradient(name, g));
-        }
-        let pairs = || first.iter().zip(&gradients).filter(|(first, now)| first != now);
-        if pairs().next().is_some() {
-            let of_all = |all: &[Option<usize>]| -> Vec<Tensor> {
-                all.iter().flatten().filter_map(of).collect()
-            };
-            let (before, after) = (of_all(&first), of_all(&gradients));
-            monitor.changed_gradients(&before, &after);
-        }
-        for (((name, _), value), gradient) in held.parameters.iter().zip(&before).zip(&gradients) {
-            let gradient = gradient.as_ref().and_then(of);
-            monitor.parameter(name, &value.get().tensor(), gradient.as_ref());
-        }
+        let began = Instant::now();
+        let results: Vec<Tensor> = results.iter().map(|t| t.get().tensor()).collect();
+        let inputs = inputs.map(|t| t.get().tensor());
+        look.tell(&mut self.held(), &mut self.lock(), &results, inputs.as_ref());
+        self.shared.spend(began);
     }
 
     /// The gradients of the parameters that are held, as they are now: values, which show no later
@@ -325,11 +341,6 @@ impl PyMonitor {
     fn gradient_values(&self) -> Vec<Option<PyTensor>> {
         let gradient = |p: &Py<PyTensor>| Some(p.get().tensor().grad()?.detach().into());
         self.held().parameters.iter().map(|(_, p)| gradient(p)).collect()
-    }
-
-    /// The values of the parameters that are held, as they are now.
-    fn values(&self) -> Vec<PyTensor> {
-        self.held().parameters.iter().map(|(_, p)| p.get().tensor().detach().into()).collect()
     }
 
     /// Number of hooks of tensors that are not monitors'.
@@ -409,11 +420,6 @@ impl PyMonitor {
             }
         }
         Ok(largest)
-    }
-
-    /// The first number among results.
-    fn first_number(&self, out: &Bound<'_, PyAny>) -> Option<f64> {
-        first_number(out)
     }
 
     /// Number of steps so far.
@@ -523,21 +529,6 @@ impl PyMonitor {
     /// The loss on held-out examples.
     fn validated(&self, loss: f64) {
         self.lock().validated(loss);
-    }
-
-    /// Ends a step, whose loss is the mean of those that were noted, or this one: that
-    /// loss, and whether it was a spike.
-    #[pyo3(signature = (loss=None, rate=None))]
-    fn step(&self, loss: Option<f64>, rate: Option<f64>) -> (Option<f64>, bool) {
-        let mut held = self.held();
-        let mean = held.losses.iter().sum::<f64>() / held.losses.len() as f64;
-        let mean = (!held.losses.is_empty()).then_some(mean);
-        held.losses.clear();
-        *locked(&self.shared.newest) = None;
-        let loss = mean.or(loss);
-        let mut monitor = self.lock();
-        monitor.step(loss, rate);
-        (loss, monitor.is_spike())
     }
 
     /// The symptoms as rows: kind, place, step, evidence, consequence, fix, confidence.

@@ -329,29 +329,22 @@ class Monitor:
 
     def _after_backward(self) -> None:
         self._answer_questions()
-        if not self._native.is_due():
-            return
-        with self._timed:
-            self._note_gradients()
-            if self._optimizer is None:
-                self._take_parameters()
-                self._was_due = True
+        self._note_gradients()
+        if self._optimizer is None and self._native.is_due():
+            self._was_due = self._see_before_step()
 
     def _before_step(self, optimizer: Any) -> None:
         if optimizer is not self._optimizer:
             self._optimizers, self._optimizer = self._optimizers + 1, optimizer
             self._hold()
-        self._was_due = self._native.is_due()
-        if not self._was_due:
-            return
-        if "step" not in self._lines:
-            self._lines["step"] = _line()
-        with self._timed:
-            if self._looks < _OFTEN or self._looks % (_OFTEN * _OFTEN if self._share is None else _OFTEN) == 0:
+        looks = self._looks
+        if (looks < _OFTEN or looks % (_OFTEN * _OFTEN if self._share is None else _OFTEN) == 0) and self._native.is_due():
+            if "step" not in self._lines:
+                self._lines["step"] = _line()
+            with self._timed:
                 self._see_settings(optimizer)
                 self._hold()
-            self._compare_gradients()
-            self._take_parameters()
+        self._was_due = self._see_before_step()
 
     def _see_settings(self, optimizer: Any) -> None:
         for group in getattr(optimizer, "param_groups", ())[:1]:
@@ -375,19 +368,22 @@ class Monitor:
             self._has_stepped = True
             self._finish_step()
 
-    def _finish_step(self, loss: float | None = None) -> float | None:
-        if self._was_due:
-            with self._timed:
-                self._see_updates()
-        loss, is_spike = self._native.step(loss, self._rate())
+    def _finish_step(self, out: Any = None) -> float | None:
+        """Ends a step; `out` is what a compiled function gave that made it."""
+        loss, is_spike, is_due = self._end_step(out)
         if is_spike and self._sights is not None:
             self._sights.see_spike()
         if self._was_due:
             self._put_off()
+            is_due = is_due if self._share is None else self._native.is_due()
         self._was_due = False
         if self._has_calm_steps and self._sights is not None:
-            self._sights.attend(self._native.is_due())
+            self._sights.attend(is_due)
         return loss
+
+    def _end_step(self, out: Any) -> tuple[float | None, bool, bool]:
+        """The loss, whether it was a spike, and whether the next step is looked at."""
+        return self._native.end_step(self._optimizer, out, self._was_due)
 
     def _pass_over(self, out: Any = None) -> None:
         """Ends a step that was not looked at."""
@@ -414,17 +410,14 @@ class Monitor:
     def _note_loss(self, loss: Any) -> None:
         self._native.note_loss(loss)
 
-    def _take_parameters(self) -> None:
-        self._native.see_parameters()
-
-    def _see_updates(self) -> None:
-        self._native.see_updates()
+    def _see_before_step(self) -> bool:
+        """Sees parameters and gradients before the update, if the step is looked at; whether it
+        is.
+        """
+        return self._native.before_step()
 
     def _note_gradients(self) -> None:
         self._native.note_gradients()
-
-    def _compare_gradients(self) -> None:
-        self._native.compare_gradients()
 
     def _sight(self, name: str, module: Any, bounds: Any, is_leaf: bool) -> Any:
         """The hook of a module."""
@@ -489,17 +482,16 @@ class Monitor:
                 out = beside.run(args, kwargs)
                 if beside.is_usable:
                     self._was_due = True
-                    self._finish_step(self._native.first_number(out))
+                    self._finish_step(out)
                     return out
             with self._timed:
                 self._whole[key] = self._probe(compiled, args, kwargs)
             if beside is None and self._whole[key]:
                 self._beside[key] = Beside(self, compiled)
-        if not self._whole.get(key, False):
-            return compiled._call(*args, **kwargs)
-        self._was_due = is_due
         out = compiled._call(*args, **kwargs)
-        self._finish_step(self._native.first_number(out))
+        if self._whole.get(key, False):
+            self._was_due = is_due
+            self._finish_step(out)
         return out
 
     def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

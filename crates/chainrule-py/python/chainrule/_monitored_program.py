@@ -12,23 +12,16 @@ from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
-from ._nest import put_back
+from ._nest import Place, put_back, taken
 
 
 class _Plan(NamedTuple):
     """The places of what is to be seen among the results."""
 
-    # Name, bounds, the place of the output and that of its gradient.
-    outputs: list[tuple[str, Any, int, int | None]]
-    # For each parameter the place of its gradient before and after clipping.
-    before: list[int | None]
-    after: list[int | None]
-    losses: list[int]
-    # Inputs and the answer, its gradient, and the bounds of the module that gave it.
+    look: _c.MonitorLook
+    # Inputs of the model: their place among the results or among the arguments.
     inputs: int | None
-    answer: int | None
-    answer_gradient: int | None
-    bounds: Any
+    given: int | None
 
 
 class Beside:
@@ -70,6 +63,8 @@ class Beside:
                 extras.append(t)
             return at
 
+        given: list[Any] = []
+        taken((args, kwargs), given)
         outputs, answers = [], []
         for entry in seen:
             if len(entry) == 2:
@@ -79,11 +74,15 @@ class Beside:
             at = place(t)
             assert at is not None
             outputs.append((name, bounds, at, place(t.grad) if t.requires_grad else None))
-        inputs = answer = answer_gradient = bounds = None
-        for given, t in answers:
+        inputs = argument = answer = bounds = None
+        for arguments, t in answers:
             if isinstance(t, Tensor) and t.requires_grad:
-                x = next((x for x in given if isinstance(x, Tensor)), None)
-                inputs, answer, answer_gradient = place(x), place(t), place(t.grad)
+                x = next((x for x in arguments if isinstance(x, Tensor)), None)
+                # An argument is not given back as a result, which would cost the program a copy.
+                argument = next((i for i, known in enumerate(given) if known is x), None)
+                inputs = place(x) if argument is None else None
+                at, gradient = place(t), place(t.grad)
+                answer = None if at is None or gradient is None else (at, gradient)
                 bounds = next((e[4] for e in seen if len(e) == 5 and e[2] is t and e[3]), None)
         before = [place(g) for g in self._before]
         after = [place(g) for g in self._after]
@@ -91,7 +90,7 @@ class Beside:
         self._losses, self._before, self._after = [], [], []
         seen.clear()
         answers.clear()
-        self._plan = _Plan(outputs, before, after, losses, inputs, answer, answer_gradient, bounds)
+        self._plan = _Plan(_c.MonitorLook(outputs, (before, after or before), losses, inputs, answer, bounds), inputs, argument)
         return out, extras
 
     def after_backward(self, loss: Any) -> None:
@@ -134,19 +133,22 @@ class Beside:
         if plan is None or traced.eager is not None or not self._has_same_bits(traced, tensors, args, kwargs):
             self.is_usable = False
             return None
+        if not (traced.written or traced.graded or traced.given or traced.views):
+            # The results of the program are then told as they come.
+            numbers = [place.number for place in traced.shape[1]]
+            inputs = None if plan.inputs is None else numbers[plan.inputs]
+            plan = _Plan(plan.look.renumbered(numbers), inputs, plan.given)
         self._known[id(traced)] = traced, plan
         return self._looked(traced, tensors, plan, args, kwargs)
 
     def _results(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
-        """The results of the function, and what is seen: a list, whose places are taken at once."""
-        if traced.written or traced.graded or traced.given:
+        """The results of the function, and the results of the program that are looked at."""
+        if traced.written or traced.graded or traced.given or traced.views:
             return self._seen._run(traced, tensors, args, kwargs)
         traced.conditions.begin()
         values = traced.program.run(tensors)
-        if traced.views:
-            values += [path.of(values[i]) for i, path in traced.views]
-        out, extras = traced.shape
-        return put_back(out, values), [values[place.number] for place in extras]
+        out = traced.shape[0]
+        return (values[out.number] if out.__class__ is Place else put_back(out, values)), values
 
     def _has_same_bits(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> bool:
         monitor = self._monitor
@@ -162,18 +164,16 @@ class Beside:
 
     def _looked(self, traced: Any, tensors: list[Tensor], plan: _Plan, args: Any, kwargs: Any) -> Any:
         monitor, native = self._monitor, self._monitor._native
-        values = native.values()
+        native.begin_look()
         out, extras = self._results(traced, tensors, args, kwargs)
-        with monitor._timed:
-            native.see_results(extras, values, plan.outputs, (plan.before, plan.after or plan.before))
-            for at in plan.losses:
-                native.backward(False)
-                native.note_loss(extras[at])
-            if plan.inputs is not None and monitor._sights is not None:
-                monitor._sights.see_inputs(extras[plan.inputs])
-            loss = native.last_loss()
-            if loss is not None and plan.answer is not None and plan.answer_gradient is not None and not native.passes_over_answer():
-                native.answer(loss, extras[plan.answer], extras[plan.answer_gradient], plan.bounds)
+        x = None if plan.given is None else tensors[plan.given]
+        native.see_results(plan.look, extras, x)
+        sights = monitor._sights
+        if sights is not None and sights.sees_batches:
+            x = x if plan.inputs is None else extras[plan.inputs]
+            if x is not None:
+                with monitor._timed:
+                    sights.see_batch(x)
         return out
 
 

@@ -30,7 +30,8 @@ class Sights:
         self._monitor, self._native, self._model = monitor, monitor._native, model
         self._first: tuple[Any, tuple[Any, ...]] | None = None
         self._looks = 0
-        self._differ = False
+        # Whether all looks so far saw the same inputs.
+        self.sees_batches = True
         self._has_rest = False
         self._is_asking = False
         self._has_asked = False
@@ -154,7 +155,8 @@ class Sights:
         """The inputs of a pass that is looked at."""
         if x.is_floating_point():
             self._native.inputs(self._monitor._ours(x))
-        self._see_batch(x)
+        if self.sees_batches:
+            self.see_batch(x)
 
     def _range_of(self, out: Any) -> Any:
         """The bounds of the last module, where it gave the answer."""
@@ -206,9 +208,8 @@ class Sights:
 
     # Batches
 
-    def _see_batch(self, x: Any) -> None:
-        if self._differ:
-            return
+    def see_batch(self, x: Any) -> None:
+        """Whether the inputs are those of the first look."""
         flat = x.detach().reshape(-1)
         sample = (tuple(x.shape), tuple(flat[:: max(1, len(flat) // _SAMPLE)].tolist())) if len(flat) else (tuple(x.shape), ())
         if self._first is None:
@@ -216,7 +217,7 @@ class Sights:
         is_same = repr(sample) == repr(self._first[1])
         self._looks += 1
         if not is_same:
-            self._differ = True
+            self.sees_batches = False
             self._native.same_batch(None)
         elif self._looks == _SAME:
             self._native.same_batch(self._of_more(x))

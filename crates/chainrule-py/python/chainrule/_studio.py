@@ -84,13 +84,13 @@ class LivePage(Monitor):
         raised = args[0] if args else None
         self._page.end("all steps are done" if raised is None else f"ended by {getattr(raised, '__name__', 'an error')}")
 
-    def _finish_step(self, loss: float | None = None) -> float | None:
+    def _finish_step(self, out: Any = None) -> float | None:
         looked = self._was_due
         rate = self._rate()
         if not self._page.is_watched():
             # Nobody sees what the next step would show.
             self._native.rest_until(self.steps + 2)
-        loss = super()._finish_step(loss)
+        loss = super()._finish_step(out)
         step = self.steps
         if looked:
             if self._page.is_watched():

@@ -54,15 +54,29 @@ class TorchMonitor(Monitor):
                 return True
         return False
 
+    def _see_before_step(self) -> bool:
+        if not self._native.is_due():
+            return False
+        with self._timed:
+            self._compare_gradients()
+            self._take_parameters()
+        return True
+
     def _take_parameters(self) -> None:
         known = [(name, p) for name, p in self._parameters.items() if p.requires_grad]
         self._native.parameters([(name, self._copy(p), None if p.grad is None else self._copy(p.grad)) for name, p in known])
 
-    def _see_updates(self) -> None:
-        self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
+    def _end_step(self, out: Any) -> tuple[float | None, bool, bool]:
+        if self._was_due:
+            with self._timed:
+                self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
+        return self._native.end_step(self._optimizer, out, False)
 
     def _note_gradients(self) -> None:
-        self._noted = [(p, self._copy(p.grad)) for p in self._parameters.values() if p.grad is not None]
+        if not self._native.is_due():
+            return
+        with self._timed:
+            self._noted = [(p, self._copy(p.grad)) for p in self._parameters.values() if p.grad is not None]
 
     def _compare_gradients(self) -> None:
         noted, self._noted = self._noted, None
