@@ -146,6 +146,18 @@ impl PyMonitor {
         (loss, monitor.is_spike())
     }
 
+    /// As [`PyMonitor::pass`], with a loss of this step.
+    pub fn pass_with(
+        &self,
+        loss: Option<f64>,
+        optimizer: &Bound<'_, PyAny>,
+        out: Option<&Bound<'_, PyAny>>,
+        may_look: bool,
+    ) -> PyResult<PassedStep> {
+        self.held().losses.extend(loss);
+        self.pass(optimizer, out, may_look)
+    }
+
     /// Ends a step; the next one is not looked at unless it `may_look`.
     pub fn pass(
         &self,
@@ -248,6 +260,11 @@ impl PyMonitor {
     fn before_backward(&self, loss: &Bound<'_, PyTensor>, has_stepped: bool) {
         self.note_loss(loss);
         self.backward(has_stepped && self.is_stale());
+    }
+
+    /// A loss of this step as a number.
+    fn note_number(&self, loss: f64) {
+        self.held().losses.push(loss);
     }
 
     /// A loss of this step.

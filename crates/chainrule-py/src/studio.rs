@@ -1,5 +1,7 @@
 //! The studio's page for Python: a graph with its backward pass, or a training while it runs.
 
+mod unwatched;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -8,6 +10,7 @@ use chainrule_studio::{Branch, Captured, Given, Hub, LiveRun, Studio};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
+pub use self::unwatched::{UnwatchedRun, note};
 use crate::monitor::PyMonitor;
 use crate::tensor::PyTensor;
 
@@ -37,6 +40,24 @@ impl PyStudio {
 
     fn run(&self) -> PyResult<LiveRun> {
         Ok(self.slot()?.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl PyStudio {
+    /// Ends a step that no page sees, with the loss of its backward pass; whether a page is open by
+    /// now.
+    fn pass_unwatched(
+        &self,
+        monitor: &PyMonitor,
+        optimizer: &Bound<'_, PyAny>,
+        loss: Option<f64>,
+        out: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let run = self.run()?;
+        let passed = monitor.pass_with(loss, optimizer, out, false)?;
+        let known = |x: Option<f64>| x.unwrap_or(f64::NAN);
+        run.step(passed.steps, known(passed.loss), known(passed.rate), None);
+        Ok(run.is_watched())
     }
 }
 

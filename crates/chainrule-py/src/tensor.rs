@@ -415,6 +415,7 @@ impl PyTensor {
         }
         if let Some(inputs) = inputs {
             backward_to(py, &t, upstream, &inputs, create_graph, retain_graph)?;
+            crate::studio::note(&t);
             return follow_behind(py, &[Behind::Gradients]);
         }
         py.detach(|| {
@@ -433,6 +434,7 @@ impl PyTensor {
             })?;
             check()
         })?;
+        crate::studio::note(&t);
         follow_behind(py, &[Behind::Gradients])
     }
 

@@ -224,6 +224,41 @@ def test_the_loop_is_the_same_to_the_bit() -> None:
     assert _trained(True) == _trained(False)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loop_without_a_page_has_no_hooks(compiled: bool) -> None:
+    model = cr.nn.Linear(3, 1)
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.01)
+    x, y = cr.randn(16, 3), cr.randn(16, 1)
+
+    def step() -> cr.Tensor:
+        optimizer.zero_grad()
+        loss = (model(x) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = cr.compile(step) if compiled else step
+    backward, stepped = cr.Tensor.backward, cr.optim.SGD.step
+    losses = []
+    with cr.studio(model, optimizer, title="mine", browse=False) as s:
+        losses += [float(run()) for _ in range(30)]
+        assert (cr.Tensor.backward, cr.optim.SGD.step) == (backward, stepped)
+        if not compiled:
+            # A loop may make its optimizer anew.
+            optimizer = cr.optim.SGD(model.parameters(), lr=0.02)
+            losses += [float(run()) for _ in range(10)]
+        client = Client(s.url)
+        assert client.event("run")["title"] == "mine"
+        losses.append(float(run()))
+        assert cr.Tensor.backward is not backward
+        for _ in range(200):
+            run()
+        events = client.ask("live.history", run="live-0")["ok"]["events"]
+    assert (cr.Tensor.backward, cr.optim.SGD.step) == (backward, stepped)
+    assert [event["loss"] for event in events][: len(losses)] == pytest.approx(losses, rel=1e-6)
+    assert any(event["layers"] for event in events[-201:])
+
+
 def test_a_loop_is_held_stepped_and_steered() -> None:
     model = cr.nn.Linear(3, 1)
     optimizer = cr.optim.SGD(model.parameters(), lr=0.01)

@@ -489,10 +489,17 @@ class Monitor:
             if beside is None and self._whole[key]:
                 self._beside[key] = Beside(self, compiled)
         out = compiled._call(*args, **kwargs)
-        if self._whole.get(key, False):
+        # One that is first seen between looks says itself whether it made a step.
+        if self._whole.get(key, False) or (key not in self._whole and self._has_stepped_in(compiled)):
+            self._whole[key] = True
             self._was_due = is_due
             self._finish_step(out)
         return out
+
+    def _has_stepped_in(self, compiled: Any) -> bool:
+        """Whether the newest call of a compiled function was a program that steps the optimizer."""
+        traced, optimizer = compiled._last, self._optimizer
+        return traced is not None and traced.eager is None and any(steps is optimizer for steps in traced.steps)
 
     def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Runs the function op by op and takes all back; whether it made a step."""

@@ -1,4 +1,4 @@
-"""Observers of compiled functions."""
+"""Observers of compiled functions and of optimizers."""
 
 from __future__ import annotations
 
@@ -6,3 +6,6 @@ from typing import Any
 
 # Those that are told of each call of a compiled function; the last one runs it.
 ACTIVE: list[Any] = []
+
+# Those that are called with an optimizer of the native side after each of its steps.
+STEPPED: list[Any] = []

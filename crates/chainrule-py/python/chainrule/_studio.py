@@ -16,8 +16,10 @@ from typing import Any, overload
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._monitor import Monitor
+from ._observers import ACTIVE, STEPPED
 from ._random import get_rng_state, set_rng_state
 from .nn.module import Module, calls
+from .optim._native import Native
 
 # Steps before which nothing is told but what is not finite, and looks in a row that must find it.
 _FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
@@ -69,6 +71,10 @@ class LivePage(Monitor):
         self._chosen: float | None = None
         self._seen: dict[tuple[str, str], list[int]] = {}
         self._title, self._ahead = title, 0
+        # While no page is open: what is told of steps in the place of the hooks of the loop.
+        self._unwatched: Any = None
+        # The program that made the newest step.
+        self._stepping: Any = None
         self._states: list[_Kept] = []
         self._stateful = [part for part in (model, optimizer) if part is not None]
         if all(hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in self._stateful):
@@ -79,7 +85,14 @@ class LivePage(Monitor):
         """The address, with a token that opens it."""
         return self._page.url
 
+    def __enter__(self) -> LivePage:
+        super().__enter__()
+        self._wait_for_page()
+        return self
+
     def __exit__(self, *args: object) -> None:
+        if self._unwatched is not None:
+            self._stop_waiting()
         super().__exit__(*args)
         raised = args[0] if args else None
         self._page.end("all steps are done" if raised is None else f"ended by {getattr(raised, '__name__', 'an error')}")
@@ -98,6 +111,7 @@ class LivePage(Monitor):
             self._tell(step)
         self._page.stepped(step, math.nan if loss is None else loss, math.nan if rate is None else rate)
         self._obey()
+        self._wait_for_page()
         return loss
 
     def _pass_over(self, out: Any = None) -> None:
@@ -106,6 +120,57 @@ class LivePage(Monitor):
         self._passed(is_spike, is_due)
         if has_orders:
             self._obey()
+        self._wait_for_page()
+
+    # While no page is open
+
+    def _wait_for_page(self) -> None:
+        """Takes the hooks of the loop out until a page is open: losses and rates of steps are told
+        by the native side.
+        """
+        optimizer = self._optimizer
+        if self._page.is_watched() or self._unwatched is not None or self._is_probing or not isinstance(optimizer, Native) or ACTIVE[-1:] != [self]:
+            return
+        while self._undo:
+            self._undo.pop()()
+        if type(optimizer).step is not Native.step:
+            self._attach()
+            return
+        self._unwatched = _c.UnwatchedRun(self._page, self._native, optimizer, self._wake)
+        STEPPED.append(self._unwatched)
+        # Compiled functions do not call the optimizer.
+        ACTIVE.append(self)
+
+    def _stop_waiting(self) -> None:
+        self._unwatched.stop()
+        STEPPED.remove(self._unwatched)
+        ACTIVE.remove(self)
+        self._unwatched = None
+
+    def _wake(self, optimizer: Any, loss: float | None) -> None:
+        """A page is open, or another optimizer has made a step after a pass of that loss."""
+        if optimizer is not self._optimizer and not self._steps_here(optimizer):
+            return
+        self._stop_waiting()
+        self._attach()
+        if optimizer is self._optimizer:
+            self._obey()
+            return
+        self._optimizers, self._optimizer = self._optimizers + 1, optimizer
+        self._hold()
+        if loss is not None:
+            self._native.note_number(loss)
+        self._pass_over()
+
+    def around(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._unwatched is None:
+            return super().around(compiled, args, kwargs)
+        out = compiled._call(*args, **kwargs)
+        # An optimizer tells of its steps itself where the function ran as it is.
+        if self._unwatched is not None and (compiled._last is self._stepping or self._has_stepped_in(compiled)):
+            self._stepping = compiled._last
+            self._unwatched(self._optimizer, out)
+        return out
 
     def _obey(self) -> None:
         """Waits while the page holds the loop, and carries out what it asks for."""

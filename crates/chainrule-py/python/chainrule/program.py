@@ -46,6 +46,8 @@ class _Traced(NamedTuple):
     eager: str | None
     # Whether the one result of the program is that of the function, and there is no more to do.
     lone: bool
+    # The optimizers that it steps.
+    steps: list[Any]
 
     def holds(self) -> bool:
         """Whether the program still does what its function would."""
@@ -218,8 +220,9 @@ class Compiled:
             eager = eager or "a gradient flows on to what an argument was computed from"
         given, written = info["given"], info["written"]
         lone = info["shape"].__class__ is Place and not (given or written or info["graded"] or info["views"])
-        conditions = _c.Conditions(program, met, met.stepped(), (args, kwargs), same, written)
-        return _Traced(program, info["shape"], info["views"], info["graded"], written, given, guards, conditions, eager, lone)
+        steps = met.stepped()
+        conditions = _c.Conditions(program, met, steps, (args, kwargs), same, written)
+        return _Traced(program, info["shape"], info["views"], info["graded"], written, given, guards, conditions, eager, lone, steps)
 
     @staticmethod
     def _results(traced: _Traced, args: list[Tensor], out: list[Tensor]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._errors import _NotInPrograms
+from .._observers import STEPPED
 from ..autograd import no_grad
 from .optimizer import LIVE, Optimizer, Parameters, options_of, with_grad
 
@@ -202,6 +203,9 @@ class Native(Optimizer):
                 _again(group, native)
         if shown:
             self._give(self._native_kept)
+        if STEPPED and not _c._session_on():
+            for told in list(STEPPED):
+                told(self)
         return loss
 
     step._is_traced = True  # type: ignore[attr-defined]
