@@ -98,6 +98,12 @@ pub fn _jvp(
     Ok((y.into(), dy.into()))
 }
 
+/// Whether `y` depends on a leaf that is none of `leaves`.
+#[pyfunction]
+pub fn _leads_beside(y: &Bound<'_, PyTensor>, leaves: Vec<Bound<'_, PyTensor>>) -> bool {
+    autograd::leads_beside(&y.get().tensor(), &all_of(&leaves))
+}
+
 /// A function whose backward pass is given by hand.
 struct ByHand {
     name: String,
@@ -325,6 +331,12 @@ pub fn _set_grad_enabled(on: bool) -> bool {
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     chainrule::is_grad_enabled()
+}
+
+/// Whether a gradient that is NaN is an error from now on; whether it was before.
+#[pyfunction]
+pub fn _set_check_nan(on: bool) -> bool {
+    chainrule::set_check_nan(on)
 }
 
 #[pyfunction]

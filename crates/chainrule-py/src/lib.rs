@@ -102,8 +102,8 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _attention _addmm _lstm_step;
         ops: _function_of _bindings _by_hand;
         device: _device;
-        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
-            _safetensors_load _safetensors_save _set_grad_enabled is_grad_enabled _set_record_all
+        derive: _grad _jvp _leads_beside _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
+            _safetensors_load _safetensors_save _set_grad_enabled is_grad_enabled _set_record_all _set_check_nan
             _set_autocast _is_autocast;
         weights: _weights_load;
         models: _names_mapped;

@@ -93,7 +93,7 @@ pub use chainrule_core::ops::{
 pub use chainrule_core::rng::Generator;
 pub use chainrule_core::shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 #[doc(hidden)]
-pub use chainrule_core::tensor::foreign::{Lent, check_lent};
+pub use chainrule_core::tensor::foreign::{Lent, check_lent, set_check_nan};
 pub use chainrule_core::tensor::foreign::{Memory, set_grad_enabled, set_record_all};
 pub use chainrule_core::tensor::{
     Elements, HookHandle, IntoTensor, Tensor, autocast, autocast_dtype, enable_grad,

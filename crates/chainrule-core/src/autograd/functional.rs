@@ -199,12 +199,26 @@ pub fn jvp(
     }
     let nested = inputs.iter().chain(tangents).any(Tensor::requires_grad);
     let leaves = fresh(inputs)?;
+    let recorded = !Mode::get().has(Mode::NO_GRAD);
     let y = {
         let _guard = Mode::get().with(Mode::SAVE_ALL).without(Mode::NO_GRAD).enter();
         f(&leaves)
     };
+    // What the function uses beside its inputs has gradients too.
+    let nested = nested || recorded && leads_beside(&y, &leaves);
     let dy = push_forward(&y, &leaves, tangents, nested)?;
     Ok((if nested { y } else { y.detach() }, dy))
+}
+
+/// Whether `y` depends on a leaf that is none of `leaves`, such as a parameter that a function
+/// captured.
+pub fn leads_beside(y: &Tensor, leaves: &[Tensor]) -> bool {
+    let beside = |source: &Source| {
+        matches!(source, Source::Leaf(_))
+            && leaves.iter().all(|leaf| leaf.source().number() != source.number())
+    };
+    let behind = reachable(std::iter::once(y.source()), 0);
+    beside(y.source()) || behind.iter().any(|node| node.inputs.iter().any(beside))
 }
 
 /// Pushes the tangents of `leaves` through the recorded graph of `y`, each node after its inputs.

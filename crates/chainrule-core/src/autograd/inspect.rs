@@ -245,6 +245,11 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
 }
 
 /// The first element that is NaN or infinite, and its place.
+/// Whether an element is NaN.
+pub(super) fn has_nan(value: &Value) -> bool {
+    numbers(value).is_some_and(|all| all.into_iter().any(f64::is_nan))
+}
+
 fn non_finite(value: &Value) -> Option<(usize, f64)> {
     numbers(value)?.into_iter().enumerate().find(|(_, x)| !x.is_finite())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::inspect::has_nan;
 use super::pending::{Pending, slice};
 use crate::error::{Error, Result};
 use crate::ops::{add_values, sum_to};
@@ -172,6 +173,9 @@ impl Walk<'_> {
             if let Some(observer) = &mut self.observer {
                 observer.pass(&node, i, &part);
             }
+            if Mode::get().has(Mode::CHECK_NAN) && has_nan(&part.value()) {
+                return Err(nan(&node, i));
+            }
             pending.push(input.clone(), part, None);
         }
         Ok(())
@@ -275,6 +279,13 @@ impl Walk<'_> {
         }
         op.vjp(&at, &gradient, wanted).map_err(|e| e.at(node.location))
     }
+}
+
+/// The error for a rule that gave NaN.
+fn nan(node: &Node, i: usize) -> Error {
+    let line = node.place().map(|at| format!(", called at {at},")).unwrap_or_default();
+    let why = format!("its backward{line} returned nan values for input {i}");
+    Error::gradient(node.op.name(), why)
 }
 
 /// The gradients of the targets, as far as they were found.

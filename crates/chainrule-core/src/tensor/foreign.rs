@@ -212,6 +212,17 @@ pub fn set_record_all(on: bool) -> bool {
     mode.has(Mode::RECORD_ALL)
 }
 
+/// As [`set_grad_enabled`], for an error where a gradient is NaN.
+pub fn set_check_nan(on: bool) -> bool {
+    let mode = Mode::get();
+    if on {
+        mode.with(Mode::CHECK_NAN).set()
+    } else {
+        mode.without(Mode::CHECK_NAN).set()
+    }
+    mode.has(Mode::CHECK_NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -336,6 +336,8 @@ impl Mode {
     pub const TRACE: Mode = Mode(16);
     /// Products of f32 take their operands as bf16.
     pub const BF16: Mode = Mode(64);
+    /// A gradient that is NaN is an error.
+    pub const CHECK_NAN: Mode = Mode(128);
     const DEFAULT: Mode = Mode(0);
 
     #[inline]

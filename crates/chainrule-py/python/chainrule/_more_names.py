@@ -159,8 +159,10 @@ def sym_float(a: Any) -> float:
 
 
 def is_anomaly_enabled() -> bool:
-    """No: nothing looks for NaN by itself."""
-    return False
+    """Whether a gradient that is NaN is an error, as `autograd.detect_anomaly` says."""
+    before = _c._set_check_nan(True)
+    _c._set_check_nan(before)
+    return before
 
 
 __all__ = [

@@ -14,6 +14,7 @@ from ._complex._base import refused
 from ._complex._tensor import ComplexTensor
 from ._errors import ArgumentError
 from ._functions import stack
+from ._making import zeros_like
 from ._nest import put_back, taken
 
 
@@ -50,6 +51,29 @@ def _is_linked(args: Any) -> bool:
     return any(t.requires_grad for t in tensors)
 
 
+def _pulled(ys: Sequence[Any], copies: Sequence[Any], ups: Sequence[Any] | None, create_graph: bool = True) -> tuple[Any, ...]:
+    """The gradients by the copies; zeros where nothing depends on one."""
+    flowing = [i for i, y in enumerate(ys) if y.requires_grad]
+    if not flowing:
+        return tuple(zeros_like(x) for x in copies)
+    given = None if ups is None else [ups[i] for i in flowing]
+    return autograd.grad([ys[i] for i in flowing], copies, given, create_graph=create_graph, materialize_grads=True)
+
+
+def _kept(t: Any, copies: Sequence[Any], linked: bool) -> Any:
+    """A result with its place on the tape where it depends on more than the copies: on a variable
+    of an outer level, or on a parameter that the function captured.
+    """
+    if not _c.is_grad_enabled():
+        return t.detach()
+    return t if linked or _leads_beside(t, copies) else t.detach()
+
+
+def _leads_beside(t: Any, copies: Sequence[Any]) -> bool:
+    own = [x._data if isinstance(x, ComplexTensor) else x for x in copies]
+    return _c._leads_beside(t._data if isinstance(t, ComplexTensor) else t, own)
+
+
 def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the gradient of `func` and its value, which must be a single element.
     An argument may be a nest of tensors, as a dictionary of parameters; so is its gradient then.
@@ -63,10 +87,10 @@ def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, h
             y, aux = out if has_aux else (out, None)
             if y.numel() != 1:
                 raise ArgumentError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
-            grads = autograd.grad(y, copies, create_graph=True, materialize_grads=True)
-        if not _is_linked((*args, *kwargs.values())):
-            grads, y = tuple(g.detach() for g in grads), y.detach()
-        found = nests(grads)
+            grads = _pulled([y], copies, None)
+        linked = _is_linked((*args, *kwargs.values()))
+        y = _kept(y, copies, linked)
+        found = nests([_kept(g, copies, linked) for g in grads])
         given = found[0] if isinstance(argnums, int) else tuple(found)
         return (given, (y, aux)) if has_aux else (given, y)
 
@@ -99,10 +123,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         taken(cotangent, ups)
         if len(ups) != len(ys):
             raise ArgumentError(f"vjp: {len(ys)} results need as many cotangents, not {len(ups)}")
-        links = _c.is_grad_enabled() and _is_linked((primals, cotangent))
-        return tuple(nests(autograd.grad(ys, copies, ups, retain_graph=True, create_graph=links, materialize_grads=True)))
+        linked = _is_linked((primals, cotangent))
+        links = _c.is_grad_enabled() and (linked or is_beside)
+        found = _pulled(ys, copies, ups, links)
+        return tuple(nests([_kept(g, copies, linked) for g in found]))
 
-    given = y if _is_linked(primals) else put_back(nest, [t.detach() for t in ys])
+    is_beside = any(_leads_beside(t, copies) for t in ys)
+    linked = _is_linked(primals)
+    given = put_back(nest, [_kept(t, copies, linked) for t in ys])
     return (given, back, aux) if has_aux else (given, back)
 
 
@@ -116,6 +144,45 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     if len(xs) != len(us):
         raise ArgumentError(f"jvp: {len(xs)} tensors and {len(us)} tangents; each needs its own")
     return _c._jvp(lambda *flat: func(*put_back(nest, list(flat))), xs, us)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of `func`, and a function from tangents to its change along them, in forward mode.
+    Each call of it computes `func` again.
+
+    ```
+    y, along = cr.func.linearize(lambda x: x * x, cr.tensor(3.0))
+    assert (y.item(), along(cr.tensor(1.0)).item()) == (9.0, 6.0)
+    ```
+    """
+
+    def along(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1].detach()
+
+    return func(*primals), along
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """The function as it is: values never change here, and writes make new ones."""
+    return func
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor as it is: derivatives as functions do not wrap it."""
+    return tensor
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Takes the running statistics of all batch norms away, so that they normalise by the batch
+    alone; the module is given back.
+    """
+    from .nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def _unit_rows(shape: Any, dtype: Any) -> Any:
@@ -132,9 +199,9 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """
 
     def run(*args: Any) -> Any:
-        found, nests = jacobians(*args)
-        linked = _c.is_grad_enabled() and _is_linked(args)
-        return nests([j if linked else j.detach() for j in found])[0]
+        found, copies, nests = jacobians(*args)
+        linked = _is_linked(args)
+        return nests([_kept(j, copies, linked) for j in found])[0]
 
     def jacobians(*args: Any) -> Any:
         with autograd.enable_grad():
@@ -144,9 +211,9 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
                 if isinstance(z, ComplexTensor):
                     raise refused("jacrev", z.dtype)
             if y.numel() == 0:
-                return [(y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape)) for x in copies], nests
-            rows = [autograd.grad(y, copies, u, create_graph=True, materialize_grads=True) for u in _unit_rows(y.shape, y.dtype)]
-            return [stack(list(column)).reshape((*y.shape, *x.shape)) for column, x in zip(zip(*rows), copies)], nests
+                return [(y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape)) for x in copies], copies, nests
+            rows = [_pulled([y], copies, [u]) for u in _unit_rows(y.shape, y.dtype)]
+            return [stack(list(column)).reshape((*y.shape, *x.shape)) for column, x in zip(zip(*rows), copies)], copies, nests
 
     return run
 
@@ -171,16 +238,18 @@ def jacfwd(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
 
 
 def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that gives all second derivatives."""
-    return jacrev(grad(func, argnums), argnums)
+    """A function that gives all second derivatives, of each element of the result."""
+    return jacrev(jacrev(func, argnums), argnums)
 
 
 def hvp(func: Callable[..., Any], x: Tensor, v: Tensor) -> Tensor:
     """The Hessian times `v`, without the Hessian."""
     with autograd.enable_grad():
         x = x._apart()
-        (g,) = autograd.grad(func(x), x, create_graph=True, materialize_grads=True)
-        return autograd.grad((g * v).sum(), x, materialize_grads=True)[0]  # type: ignore[no-any-return]
+        (g,) = _pulled([func(x)], [x], None)
+        links = v.requires_grad or _leads_beside(g, [x])
+        (made,) = _pulled([(g * v).sum()], [x], None, links)
+    return _kept(made, [x], v.requires_grad)  # type: ignore[no-any-return]
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Callable[..., Any]:

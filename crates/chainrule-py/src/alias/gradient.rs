@@ -1,6 +1,7 @@
 //! The handle of a leaf's gradient.
 
 use chainrule::Tensor;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use super::{Link, Seen};
@@ -18,6 +19,13 @@ fn in_order(leaf: &Tensor) -> PyResult<Option<Tensor>> {
     let made = run(|| grad.try_reshape([grad.numel()])?.try_reshape(grad.shape()))?;
     run(|| leaf.set_grad(Some(made.clone())))?;
     Ok(leaf.grad().or(Some(made)))
+}
+
+/// Says that a gradient is apart from the tensor that it was set to.
+fn warn_of_shared(new: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let why = c"x.grad = g: x's gradient has the values of g and no memory with it, for g is the gradient of another leaf or a part of another \
+                tensor: what is added to one is not seen by the other; give g.clone() to say so";
+    PyErr::warn(new.py(), &new.py().get_type::<PyRuntimeWarning>(), why, 1)
 }
 
 impl PyTensor {
@@ -78,6 +86,15 @@ impl PyTensor {
                 drop(inner);
                 new.get().bump();
                 self.lock().rest().grad = Some(new.clone().unbind());
+            } else {
+                let shared = match inner.link() {
+                    Some(Link::Grad { leaf }) => !leaf.is_same(&t),
+                    link => link.is_some(),
+                };
+                drop(inner);
+                if shared {
+                    warn_of_shared(new)?;
+                }
             }
         }
         Ok(())

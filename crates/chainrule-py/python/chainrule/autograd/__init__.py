@@ -153,10 +153,12 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` for each of `inputs`, without touching any `.grad`."""
-    if is_grads_batched or not only_inputs:
-        raise ArgumentError("grad: is_grads_batched=True and only_inputs=False are not there; take func.jacrev, or backward")
+    if not only_inputs:
+        raise ArgumentError("grad: only_inputs=False is not there; take backward")
     ys, xs = _many(outputs), _many(inputs)
     ups = _many(grad_outputs) if grad_outputs is not None else [None] * len(ys)
+    if is_grads_batched:
+        return _rows_of_gradients(ys, xs, ups, create_graph, allow_unused, materialize_grads)
     if len(ups) != len(ys):
         raise ArgumentError(f"grad: {len(ys)} outputs need as many grad_outputs, not {len(ups)}")
     try:
@@ -164,19 +166,35 @@ def grad(
     except TypeError:
         found = _of_complex(ys, xs, ups, create_graph)
     if materialize_grads:
-        return tuple(x * 0.0 if g is None else g for g, x in zip(found, xs))
+        from .._making import zeros_like
+
+        return tuple(zeros_like(x) if g is None else g for g, x in zip(found, xs))
     if not allow_unused and any(g is None for g in found):
         missing = [i for i, g in enumerate(found) if g is None]
         raise _c.GradientError(f"grad: the outputs do not depend on inputs {missing}; allow_unused=True gives None for them")
     return tuple(found)
 
 
-def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
-    """Adds the gradients of the sum of `tensors` to those of the leaves."""
+def _rows_of_gradients(ys: list[Any], xs: list[Any], ups: list[Any], create_graph: bool, allow_unused: bool | None, materialize: bool) -> tuple[Any, ...]:
+    """The gradients for each row of the upstream ones, in a row again."""
+    from .._functions import stack
+
+    counts = {len(up) for up in ups if up is not None}
+    if len(counts) != 1:
+        raise ArgumentError("grad: with is_grads_batched=True each of grad_outputs has equally many rows")
+    rows = [grad(ys, xs, [None if up is None else up[i] for up in ups], None, create_graph, True, allow_unused, False, materialize) for i in range(counts.pop())]
+    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows))
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None, inputs: Any = None
+) -> None:
+    """Adds the gradients of the sum of `tensors` to those of the leaves, or of `inputs` alone."""
+    grad_tensors = grad_variables if grad_tensors is None else grad_tensors
     ys = _many(tensors)
     ups = _many(grad_tensors) if grad_tensors is not None else [None] * len(ys)
     for i, (y, up) in enumerate(zip(ys, ups, strict=True)):
-        y.backward(up, retain_graph or create_graph or i + 1 < len(ys), create_graph)
+        y.backward(up, retain_graph or create_graph or i + 1 < len(ys), create_graph, inputs)
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = False, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
@@ -288,18 +306,47 @@ def _checked(name: str, func: Callable[..., Any], inputs: Any, order: int, raise
     return report.passed
 
 
-def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
-    """A block without effect: `loss.first_non_finite()` names the first op whose value, or
-    gradient, is not finite.
+class detect_anomaly(_Switch):
+    """A block in which a backward pass whose gradient is NaN is an error that names the op and the
+    line that called it. The search costs time; `loss.first_non_finite()` tells more.
+
+    ```
+    w = cr.zeros(1, requires_grad=True)
+    try:
+        with cr.autograd.detect_anomaly():
+            ((w * 0).sqrt() * 0).sum().backward()
+    except RuntimeError as error:
+        assert "sqrt" in str(error) and "nan" in str(error)
+    ```
     """
-    import contextlib
-    import warnings
 
-    warnings.warn("detect_anomaly has no effect: loss.first_non_finite() names the op where NaN or infinity begins", RuntimeWarning, stacklevel=2)
-    return contextlib.nullcontext()
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__()
+        self._mode = check_nan
+
+    def _again(self) -> Any:
+        return type(self)(self._mode)
+
+    def _switch(self) -> bool:
+        return _c._set_check_nan(self._mode)
+
+    def _back(self, before: bool) -> None:
+        _c._set_check_nan(before)
 
 
-set_detect_anomaly = detect_anomaly
+class set_detect_anomaly(detect_anomaly):
+    """As `detect_anomaly`, on or off at once, and for the length of a block."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__(mode and check_nan)
+        self._first = _c._set_check_nan(self._mode)
+
+    def _again(self) -> Any:
+        return set_detect_anomaly(self._mode)
+
+    def _switch(self) -> bool:
+        _c._set_check_nan(self._mode)
+        return self._first
 
 from . import function as function  # noqa: E402
 from . import functional as functional  # noqa: E402
