@@ -62,7 +62,24 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
                 leaves[known] = None
 
         self.register_hook(reached)
-    return HookHandle(getattr(self, "_hooks_after"), hook)
+
+    class Told(HookHandle):
+        """Programs that hold the leaf are traced anew once it is removed."""
+
+        def remove(self) -> None:
+            super().remove()
+            leaf = known()
+            if leaf is not None:
+                _tell(leaf)
+
+    known = weakref.ref(self)
+    _tell(self)
+    return Told(getattr(self, "_hooks_after"), hook)
+
+
+def _tell(leaf: Tensor) -> None:
+    """The hooks of the leaf are others now."""
+    leaf.register_hook(lambda _: None).remove()
 
 
 def attach() -> None:

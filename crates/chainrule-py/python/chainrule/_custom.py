@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -50,8 +51,8 @@ class Context:
         self._dirty = list(tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros for outputs that nobody used (the default); there are
-        always zeros here.
+        """Whether `backward` gets zeros for outputs without a gradient (the default), or None for
+        those that are not differentiable; outputs that nobody used have zeros here.
         """
         self._fills = value
 
@@ -180,7 +181,8 @@ class _Parts:
         """The gradients of all outputs; zeros where there is none."""
         if self._alone:
             return [cotangent]
-        out: list[Any] = [t * 0 if isinstance(t, Tensor) else None for t in self._outs]
+        fills = self._ctx._fills
+        out: list[Any] = [t * 0 if fills and isinstance(t, Tensor) else None for t in self._outs]
         at = 0
         for i in self._places:
             n = math.prod(self._outs[i].shape)
@@ -208,8 +210,33 @@ class _Parts:
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The reverse rule as it is: here it can be differentiated again where its own ops can."""
-    return function
+    """A reverse rule that is not differentiated again: its gradients are constants, and where they
+    depend on a gradient from outside, a second derivative is an error.
+    """
+
+    @functools.wraps(function)
+    def run(ctx: Any, *cotangents: Any) -> Any:
+        with no_grad():
+            grads = function(ctx, *cotangents)
+        linked = [t for t in cotangents if isinstance(t, Tensor) and t.requires_grad]
+        if not _c.is_grad_enabled() or not linked:
+            return grads
+        if isinstance(grads, (tuple, list)):
+            return tuple(_only_once(g, linked[0]) for g in grads)
+        return _only_once(grads, linked[0])
+
+    return run
+
+
+def _only_once(value: Any, link: Tensor) -> Any:
+    """A value whose gradient is an error."""
+    if not isinstance(value, Tensor):
+        return value
+
+    def refuse(*_: Any) -> Any:
+        raise _c.GradientError("once_differentiable: the reverse rule is differentiated a second time, and it says that it cannot be")
+
+    return _c._apply_custom("once_differentiable", lambda _: value.detach().clone(), refuse, [link])
 
 
 __all__ = ["Context", "Function", "once_differentiable"]

@@ -21,7 +21,7 @@ import numpy as np
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._nest import SIMPLE
-from .nn.module import Module
+from .nn.module import EVERYWHERE, Module
 from .optim import Optimizer
 from .optim.lr_scheduler import LRScheduler
 
@@ -52,7 +52,7 @@ class Guards:
         self._fields: list[tuple[dict[Any, Any], Any, Any, str]] = []
         self._items: list[tuple[Any, int, Any, str]] = []
         self._cells: list[tuple[Any, Any, str]] = []
-        self._sizes: list[tuple[Any, int, str]] = []
+        self._sizes: list[tuple[Any, int, str]] = [(EVERYWHERE, len(EVERYWHERE), "hooks of all modules")]
         self._trained: list[tuple[Tensor, bool, Any, str]] = []
         self._states: list[tuple[Callable[[Any], Any], Any, Any, str]] = []
         # Generators of random numbers, Python's and NumPy's own first.
@@ -182,6 +182,7 @@ class Guards:
         elif hasattr(x, "__next__"):
             self._watch(_progress, x, name)
         elif isinstance(x, type):
+            self._seen.discard(id(x))
             self._see_class(x, name, depth)
         elif not isinstance(x, types.ModuleType) and not _is_ours(type(x).__module__):
             wrapped = getattr(x, "__wrapped__", None)
@@ -210,6 +211,7 @@ class Guards:
             if own:
                 self._watch(operator.itemgetter(*own), vars(base), name)
             for key, value in own.items():
+                value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
                 if isinstance(value, types.FunctionType):
                     self._see_function(value, depth + 1)
                 elif isinstance(value, (list, dict, tuple, Tensor)):

@@ -146,7 +146,7 @@ class Compiled:
         same = tuple(first.setdefault(id(t), i) for i, t in enumerate(tensors))
         metas = tuple((t._dims, t.dtype.name, t.requires_grad, t.is_leaf) for t in tensors)
         key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c._is_autocast(), _c.get_default_dtype().name)
-        self._tell_rates()
+        refused = self._tell_rates()
         kept = self._programs.setdefault(key, [])
         found = next((t for t in kept if t.holds()), None)
         if found is None:
@@ -159,6 +159,9 @@ class Compiled:
                 self._plain[key] = str(why)
                 raise
             kept.append(found)
+        for optimizer in found.steps:
+            if id(optimizer) in refused:
+                raise refused[id(optimizer)]
         self._last = found
         self._recent = [found, *(t for t in self._recent if t is not found)][:RECENT]
         return found, tensors
@@ -239,9 +242,15 @@ class Compiled:
         views = [path.of(out[i]) for i, path in traced.views]
         return put_back(traced.shape, [*out[:m], *(args[g] if isinstance(g, int) else g for g in traced.given), *views])
 
-    def _tell_rates(self) -> None:
+    def _tell_rates(self) -> dict[int, Exception]:
+        """The optimizers that cannot step with what they were given, with the reason."""
+        refused: dict[int, Exception] = {}
         for optimizer in list(LIVE):
-            optimizer._tell_rates()
+            try:
+                optimizer._tell_rates()
+            except Exception as why:
+                refused[id(optimizer)] = why
+        return refused
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ACTIVE and not _c._session_on():
