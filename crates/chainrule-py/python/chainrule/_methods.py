@@ -4,6 +4,7 @@ package is imported.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -254,15 +255,16 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     base, path = self._shown()
     if path is not None and not self.requires_grad:
         # Views of one tensor in what is copied are views of one copy of it.
-        key: Any = ("memory", id(base))
-        if id(base) not in memo and key not in memo:
-            memo[key] = base.detach().clone()
-        memo[id(self)] = path.of(memo[id(base)] if id(base) in memo else memo[key])
+        # A parameter's copy has memory of its own, as in PyTorch.
+        if base.is_leaf and not getattr(base, "_is_parameter", False):
+            copied = copy.deepcopy(base, memo)
+        else:
+            key: Any = ("memory", id(base))
+            copied = memo.setdefault(key, base.detach().clone())
+            memo.setdefault(id(memo), []).append(base)
+        memo[id(self)] = path.of(copied)
         return memo[id(self)]  # type: ignore[no-any-return]
     new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
-    memory: Any = memo.get(("memory", id(self)))  # type: ignore[call-overload]
-    if memory is not None:
-        new.data = memory
     if self.grad is not None and not getattr(self, "_is_parameter", False):
         new.grad = self.grad.clone()
     memo[id(self)] = new
@@ -418,6 +420,7 @@ def attach() -> None:
         "byte": _cast("byte", "uint8"), "char": _cast("char", "int8"), "short": _cast("short", "int16"),
         "device": property(lambda self: "cpu", doc="Device of the elements: there is one, the processor."),
         "grad_fn": property(lambda self: self._op, doc="The name of the op that made the tensor, or None for a leaf."),
+        "_grad": property(lambda self: self.grad, lambda self, grad: setattr(self, "grad", grad), doc="The gradient, as `grad`."),
         "itemsize": property(lambda self: self.element_size(), doc="The size of an element in bytes."),
         "nbytes": property(lambda self: self.numel() * self.element_size(), doc="The size of all elements in bytes."),
     }

@@ -26,6 +26,8 @@ class Native(Optimizer):
         self._native_looked: list[tuple[Any, ...]] = []
         # Whether a parameter is given more than once.
         self._native_again: list[bool] = []
+        # The parameters that the native side was made with.
+        self._native_params: list[list[Tensor]] = []
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
@@ -102,6 +104,7 @@ class Native(Optimizer):
         self._native_made.append(_settings(group))
         self._native_looked.append((None,))
         self._native_again.append(_is_again(group))
+        self._native_params.append(_unique(group)[:])
 
     def _new(self, group: dict[str, Any]) -> _c.Optimizer:
         lr = float(group["lr"])
@@ -131,6 +134,7 @@ class Native(Optimizer):
             self._native_made = [_settings(group) for group in self.param_groups]
             self._native_looked = [(None,) for _ in made]
             self._native_again = [_is_again(group) for group in self.param_groups]
+            self._native_params = [_unique(group)[:] for group in self.param_groups]
             return
         # All of it fits. Programs hold the native side, which stays the same where it can.
         self._renew()
@@ -163,7 +167,7 @@ class Native(Optimizer):
             if settings == self._native_made[i] and _holds(native, group):
                 continue
             new = self._new(group)
-            state = native.state_dict()
+            state = _of_parameters(native.state_dict(), self._native_params[i], _unique(group))
             if any(name.endswith(".step") for name, _ in state):
                 if "momentum" in settings and not settings["momentum"]:
                     state = [(name, t) for name, t in state if not name.endswith("momentum_buffer")]
@@ -176,6 +180,7 @@ class Native(Optimizer):
                         f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
                     ) from error
             self._native[i], self._native_made[i], self._native_again[i] = new, settings, _is_again(group)
+            self._native_params[i] = _unique(group)[:]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
@@ -226,6 +231,22 @@ def _unique(group: dict[str, Any]) -> list[Tensor]:
     """The parameters of a group, each once."""
     params: list[Tensor] = group["params"]
     return params if len(set(map(id, params))) == len(params) else list({id(p): p for p in params}.values())
+
+
+def _of_parameters(state: list[tuple[str, Any]], before: list[Tensor], now: list[Tensor]) -> list[tuple[str, Any]]:
+    """The state of parameters that are still there, under their new numbers."""
+    if len(before) == len(now) and all(map(operator.is_, before, now)):
+        return state
+    places = {id(p): i for i, p in enumerate(now)}
+    out = []
+    for name, t in state:
+        kind, _, rest = name.partition(".")
+        number, _, slot = rest.partition(".")
+        if not slot:
+            out.append((name, t))
+        elif id(before[int(number)]) in places:
+            out.append((f"{kind}.{places[id(before[int(number)])]}.{slot}", t))
+    return out
 
 
 def _is_again(group: dict[str, Any]) -> bool:
