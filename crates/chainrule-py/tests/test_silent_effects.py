@@ -55,6 +55,7 @@ REFUSED = {
     "results.quantile_by_a_tensor": "inside a trace",
     "arrays.large_array_written": "numpy",
     "arrays.array_of_a_tensor_written": "read-only",
+    "derived.rule_that_appends_compiled": "changes `seen`",
 }
 
 
@@ -91,6 +92,26 @@ def test_memory_that_is_not_shared_is_told():
     x, y = cr.ones(2, requires_grad=True), cr.zeros(2, requires_grad=True)
     with pytest.warns(RuntimeWarning, match="no memory"):
         x.data = y
+
+
+def test_a_gradient_that_is_not_shared_is_told():
+    a, b = cr.ones(2, requires_grad=True), cr.ones(2, requires_grad=True)
+    g = cr.ones(2)
+    a.grad = g
+    with pytest.warns(RuntimeWarning, match="no memory with it"):
+        b.grad = g
+    with pytest.warns(RuntimeWarning, match="no memory with it"):
+        b._grad = cr.ones(4)[:2]
+    a.grad = a.grad
+    assert b.grad.tolist() == [1, 1]
+
+
+def test_the_line_whose_gradient_is_nan_is_named():
+    w = cr.zeros(1, requires_grad=True)
+    with cr.autograd.detect_anomaly():
+        root = (w * 0).sqrt()
+        with pytest.raises(RuntimeError, match=r"sqrt.*test_silent_effects.py:\d+.*nan"):
+            (root * 0).sum().backward()
 
 
 def test_a_parameter_of_a_parameter_is_told():

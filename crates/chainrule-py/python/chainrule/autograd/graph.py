@@ -28,6 +28,12 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     yield
 
 
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """A block as it is: backward has the values that were saved, whatever is written later."""
+    yield
+
+
 class _Several:
     """Removes a hook from all tensors that it was given to."""
 
@@ -97,4 +103,4 @@ def _first_of(tensors: Sequence[Tensor], fn: Callable[[Any], None]) -> _Several:
     return _Several([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
 
 
-__all__ = ["disable_saved_tensors_hooks", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]

@@ -1,12 +1,12 @@
 """Modules, layers and losses."""
 
-from . import functional, init, parameter, utils
+from . import functional, grad, init, parameter, utils
 from .activation_layers import *  # noqa: F403
 from .activation_layers import __all__ as _activations
 from .adaptive_layers import *  # noqa: F403
 from .adaptive_layers import __all__ as _adaptive
-from .attention import *  # noqa: F403
-from .attention import __all__ as _attention
+from ._multihead import *  # noqa: F403
+from ._multihead import __all__ as _attention
 from .container_layers import *  # noqa: F403
 from .container_layers import __all__ as _containers
 from .lazy_layers import *  # noqa: F403
@@ -33,8 +33,9 @@ from .volume_layers import __all__ as _volume
 
 __all__ = [
     *_activations, *_adaptive, *_attention, *_containers, *_layers, *_lazy, *_losses_, *_more, *_pads, *_pools, *_recurrent, *_sync, *_transformers, *_volume,
-    "Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "parameter", "utils",
+    "Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "grad", "init", "parameter", "utils",
 ]
 
+from . import attention as attention  # noqa: E402
 from . import modules as modules  # noqa: E402
 from . import parallel as parallel  # noqa: E402

@@ -126,6 +126,10 @@ scopes: dict[int, str] = {}
 calls: deque[tuple[int, int, int]] = deque(maxlen=8192)
 
 
+# Where there are hooks of all modules, what calls them before a module and behind it.
+EVERYWHERE: list[Any] = []
+
+
 def _told(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The module's result; operations that are recorded or traced meanwhile belong to it."""
     name = scopes.get(id(module)) if scopes else None
@@ -169,6 +173,8 @@ class Module(Stateful):
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if EVERYWHERE:
+            args = EVERYWHERE[0](self, args)
         if self._pre_hooks:
             for hook in self._pre_hooks.values():
                 if isinstance(hook, _WithKeywords):
@@ -181,6 +187,8 @@ class Module(Stateful):
         args = args if watch is None else watch.entered(args)
         is_told = self._modules or self._is_users or scopes
         out = _told(self, args, kwargs) if is_told else self.forward(*args, **kwargs)
+        if EVERYWHERE:
+            out = EVERYWHERE[1](self, args, out)
         if self._hooks:
             for hook in self._hooks.values():
                 new = hook(self, args, kwargs, out) if isinstance(hook, _WithKeywords) else hook(self, args, out)

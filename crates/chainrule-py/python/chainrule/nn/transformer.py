@@ -11,7 +11,7 @@ from .. import _making as _m
 from .._chainrule import Tensor
 from . import functional as F
 from . import init
-from .attention import MultiheadAttention
+from ._multihead import MultiheadAttention
 from .container_layers import ModuleList
 from .layers import Dropout, LayerNorm, Linear
 from .module import Module

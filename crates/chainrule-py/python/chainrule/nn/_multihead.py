@@ -12,8 +12,6 @@ from .._chainrule import Tensor
 from .._errors import ArgumentError
 from . import functional as F
 from . import init
-from ._attention_kernels import SDPBackend as SDPBackend
-from ._attention_kernels import sdpa_kernel as sdpa_kernel
 from .layers import Linear
 from .module import Module, Parameter
 
