@@ -440,3 +440,30 @@ fn an_update_in_place_does_not_reach_a_view() {
     assert_eq!(y.to_vec::<f64>(), [1.0, 2.0]);
     assert_eq!(x.to_vec::<f64>(), [0.0, 0.0]);
 }
+
+#[test]
+fn forward_mode_keeps_what_the_function_captured() {
+    let (w, x, one) = (scalar(2.0), Tensor::scalar(3.0), Tensor::scalar(1.0));
+    let along = || jvp(|x| &w * &x[0] * &x[0], &[x.clone()], &[one.clone()]).unwrap();
+    let (y, dy) = along();
+    dy.backward();
+    // The derivative of 2 w x by w.
+    assert_eq!((y.item(), gradient(&w)), (18.0, vec![6.0]));
+    assert!(!no_grad(along).1.requires_grad());
+    let (_, dy) = jvp(|x| &x[0] * &x[0], &[x.clone()], &[one.clone()]).unwrap();
+    assert!(!dy.requires_grad());
+}
+
+#[test]
+fn a_gradient_that_is_nan_is_an_error_where_it_is_looked_for() {
+    let w = scalar(0.0);
+    let of = || w.sqrt() * 0.0;
+    let before = crate::tensor::foreign::set_check_nan(true);
+    let error = of().try_backward().unwrap_err().to_string();
+    (&w * 2.0).backward();
+    crate::tensor::foreign::set_check_nan(before);
+    assert!(error.contains("sqrt") && error.contains("nan"), "{error}");
+    assert_eq!(gradient(&w), [2.0]);
+    of().backward();
+    assert!(gradient(&w)[0].is_nan());
+}

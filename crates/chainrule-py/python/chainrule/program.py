@@ -276,12 +276,14 @@ class Compiled:
             return self._function(*args, **kwargs)
         try:
             traced, tensors = self._program(args, kwargs)
+            if traced.eager is None and traced.conditions.are_apart(tensors):
+                return self._run(traced, tensors, args, kwargs)
         except _NotInPrograms as why:
             self._last, self._why = None, str(why)
-            return self._function(*args, **kwargs)
-        if not traced.conditions.are_apart(tensors):
-            return self._function(*args, **kwargs)
-        return self._run(traced, tensors, args, kwargs)
+        finally:
+            for optimizer in list(LIVE):
+                optimizer._give_again()
+        return self._function(*args, **kwargs)
 
     def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Traced, list[Tensor]]:
         """The program for these arguments, of those that ran last if it is one."""

@@ -230,3 +230,69 @@ def nan_is_not_looked_for_outside(torch):
     with torch.autograd.set_detect_anomaly(False):
         ((w * 0).sqrt() * 0).sum().backward()
     return torch.isnan(w.grad), torch.is_anomaly_enabled()
+
+
+def _trained(torch, kind, **settings):
+    torch.manual_seed(0)
+    m = torch.nn.Linear(2, 1)
+    return m, getattr(torch.optim, kind)(m.parameters(), lr=0.1, **settings)
+
+
+def _step(torch, m, optimizer):
+    optimizer.zero_grad()
+    m(torch.ones(1, 2)).pow(2).sum().backward()
+    optimizer.step()
+
+
+def _buffers(state):
+    return [[t for name, t in sorted(found.items()) if name != "step"] for found in state["state"].values()]
+
+
+def state_dict_that_steps_write_to(torch):
+    out = []
+    for kind, settings in (("Adam", {}), ("SGD", {"momentum": 0.9}), ("AdamW", {"amsgrad": True})):
+        m, optimizer = _trained(torch, kind, **settings)
+        _step(torch, m, optimizer)
+        state, kept = optimizer.state_dict(), copy.deepcopy(optimizer.state_dict())
+        for _ in range(3):
+            _step(torch, m, optimizer)
+        out += [_buffers(state), _buffers(kept), m.weight.detach().clone()]
+        for found in state["state"].values():
+            for name, t in found.items():
+                if name != "step":
+                    t.zero_()
+        _step(torch, m, optimizer)
+        out += [m.weight.detach().clone(), _buffers(state)]
+        optimizer.load_state_dict(kept)
+        _step(torch, m, optimizer)
+        out += [m.weight, _buffers(state), _buffers(kept)]
+    return out
+
+
+def state_shared_by_two_optimizers(torch):
+    out = []
+    for kind, settings in (("SGD", {"momentum": 0.9}), ("RMSprop", {"momentum": 0.5})):
+        m, first = _trained(torch, kind, **settings)
+        _step(torch, m, first)
+        n = copy.deepcopy(m)
+        second = getattr(torch.optim, kind)(n.parameters(), lr=0.1, **settings)
+        second.load_state_dict(first.state_dict())
+        for m_, o in ((n, second), (m, first), (m, first), (n, second)):
+            _step(torch, m_, o)
+            out += [_buffers(first.state_dict()), _buffers(second.state_dict())]
+        out += [m.weight, n.weight]
+    return out
+
+
+def state_dict_of_a_compiled_training(torch, compile):
+    m, optimizer = _trained(torch, "Adam")
+    step = compile(lambda: _step(torch, m, optimizer))
+    step()
+    state = optimizer.state_dict()
+    for _ in range(3):
+        step()
+    first = copy.deepcopy(_buffers(state))
+    for found in state["state"].values():
+        found["exp_avg"].zero_()
+    step()
+    return first, _buffers(state), m.weight

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
-from .._errors import _NotInPrograms
+from .._errors import ArgumentError, _NotInPrograms
 from .._observers import STEPPED
 from ..autograd import no_grad
 from .optimizer import LIVE, Optimizer, Parameters, options_of, with_grad
@@ -31,6 +32,8 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
+        # Whether a program has to have it given out again.
+        self._native_late = False
         # The state as it was given out so far.
         self._native_kept: dict[Any, Any] = defaultdict(dict)
 
@@ -49,6 +52,13 @@ class Native(Optimizer):
     def state(self, value: Any) -> None:
         self._take(dict(value))
 
+    def _shown(self) -> Any:
+        return self.state
+
+    def _is_held(self) -> bool:
+        """Whether somebody else has the state that was given out, or a part of it."""
+        return _references(self._native_kept) > ALONE
+
     def _give(self, given: dict[Any, Any]) -> None:
         """Gives the state out, in the dictionaries and tensors in which it was given before."""
         known = self._known()
@@ -61,10 +71,7 @@ class Native(Optimizer):
                     del own[name]
                 for name, new in found.items():
                     old = own.get(name)
-                    if isinstance(old, Tensor) and (old._dims, old.dtype) == (new._dims, new.dtype) and not old.requires_grad:
-                        old._assign(new)
-                    else:
-                        own[name] = new
+                    own[name] = _written(old, new)
         self._native_given = (given, _marks(given), list(self._native))
         # Programs hold the native side, and have to ask first.
         self._native[:] = [None] * len(self._native)
@@ -111,9 +118,17 @@ class Native(Optimizer):
         # A rate of 0 is one on the way: it is told before each step.
         return _c.Optimizer(self.kind, _unique(group), lr if lr != 0 else 1.0, group)
 
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        if any(self._native_kept.values()):
+            self._give(self._native_kept)
+
     def _take(self, state: dict[Any, Any]) -> None:
         if state is not self._native_kept:
             self._native_kept = defaultdict(dict)
+            for p, found in state.items():
+                if isinstance(found, dict):
+                    self._native_kept[p] = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         if self._native_given is not None:
             self._native[:], self._native_given = self._native_given[2], None
         made = []
@@ -191,6 +206,7 @@ class Native(Optimizer):
         loss = None if closure is None else with_grad(closure)
         shown = self._native_given is not None and not _c._session_on()
         self._renew()
+        shown = shown and self._is_held()
         if _c._session_on():
             if any(group.get("maximize") for group in self.param_groups):
                 raise _NotInPrograms(f"compile: {type(self).__name__} with maximize=True: minimise the negative instead")
@@ -217,9 +233,50 @@ class Native(Optimizer):
 
     def _tell_rates(self) -> None:
         """Gives the native side the learning rates, which programs read from there."""
+        self._native_late = self._native_late or self._native_given is not None
         self._renew()
         for group, native in zip(self.param_groups, self._native):
             native.set_lr(float(group["lr"]))
+
+    def _give_again(self) -> None:
+        late, self._native_late = self._native_late, False
+        if late and self._native_given is None and self._is_held():
+            self._give(self._native_kept)
+
+
+def _written(old: Any, new: Any) -> Any:
+    """The new value, in the tensor that has the old one where it fits."""
+    if not isinstance(old, Tensor) or (old._dims, old.dtype) != (new._dims, new.dtype) or old.requires_grad:
+        return new
+    try:
+        return old._assign(new)
+    except ArgumentError:
+        # It has the memory of an array.
+        return new
+
+
+def _references(state: dict[Any, Any]) -> int:
+    """The most references to the state, to the dictionary of a parameter, or to a tensor of it."""
+    most = sys.getrefcount(state)
+    for found in state.values():
+        most = max(most, sys.getrefcount(found))
+        for value in found.values():
+            if isinstance(value, Tensor):
+                most = max(most, sys.getrefcount(value))
+    return most
+
+
+class _Probe:
+    """The references to a state that nobody else has."""
+
+    def __init__(self) -> None:
+        self._native_kept = {0: {"": _c._full((), 0.0, None)}}
+
+    def count(self) -> int:
+        return _references(self._native_kept)
+
+
+ALONE = _Probe().count()
 
 
 def _marks(state: dict[Any, Any]) -> dict[Any, Any]:

@@ -119,8 +119,15 @@ class Optimizer(Hooked):
         """The state, to be read."""
         return self.state
 
+    def _shown(self) -> Any:
+        """The state in tensors that later steps write to."""
+        return self.state
+
     def _tell_rates(self) -> None:
         """Tells programs the learning rates."""
+
+    def _give_again(self) -> None:
+        """Shows what a program did in the state that was given out."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients; with `set_to_none=False` they become zeros."""
@@ -140,7 +147,7 @@ class Optimizer(Hooked):
         for p in itertools.chain(*(g["params"] for g in self.param_groups)):
             numbers.setdefault(id(p), len(numbers))
         groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
-        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self._known().items()}
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self._shown().items()}
         out: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._hooks("_state_after"):
             new = hook(self, out)
@@ -201,16 +208,18 @@ LIVE: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
 
 def _taken(name: str, value: Any, p: Tensor) -> Any:
-    """A saved value as a copy; of the dtype of its parameter, unless it counts steps."""
+    """A saved value, of the dtype of its parameter unless it counts steps. A tensor that has it is
+    taken itself, so that later steps write to it, as in PyTorch.
+    """
     if not isinstance(value, Tensor):
         if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
             value = _c.tensor(value.detach().cpu().numpy())
         else:
             return value
-    value = value.detach()
+    given, value = value, value.detach()
     if name != "step" and value.is_floating_point() and value.dtype != p.dtype:
         return value._to_dtype(p.dtype)
-    return value.clone()
+    return value.clone() if name == "step" or given.requires_grad else given
 
 
 def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
