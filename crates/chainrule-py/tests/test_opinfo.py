@@ -33,7 +33,7 @@ addmv addbmm baddbmm addr inner matrix_exp lu lu_solve lu_unpack triangular_solv
 linalg.lstsq linalg.solve_triangular linalg.tensorinv linalg.tensorsolve linalg.householder_product linalg.cholesky_ex
 signal.windows.kaiser signal.windows.general_cosine signal.windows.exponential
 nn.functional.interpolate nn.functional.conv3d nn.functional.conv_transpose3d nn.functional.avg_pool3d nn.functional.adaptive_avg_pool3d
-nn.functional.adaptive_max_pool3d nn.functional.fractional_max_pool2d nn.functional.embedding_bag nn.functional.multi_margin_loss
+nn.functional.adaptive_max_pool3d nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d nn.functional.embedding_bag nn.functional.multi_margin_loss
 nn.functional.multilabel_margin_loss nn.functional.alpha_dropout nn.functional.rrelu nn.functional.pdist nn.functional.channel_shuffle
 nn.functional.pixel_shuffle geometric log_normal cauchy searchsorted to float double cat einsum
 """.split()
@@ -68,3 +68,18 @@ def test_ctc_loss_behind_a_log_softmax():
             x.sum().backward()
             y.sum().backward()
             OPINFO.compare("gradient", a.grad, b.grad, (1e-9, 1e-10))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_fractional_pools_name_the_axes_as_pytorch(axes):
+    """Samples of its table have axes of nearly one size, for which the order does not show."""
+    import chainrule as cr
+
+    name, shape = f"fractional_max_pool{axes}d", (2, 2, 9, 7, 6)[: axes + 2]
+    x = torch.randperm(torch.Size(shape).numel()).reshape(shape).double()
+    for seed in range(20):
+        samples = torch.rand(2, 2, axes, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        settings = {"kernel_size": (3, 2, 2)[:axes], "output_size": (4, 3, 2)[:axes]}
+        theirs = getattr(torch.nn.functional, name)(x, **settings, _random_samples=samples)
+        ours = getattr(cr.nn.functional, name)(cr.tensor(x.numpy()), **settings, _random_samples=cr.tensor(samples.numpy()))
+        assert ours.tolist() == theirs.tolist()

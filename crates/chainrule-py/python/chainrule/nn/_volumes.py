@@ -333,8 +333,8 @@ def _fractional(axes: int, input: Tensor, kernel: Sizes, output_size: Any, ratio
     for n, c in itertools.product(range(x.shape[0]), range(x.shape[1])):
         windows = []
         for i in range(axes):
-            # The samples name the last axis first.
-            starts = _starts(float(drawn[n, c, axes - 1 - i]), have[i], sizes[i], k[i], drawn.dtype)
+            # The samples of two axes name the last one first, those of three do not.
+            starts = _starts(float(drawn[n, c, axes - 1 - i if axes == 2 else i]), have[i], sizes[i], k[i], drawn.dtype)
             windows.append(starts[:, None] + np.arange(k[i]))
         one, where = _largest(x[n, c], windows)
         values.append(one)
