@@ -41,7 +41,7 @@ pub struct StepMoments {
 }
 
 /// Numbers whose sums are taken.
-pub trait Summed: Real {
+pub trait MomentSums: Real {
     /// The moments of numbers.
     fn moments(x: &[Self]) -> Moments;
 
@@ -50,7 +50,7 @@ pub trait Summed: Real {
     fn step(from: &[Self], to: &[Self], gradient: &[Self], before: &[Self]) -> StepMoments;
 }
 
-impl Summed for f32 {
+impl MomentSums for f32 {
     #[inline]
     fn moments(x: &[f32]) -> Moments {
         #[cfg(target_arch = "x86_64")]
@@ -72,7 +72,7 @@ impl Summed for f32 {
     }
 }
 
-impl Summed for f64 {
+impl MomentSums for f64 {
     #[inline]
     fn moments(x: &[f64]) -> Moments {
         moments_of(x)
@@ -86,13 +86,13 @@ impl Summed for f64 {
 
 /// The moments of numbers.
 #[inline]
-pub fn moments<T: Summed>(x: &[T]) -> Moments {
+pub fn moments<T: MomentSums>(x: &[T]) -> Moments {
     T::moments(x)
 }
 
-/// As [`Summed::step`].
+/// As [`MomentSums::step`].
 #[inline]
-pub fn step<T: Summed>(from: &[T], to: &[T], gradient: &[T], before: &[T]) -> StepMoments {
+pub fn step<T: MomentSums>(from: &[T], to: &[T], gradient: &[T], before: &[T]) -> StepMoments {
     T::step(from, to, gradient, before)
 }
 
@@ -199,7 +199,7 @@ fn step_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    /// As [`Summed::step`], by plain loops.
+    /// As [`MomentSums::step`], by plain loops.
     fn step_of[T](from: &[T], to: &[T], gradient: &[T], before: &[T]) -> StepMoments
         where [T: Real] = step_body
 }

@@ -1,7 +1,7 @@
 //! Elements of tensors, read where they lie, and their counts by powers of two.
 
 use chainrule_core::DType;
-use chainrule_core::kernels::moments::{Summed, moments};
+use chainrule_core::kernels::moments::{MomentSums, moments};
 use chainrule_core::tensor::Tensor;
 
 use crate::stats::{BINS, LOWEST};
@@ -32,7 +32,7 @@ pub(crate) fn with<R>(t: &Tensor, f: impl FnOnce(Numbers<'_>) -> R) -> R {
 }
 
 /// A number with a fraction.
-pub(crate) trait Number: Summed {
+pub(crate) trait Number: MomentSums {
     /// Sign and exponent as one number below [`Number::EXPONENTS`]; the sign counts half of these.
     fn exponent(self) -> usize;
     /// Number of signs and exponents.

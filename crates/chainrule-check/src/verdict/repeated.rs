@@ -31,7 +31,7 @@ type Runs = Vec<Arc<Node>>;
 type Aligned = (String, Vec<Option<Arc<Value>>>);
 
 /// A change of the rule of some nodes.
-enum Change {
+enum RepeatedEdit {
     Mistake(&'static Mistake),
     /// Another value in place of an operand, or of the result.
     Value {
@@ -47,7 +47,7 @@ enum Change {
 /// A change in all runs of an op.
 struct InAll<'a> {
     runs: &'a Runs,
-    change: Change,
+    change: RepeatedEdit,
 }
 
 impl InAll<'_> {
@@ -67,11 +67,11 @@ impl Planted for InAll<'_> {
     ) -> Option<Result<Grads>> {
         match &self.change {
             _ if !self.has(node) => None,
-            Change::Mistake(mistake) => {
+            RepeatedEdit::Mistake(mistake) => {
                 let made = with_saved(node, |at| (mistake.rule)(op, at, gradient, wanted));
                 Some(made.and_then(|grads| grads))
             }
-            Change::Value { place, by_node } => {
+            RepeatedEdit::Value { place, by_node } => {
                 let mut saved = lock(&node.saved).clone();
                 match saved.inputs.get_mut(*place) {
                     Some(input) => *input = by_node.get(&node.number).cloned(),
@@ -79,7 +79,7 @@ impl Planted for InAll<'_> {
                 }
                 Some(op.vjp(&Saved::new(node, &saved, false), gradient, wanted))
             }
-            Change::Unbroadcast { .. } => None,
+            RepeatedEdit::Unbroadcast { .. } => None,
         }
     }
 
@@ -91,7 +91,7 @@ impl Planted for InAll<'_> {
         to: Meta,
     ) -> Option<Result<Tensor>> {
         match self.change {
-            Change::Unbroadcast { input, how } if input == i && self.has(node) => {
+            RepeatedEdit::Unbroadcast { input, how } if input == i && self.has(node) => {
                 how.apply(part, &to.shape)
             }
             _ => None,
@@ -193,7 +193,7 @@ struct RepeatedSearch<'a> {
 
 impl RepeatedSearch<'_> {
     /// Whether the change in all runs explains the case.
-    fn explains(&mut self, runs: &Runs, change: Change) -> Result<bool> {
+    fn explains(&mut self, runs: &Runs, change: RepeatedEdit) -> Result<bool> {
         let nodes = self.case.tape.nodes.len();
         if self.left < nodes {
             return Ok(false);
@@ -211,13 +211,13 @@ impl RepeatedSearch<'_> {
     /// The classic mistakes of the op.
     fn mistakes(&mut self, runs: &Runs) -> Result<()> {
         for mistake in runs[0].op.entry().map_or(&[][..], |e| e.mistakes) {
-            if self.explains(runs, Change::Mistake(mistake))? {
+            if self.explains(runs, RepeatedEdit::Mistake(mistake))? {
                 self.said(runs, &format!("{}: {}", mistake.name, mistake.what));
             }
         }
         for input in 0..runs[0].inputs.len() {
             for how in Unbroadcast::ALL {
-                if self.explains(runs, Change::Unbroadcast { input, how })? {
+                if self.explains(runs, RepeatedEdit::Unbroadcast { input, how })? {
                     let name = Fault::Unbroadcast { input, how }.name();
                     self.said(runs, &format!("{name}, for input {input}"));
                 }
@@ -268,7 +268,7 @@ impl RepeatedSearch<'_> {
             };
             for (name, other) in values.iter().filter(|(_, v)| v.len() == runs.len()) {
                 let Some(by_node) = exchanged(runs, place, right, other) else { continue };
-                if self.explains(runs, Change::Value { place, by_node })? {
+                if self.explains(runs, RepeatedEdit::Value { place, by_node })? {
                     self.said(runs, &format!("{name} stands where `{due}` is due"));
                 }
             }
