@@ -1,5 +1,5 @@
-"""Names of later public scripts, beside PyTorch's: attention of any score, gradients of convolutions
-as functions, hooks of all modules.
+"""Names of later public scripts, beside PyTorch's: attention of any score, gradients of
+convolutions as functions, hooks of all modules.
 """
 
 import warnings
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 
 def both(make, *arrays, graded=True):
-    """What `make` gives in each library, with leaves of these arrays, and their gradients."""
+    """The results of `make` in each library, with leaves of these arrays, and their gradients."""
     out = []
     for lib in (torch, cr):
         leaves = [lib.tensor(a, requires_grad=graded) for a in arrays]

@@ -204,7 +204,7 @@ pub fn jvp(
         let _guard = Mode::get().with(Mode::SAVE_ALL).without(Mode::NO_GRAD).enter();
         f(&leaves)
     };
-    // What the function uses beside its inputs has gradients too.
+    // Captured leaves have gradients too.
     let nested = nested || recorded && leads_beside(&y, &leaves);
     let dy = push_forward(&y, &leaves, tangents, nested)?;
     Ok((if nested { y } else { y.detach() }, dy))

@@ -26,6 +26,7 @@ pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};
 #[doc(hidden)]
 pub use custom::{context as custom_context, op_of as custom_of};
 #[doc(hidden)]
+#[doc(hidden)]
 pub use functional::leads_beside;
 pub use functional::{
     GradOptions, grad, grad_with, hessian, hvp, jacobian, jvp, value_and_grad, vjp,

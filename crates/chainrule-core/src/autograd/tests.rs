@@ -443,14 +443,14 @@ fn an_update_in_place_does_not_reach_a_view() {
 
 #[test]
 fn forward_mode_keeps_what_the_function_captured() {
-    let (w, x, one) = (scalar(2.0), Tensor::scalar(3.0), Tensor::scalar(1.0));
-    let along = || jvp(|x| &w * &x[0] * &x[0], &[x.clone()], &[one.clone()]).unwrap();
+    let (w, x, one) = (scalar(2.0), [Tensor::scalar(3.0)], [Tensor::scalar(1.0)]);
+    let along = || jvp(|x| &w * &x[0] * &x[0], &x, &one).unwrap();
     let (y, dy) = along();
     dy.backward();
     // The derivative of 2 w x by w.
     assert_eq!((y.item(), gradient(&w)), (18.0, vec![6.0]));
     assert!(!no_grad(along).1.requires_grad());
-    let (_, dy) = jvp(|x| &x[0] * &x[0], &[x.clone()], &[one.clone()]).unwrap();
+    let (_, dy) = jvp(|x| &x[0] * &x[0], &x, &one).unwrap();
     assert!(!dy.requires_grad());
 }
 

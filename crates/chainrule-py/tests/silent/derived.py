@@ -6,7 +6,7 @@ import copy
 
 
 def _close(torch, make):
-    """What a result made of a captured parameter gives, and that parameter's gradient."""
+    """A result made of a captured parameter, and that parameter's gradient."""
     w = torch.tensor([2.0, 3.0], requires_grad=True)
     made = make(lambda x: (w * x**3).sum(), lambda x: w * x**3)
     made.sum().backward()

@@ -126,7 +126,7 @@ scopes: dict[int, str] = {}
 calls: deque[tuple[int, int, int]] = deque(maxlen=8192)
 
 
-# Where there are hooks of all modules, what calls them before a module and behind it.
+# The callers of the hooks of all modules, before a module and behind it, if there are any.
 EVERYWHERE: list[Any] = []
 
 
