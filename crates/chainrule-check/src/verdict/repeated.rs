@@ -138,7 +138,8 @@ fn repeated(case: &Case) -> Vec<Runs> {
 /// first run may lack some of them, as where it begins at a constant.
 fn columns(mut nodes: Runs) -> Vec<Runs> {
     nodes.sort_unstable_by_key(|node| std::cmp::Reverse(node.number));
-    let same = |a: &Node, b: &Node| a.op.name() == b.op.name() && a.meta == b.meta;
+    let same =
+        |a: &Node, b: &Node| (a.op.id(), a.op.name(), &a.meta) == (b.op.id(), b.op.name(), &b.meta);
     let repeats = |n: usize| (n..nodes.len()).all(|i| same(&nodes[i], &nodes[i - n]));
     let Some(period) = (1..=nodes.len() / 2).find(|n| repeats(*n)) else { return Vec::new() };
     let column = |i: usize| nodes.iter().skip(i).step_by(period).cloned().collect();

@@ -10,6 +10,7 @@ use super::search::Effort;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
+use chainrule_core::ops::OpId;
 
 /// The other softmaxes that explain the case.
 pub(super) fn search(
@@ -17,10 +18,10 @@ pub(super) fn search(
     nodes: &[Arc<Node>],
     effort: &mut Effort,
 ) -> Result<Vec<Deviation>> {
-    let kinds = ["softmax", "log_softmax", "cross_entropy"];
+    let kinds = [OpId::softmax, OpId::log_softmax, OpId::cross_entropy];
     let mut found = Vec::new();
     let all = values(case);
-    for node in nodes.iter().filter(|node| kinds.contains(&node.op.name())) {
+    for node in nodes.iter().filter(|node| node.op.id().is_some_and(|id| kinds.contains(&id))) {
         let Some(x) = node.inputs.first().and_then(|input| all.get(&input.number())) else {
             continue;
         };
@@ -65,14 +66,14 @@ fn others(x: &Tensor) -> Result<Vec<(Tensor, String)>> {
 /// Whether another softmax in the rule of a node explains the case.
 fn explains(case: &mut Case, node: &Arc<Node>, x: &Tensor, other: &Tensor) -> Result<bool> {
     let last = x.rank() as i64 - 1;
-    if node.op.name() == "cross_entropy" {
+    if node.op.id() == Some(OpId::cross_entropy) {
         // Its gradient is the softmax less the labels, times a number.
         let change = other.try_sub(&x.try_softmax(last)?)?;
         let factor = case.factor(&[(node.inputs[0].clone(), change)])?;
         return Ok(factor.is_some_and(|factor| natural(case, node, x, factor)));
     }
-    let output = match node.op.name() {
-        "log_softmax" => other.try_log()?,
+    let output = match node.op.id() {
+        Some(OpId::log_softmax) => other.try_log()?,
         _ => other.clone(),
     };
     let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(false) };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import sys
@@ -522,7 +523,9 @@ class Monitor:
             tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
         values = [(t, t.detach().clone()) for t in tensors]
         grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
-        return values, grads, None if self._optimizer is None else self._optimizer.state_dict(), get_rng_state()
+        # The tensors of the state are live: a step of the trial would write to what is to be put back.
+        optimizer = None if self._optimizer is None else copy.deepcopy(self._optimizer.state_dict())
+        return values, grads, optimizer, get_rng_state()
 
     def _put_back(self, kept: Any) -> None:
         values, grads, optimizer, rng = kept
@@ -533,7 +536,8 @@ class Monitor:
         for p, g in grads:
             p.grad = g
         if optimizer is not None:
-            self._optimizer.load_state_dict(optimizer)
+            # Taken tensors are live too, and the same state may be put back twice.
+            self._optimizer.load_state_dict(copy.deepcopy(optimizer))
 
 
 def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> Monitor:

@@ -154,12 +154,15 @@ class Beside:
         monitor = self._monitor
         with monitor._timed:
             kept = monitor._kept()
+            # The state that was given out goes back to the native side, which programs step.
+            self._seen._tell_rates()
             out = self._seen._run(traced, tensors, args, kwargs)[0]
             first = _bits(out), _bits(monitor._kept())
             monitor._put_back(kept)
             out = self._plain._call(*args, **kwargs)
             second = _bits(out), _bits(monitor._kept())
             monitor._put_back(kept)
+            self._seen._tell_rates()
         return first == second
 
     def _looked(self, traced: Any, tensors: list[Tensor], plan: _Plan, args: Any, kwargs: Any) -> Any:
