@@ -212,6 +212,7 @@ pub fn jvp(
 
 /// Whether `y` depends on a leaf that is none of `leaves`, such as a parameter that a function
 /// captured.
+#[doc(hidden)]
 pub fn leads_beside(y: &Tensor, leaves: &[Tensor]) -> bool {
     let beside = |source: &Source| {
         matches!(source, Source::Leaf(_))

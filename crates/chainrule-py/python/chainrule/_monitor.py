@@ -523,7 +523,7 @@ class Monitor:
             tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
         values = [(t, t.detach().clone()) for t in tensors]
         grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
-        # The tensors of the state are live: a step of the trial would write to what is to be put back.
+        # The tensors of the state are live: a step of the trial would write to what is kept.
         optimizer = None if self._optimizer is None else copy.deepcopy(self._optimizer.state_dict())
         return values, grads, optimizer, get_rng_state()
 
