@@ -36,7 +36,7 @@ RESULTS = {
     "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",
     "__setitem__": "None", "__delitem__": "None", "__contains__": "bool", "__iter__": "Iterator[Tensor]", "__repr__": "str", "__str__": "str",
     "__format__": "str", "is_grad_enabled": "bool", "get_num_threads": "int", "set_num_threads": "None", "set_default_dtype": "None",
-    "get_default_dtype": "dtype", "_dtype": "dtype", "_promoted": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_set_autocast": "bool", "_is_autocast": "bool", "_manual_seed": "None",
+    "get_default_dtype": "dtype", "_dtype": "dtype", "_promoted": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_set_check_nan": "bool", "_leads_beside": "bool", "_set_autocast": "bool", "_is_autocast": "bool", "_manual_seed": "None",
     "_memory_trim": "None", "_memory_statistics": "list[tuple[str, int]]",
     "op_table": "list[tuple[str, str, str, str, str]]", "_safetensors_load": "list[tuple[str, Tensor]]", "_safetensors_save": "None",
     "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str, str | None, str]", "_compare": "tuple[bool, str, str | None, str]", "_named_behind": "list[Tensor | None]", "_verdict": "tuple[bool, str, str | None, str]",
