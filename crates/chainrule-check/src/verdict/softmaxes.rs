@@ -10,7 +10,27 @@ use super::search::Effort;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
-use chainrule_core::ops::OpId;
+use crate::tensor::reading::Reading;
+use crate::tensor::role::{LossRole, Role};
+
+/// What an op makes of the softmax of the last axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SoftmaxKind {
+    Result,
+    Logarithm,
+    Loss,
+}
+
+impl SoftmaxKind {
+    fn of(node: &Node) -> Option<SoftmaxKind> {
+        match (node.op.reading(), node.op.role()) {
+            (Reading::Softmax, _) => Some(SoftmaxKind::Result),
+            (Reading::LogSoftmax, _) => Some(SoftmaxKind::Logarithm),
+            (_, Role::Loss(LossRole::CrossEntropy)) => Some(SoftmaxKind::Loss),
+            _ => None,
+        }
+    }
+}
 
 /// The other softmaxes that explain the case.
 pub(super) fn search(
@@ -18,10 +38,10 @@ pub(super) fn search(
     nodes: &[Arc<Node>],
     effort: &mut Effort,
 ) -> Result<Vec<Deviation>> {
-    let kinds = [OpId::softmax, OpId::log_softmax, OpId::cross_entropy];
     let mut found = Vec::new();
     let all = values(case);
-    for node in nodes.iter().filter(|node| node.op.id().is_some_and(|id| kinds.contains(&id))) {
+    for node in nodes {
+        let Some(kind) = SoftmaxKind::of(node) else { continue };
         let Some(x) = node.inputs.first().and_then(|input| all.get(&input.number())) else {
             continue;
         };
@@ -31,7 +51,7 @@ pub(super) fn search(
         }
         for (other, words) in others(&x)? {
             effort.replays += 1;
-            if explains(case, node, &x, &other)? {
+            if explains(case, node, kind, (&x, &other))? {
                 let own = label(&node.inputs[0]);
                 let text = format!("the softmax {words} stands where that of `{own}` is due");
                 found.push(Deviation::of(node, text));
@@ -64,18 +84,20 @@ fn others(x: &Tensor) -> Result<Vec<(Tensor, String)>> {
 }
 
 /// Whether another softmax in the rule of a node explains the case.
-fn explains(case: &mut Case, node: &Arc<Node>, x: &Tensor, other: &Tensor) -> Result<bool> {
+fn explains(
+    case: &mut Case,
+    node: &Arc<Node>,
+    kind: SoftmaxKind,
+    (x, other): (&Tensor, &Tensor),
+) -> Result<bool> {
     let last = x.rank() as i64 - 1;
-    if node.op.id() == Some(OpId::cross_entropy) {
+    if kind == SoftmaxKind::Loss {
         // Its gradient is the softmax less the labels, times a number.
         let change = other.try_sub(&x.try_softmax(last)?)?;
         let factor = case.factor(&[(node.inputs[0].clone(), change)])?;
         return Ok(factor.is_some_and(|factor| natural(case, node, x, factor)));
     }
-    let output = match node.op.id() {
-        Some(OpId::log_softmax) => other.try_log()?,
-        _ => other.clone(),
-    };
+    let output = if kind == SoftmaxKind::Logarithm { other.try_log()? } else { other.clone() };
     let Some(gradient) = case.tape.gradients.get(&node.number).cloned() else { return Ok(false) };
     let place = (node.inputs.len(), output.value());
     let Some(parts) = with_operand(case, node, &gradient, place) else { return Ok(false) };
