@@ -118,12 +118,14 @@ pub(super) fn number(value: &Value) -> String {
     }
 }
 
-/// The parameters as text; those without a name by themselves.
+/// The parameters as text; those without a name by themselves, and those of a struct inside one by
+/// one.
 fn listed(parameters: &Param) -> String {
     let shown = parameters.fields().iter().filter(|(_, value)| *value != Param::Unit);
-    let text = shown.map(|(name, value)| match is_number(name) {
-        true => value.to_string(),
-        false => format!("{name}={value}"),
+    let text = shown.map(|(name, value)| match value {
+        Param::Struct(..) => listed(value),
+        _ if is_number(name) => value.to_string(),
+        _ => format!("{name}={value}"),
     });
-    text.collect::<Vec<_>>().join(", ")
+    text.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
 }
