@@ -53,6 +53,23 @@ impl<O: Op> Offered for Option<O> {
     }
 }
 
+/// An op that the tape has already.
+impl Offered for Arc<dyn Op> {
+    fn op(&self) -> &dyn Op {
+        &**self
+    }
+
+    fn keep(&mut self) -> Arc<dyn Op> {
+        self.clone()
+    }
+}
+
+/// Runs an op of the tape once more, on other inputs, and records that as [`apply`] does.
+#[track_caller]
+pub fn apply_again(op: &Arc<dyn Op>, inputs: &[&Tensor]) -> Result<Tensor> {
+    apply_offered(&mut op.clone(), inputs)
+}
+
 /// As [`apply`].
 #[inline(never)]
 #[track_caller]

@@ -1,5 +1,7 @@
 //! A backward pass as a program, and what the algebra makes of it, rewrite by rewrite.
 
+use std::iter;
+
 use chainrule::json::{arena, cost, line, number};
 use chainrule::program::{Explanation, Phase, Program, ResultDifference, rules};
 use chainrule::{DType, Generator, Tensor};
@@ -7,6 +9,8 @@ use chainrule_core::tensor::value::Meta;
 use chainrule_lab::formulas::formula;
 use serde_json::{Value, json};
 
+use super::replay::{LINES, Replay};
+use super::session::Session;
 use super::timing::{self, Took};
 use super::{Clock, tex};
 use crate::language::fault::{Fault, Outcome};
@@ -18,6 +22,8 @@ pub struct Traced {
     title: String,
     program: Program,
     arguments: Vec<Tensor>,
+    /// Arguments whose values are not known; zeros stand in their place.
+    unknown: Vec<String>,
 }
 
 impl Traced {
@@ -32,7 +38,12 @@ impl Traced {
         };
         let metas = program.arguments().iter().map(|id| program.infos()[id.index()].meta);
         let arguments = metas.map(argument).collect::<chainrule::Result<_>>()?;
-        Ok(Traced { title: format!("{name}: {}", formula.what), program, arguments })
+        Ok(Traced {
+            title: format!("{name}: {}", formula.what),
+            program,
+            arguments,
+            unknown: Vec::new(),
+        })
     }
 
     /// A program of the language, with the gradients of its leaves.
@@ -65,8 +76,39 @@ impl Traced {
         memory.leaves.iter().for_each(Tensor::zero_grad);
         match failed {
             Some(fault) => Err(fault),
-            None => Ok(Traced { title: "program".into(), program: program?, arguments: draws }),
+            None => {
+                let (title, unknown) = ("program".into(), Vec::new());
+                Ok(Traced { title, program: program?, arguments: draws, unknown })
+            }
         }
+    }
+
+    /// A captured computation, with the gradients of its leaves; in the small steps of definitions,
+    /// or as it ran.
+    pub fn replayed(session: &Session, title: &str, in_steps: bool) -> Outcome<Traced> {
+        let replay = Replay::of(session, title)?;
+        let replay = if in_steps { replay.in_steps() } else { replay };
+        let arguments: Vec<Tensor> =
+            replay.constants.iter().map(|(.., value)| value.clone()).collect();
+        let names = replay.constants.iter().map(|(_, name, _)| name.as_str());
+        let mut failed = None;
+        let trace = |arguments: &[Tensor]| match replay.run(arguments) {
+            Ok(loss) => {
+                loss.try_backward()?;
+                let gradients = replay.leaves.iter().filter_map(|(_, leaf)| leaf.grad());
+                Ok(iter::once(loss.clone()).chain(gradients).collect())
+            }
+            Err(fault) => {
+                failed = Some(fault);
+                Ok(Vec::new())
+            }
+        };
+        let program = Program::trace_script(LINES, names.zip(&arguments), trace);
+        if let Some(fault) = failed {
+            return Err(fault);
+        }
+        let (title, unknown) = (title.to_owned(), replay.unknown);
+        Ok(Traced { title, program: program?, arguments, unknown })
     }
 
     fn results(&self, of: &Program) -> Outcome<Vec<Tensor>> {
@@ -154,6 +196,7 @@ impl Traced {
             formulas.iter().map(|line| tex::equation(line, &none)).collect();
         Ok(json!({
             "title": self.title,
+            "unknown": self.unknown,
             "frames": frames,
             "traced": backward(&explained.traced),
             "optimized": backward(&explained.optimized),
@@ -188,6 +231,7 @@ impl Traced {
         }
         Ok(json!({
             "title": self.title,
+            "unknown": self.unknown,
             "before": Traced::listing(&self.program, took.first()),
             "after": Traced::listing(program, took.get(1)),
             "fused": listed,

@@ -2,7 +2,7 @@
 
 use chainrule::check::compare::{ComparisonRow, Incomparable, Standing};
 use chainrule::{Tensor, no_grad};
-use chainrule_check::compare as beside;
+use chainrule_check::{Comparison, compare as beside};
 use serde_json::{Value, json};
 
 use super::session::Session;
@@ -32,9 +32,26 @@ pub fn compare(session: &mut Session, code: &str) -> Outcome<Value> {
             claims.push((name.clone(), t.clone(), gradient.floats()?));
         }
     }
-    let comparison = beside(&session.root, &claims)?;
+    let mut answer = judged(session, &session.root, &claims)?;
+    if let Some(name) = answer["finding"]["name"].as_str() {
+        answer["finding"]["line"] = json!(hand.line_of(&format!("d{name}")));
+    }
+    if let Some(fault) = &failed {
+        (answer["error"], answer["all"]) = (error(fault), json!(false));
+    }
+    Ok(answer)
+}
+
+/// Gradients by hand beside those of a root, which is that of the session or a copy: for each
+/// variable its name, the tensor and its gradient. The line of the mistake is not known here.
+pub fn judged(
+    session: &Session,
+    root: &Tensor,
+    claims: &[(String, Tensor, Tensor)],
+) -> Outcome<Value> {
+    let comparison = beside(root, claims)?;
     let mut rows = Vec::new();
-    for (name, t) in &graded {
+    for (name, t) in &session.graded() {
         let claim = claims.iter().find(|(claimed, ..)| claimed == name);
         let row = comparison.row(name).zip(claim);
         rows.push(match row {
@@ -46,16 +63,15 @@ pub fn compare(session: &mut Session, code: &str) -> Outcome<Value> {
                 "shape": t.shape().to_vec(),
                 "difference": null,
             }),
-            Some((row, (_, t, gradient))) => {
+            Some((row, (.., gradient))) => {
                 let right = session.find(t).and_then(|place| session.gradient(place));
                 one_row(row, t, gradient, right)
             }
         });
     }
-    let finding = finding(&comparison, &hand);
-    let all = failed.is_none()
-        && rows.iter().all(|row| row["verdict"] == "exact" || row["verdict"] == "approximate");
-    Ok(json!({"rows": rows, "finding": finding, "error": failed.as_ref().map(error), "all": all}))
+    let right = |row: &Value| row["verdict"] == "exact" || row["verdict"] == "approximate";
+    let all = rows.iter().all(right);
+    Ok(json!({"rows": rows, "finding": finding(&comparison), "error": null, "all": all}))
 }
 
 fn detached(value: &Data) -> Data {
@@ -98,13 +114,12 @@ fn one_row(row: &ComparisonRow, t: &Tensor, found: &Tensor, right: Option<&Tenso
 }
 
 /// The first wrong line, and what is wrong with it as far as it can be told.
-fn finding(comparison: &chainrule_check::Comparison, hand: &Interpreter) -> Value {
+fn finding(comparison: &Comparison) -> Value {
     let Some(row) = comparison.mistakes().next() else { return Value::Null };
-    let line = hand.line_of(&format!("d{}", row.name));
     let diagnosis = comparison.verdict().and_then(|verdict| verdict.diagnoses().first().cloned());
     match (diagnosis, &row.outcome) {
         (Some(found), _) => json!({
-            "line": line,
+            "line": null,
             "name": row.name,
             "mistake": found.what(),
             "correction": found.fix(),
@@ -112,14 +127,14 @@ fn finding(comparison: &chainrule_check::Comparison, hand: &Interpreter) -> Valu
             "certain": true,
         }),
         (None, Err(why)) => json!({
-            "line": line,
+            "line": null,
             "name": row.name,
             "mistake": why.to_string(),
             "correction": format!("d{} has the shape of {}", row.name, row.name),
             "certain": true,
         }),
         (None, Ok(_)) => json!({
-            "line": line,
+            "line": null,
             "name": row.name,
             "mistake": format!("d{} is the first that is wrong", row.name),
             "correction": "",

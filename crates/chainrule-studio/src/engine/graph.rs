@@ -4,8 +4,9 @@ use chainrule::Tensor;
 use chainrule_core::tensor::node::Source;
 use serde_json::{Map, Value, json};
 
+use super::request::Args;
 use super::session::{Passed, Session, Step};
-use super::{Args, json as values, numbers, tex};
+use super::{json as values, numbers, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::value::Data;
 

@@ -1,6 +1,9 @@
 //! Answers of the studio: requests in, answers out, no input or output of its own.
 
 mod algebra;
+mod by_hand;
+#[cfg(test)]
+mod captured_tests;
 mod checks;
 mod compare;
 mod examples;
@@ -9,14 +12,16 @@ mod json;
 mod modules;
 mod numbers;
 mod plant;
+mod replay;
+mod request;
 mod session;
 #[cfg(test)]
 mod tests;
 mod tex;
 mod timing;
 mod training;
+mod view;
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chainrule::Tensor;
@@ -27,15 +32,17 @@ pub(crate) use json::number;
 
 use crate::language::fault::{Fault, Outcome};
 use algebra::Traced;
+pub use view::view;
+
+pub use by_hand::HandGradients;
+use by_hand::Held;
 use plant::Hidden;
+use request::{Args, Kept, most, session};
 use session::{Session, Walked};
 use training::Training;
 
 /// Tells the present time in milliseconds, where there is a clock.
 pub(crate) type Clock = Option<fn() -> f64>;
-
-/// The most sessions, planted mistakes and runs of training that are kept; the oldest are dropped.
-const KEPT: u64 = 12;
 
 /// A program that the user's own process opened the studio with.
 #[derive(Clone, Default)]
@@ -69,6 +76,8 @@ pub struct Captured {
     pub modules: Vec<(String, u64, u64)>,
     /// The computation with its backward pass, once it was walked.
     pub walked: Walked,
+    /// Gradients by hand.
+    pub by_hand: HandGradients,
 }
 
 impl Captured {
@@ -80,6 +89,7 @@ impl Captured {
             lines: Vec::new(),
             modules: Vec::new(),
             walked: Walked::default(),
+            by_hand: HandGradients::default(),
         }
     }
 
@@ -117,7 +127,10 @@ pub enum Reply {
 
 /// Calls that a closed engine answers, and the arguments that they may have: numbers, and words of
 /// a fixed list.
-const CLOSED: [(&str, &[&str]); 12] = [
+const CLOSED: [(&str, &[&str]); 15] = [
+    ("own", &["given"]),
+    ("values", &["given"]),
+    ("claims", &["given", "claims"]),
     ("open", &["given", "seed", "most"]),
     ("backward", &["session", "most"]),
     ("tensor", &["session", "node", "of", "step", "part", "max"]),
@@ -131,6 +144,9 @@ const CLOSED: [(&str, &[&str]); 12] = [
     ("reveal", &["plant"]),
     ("guess", &["plant", "node"]),
 ];
+
+/// The most values of a captured computation whose film writes fused ops out in small steps.
+const WRITTEN_OUT: usize = 400;
 
 /// The refusal to run anew what has no text.
 const NO_TEXT: &str = "this computation was made by another program; its graph and its backward pass can be looked at";
@@ -152,73 +168,15 @@ pub struct Engine {
     is_closed: bool,
     sessions: Kept<Session>,
     planted: Kept<Hidden>,
+    /// Values of other programs, beside which typed code is run.
+    held: Kept<Held>,
     runs: Kept<Training>,
     clock: Clock,
-}
-
-/// Things that the page names by numbers.
-struct Kept<T> {
-    kind: &'static str,
-    all: HashMap<u64, T>,
-    next: u64,
-}
-
-impl<T> Kept<T> {
-    fn new(kind: &'static str) -> Kept<T> {
-        Kept { kind, all: HashMap::new(), next: 0 }
-    }
-
-    /// Keeps a thing; its number.
-    fn keep(&mut self, thing: T) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        self.all.insert(number, thing);
-        self.all.retain(|&kept, _| kept + KEPT > number);
-        number
-    }
-
-    fn get(&mut self, number: u64) -> Outcome<&mut T> {
-        let kind = self.kind;
-        let gone = || Fault::request(format!("{kind} {number} is gone; begin it again"));
-        self.all.get_mut(&number).ok_or_else(gone)
-    }
 }
 
 impl Default for Engine {
     fn default() -> Engine {
         Engine::with(Vec::new())
-    }
-}
-
-/// The arguments of a call.
-pub(crate) struct Args<'a>(&'a Map<String, Value>);
-
-impl Args<'_> {
-    fn text(&self, name: &str) -> Outcome<&str> {
-        let missing = || Fault::request(format!("the argument `{name}` must be a text"));
-        self.0.get(name).and_then(Value::as_str).ok_or_else(missing)
-    }
-
-    fn maybe_text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).and_then(Value::as_str)
-    }
-
-    fn integer(&self, name: &str) -> Outcome<u64> {
-        let missing = || Fault::request(format!("the argument `{name}` must be a whole number"));
-        self.0.get(name).and_then(Value::as_u64).ok_or_else(missing)
-    }
-
-    fn sizes(&self, name: &str) -> Outcome<Vec<usize>> {
-        let missing = || Fault::request(format!("the argument `{name}` must be a list of sizes"));
-        let list = self.0.get(name).and_then(Value::as_array).ok_or_else(missing)?;
-        let sizes = list.iter().map(|n| n.as_u64().map(|n| n as usize));
-        sizes.collect::<Option<_>>().ok_or_else(missing)
-    }
-
-    fn texts(&self, name: &str) -> Outcome<Vec<&str>> {
-        let missing = || Fault::request(format!("the argument `{name}` must be a list of texts"));
-        let list = self.0.get(name).and_then(Value::as_array).ok_or_else(missing)?;
-        list.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(missing)
     }
 }
 
@@ -231,6 +189,7 @@ impl Engine {
             sessions: Kept::new("session"),
             planted: Kept::new("mistake"),
             runs: Kept::new("run"),
+            held: Kept::new("computation"),
             clock: system_clock(),
         }
     }
@@ -312,8 +271,13 @@ impl Engine {
             return Err(Fault::request(why));
         };
         match args.0.iter().find(|(name, value)| {
-            let is_word = matches!(name.as_str(), "of" | "mistake") && value.is_string();
-            !known.contains(&name.as_str()) || !(value.is_u64() || is_word)
+            let is_right = match name.as_str() {
+                "of" | "mistake" => value.is_string() || value.is_u64(),
+                // Numbers, which are read as such.
+                "claims" => value.is_object(),
+                _ => value.is_u64(),
+            };
+            !known.contains(&name.as_str()) || !is_right
         }) {
             None => Ok(()),
             Some((name, _)) => Err(Fault::request(format!(
@@ -346,6 +310,15 @@ impl Engine {
                 let code = args.text("backward")?.to_string();
                 self.with_source(args, |session| compare::compare(session, &code))
             }
+            "values" => self.with_source(args, |session| by_hand::values_of(session)),
+            "claims" => self.with_source(args, |session| by_hand::claimed(session, args)),
+            "own" => {
+                let captured = self.given(args.integer("given")?)?.captured.as_ref();
+                let by_hand = captured.map(|of| of.by_hand.clone()).unwrap_or_default();
+                self.with_source(args, |session| by_hand::own(session, &by_hand))
+            }
+            "hold" => Ok(json!({"held": self.held.keep(Held::of(args)?)})),
+            "written" => Ok(self.held.get(args.integer("held")?)?.written(args.text("backward")?)),
             "hints" => self.with_source(args, |session| Ok(compare::hints(session))),
             "solution" => match args.integer("given") {
                 Ok(given) => Ok(json!({"backward": self.given(given)?.backward})),
@@ -371,10 +344,10 @@ impl Engine {
                 &args.sizes("b")?,
                 args.sizes("try_a").ok().as_deref(),
             ),
-            "algebra" => self.traced(args)?.film(),
+            "algebra" => self.traced(args, true)?.film(),
             "program" => {
                 let clock = self.clock.filter(|_| args.integer("timed").unwrap_or(1) != 0);
-                self.traced(args)?.listings(clock)
+                self.traced(args, false)?.listings(clock)
             }
             "plant" => {
                 let draw = args.integer("draw").or_else(|_| args.integer("seed")).unwrap_or(1);
@@ -429,13 +402,19 @@ impl Engine {
     }
 
     /// The function of this name, or the program that the arguments name.
-    fn traced(&mut self, args: &Args<'_>) -> Outcome<Traced> {
+    fn traced(&mut self, args: &Args<'_>, as_film: bool) -> Outcome<Traced> {
         match args.maybe_text("name") {
             Some(name) => Traced::named(name),
-            None => {
-                let (text, seed) = self.source(args)?;
-                Traced::of(&text, seed)
-            }
+            None => match self.captured(args)? {
+                Some((session, title)) => {
+                    let in_steps = as_film && session.places.len() <= WRITTEN_OUT;
+                    Traced::replayed(&session, &title, in_steps)
+                }
+                None => {
+                    let (text, seed) = self.source(args)?;
+                    Traced::of(&text, seed)
+                }
+            },
         }
     }
 
@@ -501,29 +480,28 @@ impl Engine {
         }
     }
 
+    /// The captured computation that the arguments name, if they name one, and its title.
+    fn captured(&self, args: &Args<'_>) -> Outcome<Option<(Session, String)>> {
+        let Ok(number) = args.integer("given") else { return Ok(None) };
+        let given = self.given(number)?;
+        match &given.captured {
+            Some(captured)
+                if !["source", "example"].iter().any(|name| args.0.contains_key(*name)) =>
+            {
+                Ok(Some((Session::captured(captured)?, given.title.clone())))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// A new session of what the arguments name.
     fn session_of(&mut self, args: &Args<'_>) -> Outcome<Session> {
-        if let Ok(number) = args.integer("given")
-            && !["source", "example"].iter().any(|name| args.0.contains_key(*name))
-            && let Some(captured) = &self.given(number)?.captured
-        {
-            return Session::captured(captured);
+        if let Some((session, _)) = self.captured(args)? {
+            return Ok(session);
         }
         let (text, seed) = self.source(args)?;
         Session::of(&text, seed)
     }
-}
-
-/// The elements of a tensor that come with it.
-fn most(args: &Args<'_>) -> usize {
-    args.integer("most").map_or(chainrule::json::INLINE, |most| most as usize)
-}
-
-/// The number of the session that the arguments name.
-fn session(args: &Args<'_>) -> Outcome<u64> {
-    args.integer("session").map_err(|_| {
-        Fault::request("a request names its program: source, example, given or session")
-    })
 }
 
 /// The answer of `f` to the arguments of a request. A panic is a bug of the library; the page is

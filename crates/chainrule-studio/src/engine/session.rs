@@ -95,7 +95,7 @@ impl Session {
     pub fn captured(of: &Captured) -> Outcome<Session> {
         let mut run = Interpreter::new(0);
         for (t, name, _) in &of.named {
-            run.set_variable(name, Data::Tensor(t.clone()));
+            run.set_variable(&identifier(name), Data::Tensor(t.clone()));
         }
         let known = of.walked.0.get();
         let mut session = Session {
@@ -284,6 +284,12 @@ impl Session {
         walk.run(&[(&self.root, self.root.ones_like())])?;
         Ok(recorder.steps)
     }
+}
+
+/// The name of a variable in typed code: `blocks[0].weight` is `blocks_0_weight`.
+fn identifier(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
 /// The element from which the pass begins: the result, or its sum.

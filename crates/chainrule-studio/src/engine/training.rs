@@ -9,8 +9,8 @@ use chainrule::optim::{Adam, AdamW, Optimizer, Sgd, SgdOptions};
 use chainrule::{Generator, Tensor, no_grad};
 use serde_json::{Value, json};
 
-use super::Args;
 use super::json as values;
+use super::request::Args;
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::{Interpreter, Memory};
 use crate::language::value::Data;

@@ -13,8 +13,8 @@ use super::Shared;
 use crate::engine::{Engine, Reply};
 use crate::live::Watcher;
 
-/// The longest message of a client, in bytes.
-const MESSAGE: usize = 1 << 20;
+/// The longest message of a client, in bytes: gradients by hand come as numbers in text.
+const MESSAGE: usize = 8 << 20;
 
 /// The wait for a request after which the page is told what is new: the rate at which runs are
 /// shown, 20 times a second.

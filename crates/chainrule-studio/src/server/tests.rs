@@ -301,7 +301,7 @@ fn an_oversized_message_ends_the_talk() {
     socket.send(Message::text(json!({ "token": token }).to_string())).unwrap();
     socket.read().unwrap();
     // The server closes while the rest is still on its way.
-    let _ = socket.send(Message::text("x".repeat((1 << 20) + 1)));
+    let _ = socket.send(Message::text("x".repeat((8 << 20) + 1)));
     assert!(is_closed(&mut socket));
 }
 
