@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => commands::check::run(&check),
         Command::Diagnose(args) => commands::diagnose::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Studio(args) => commands::studio::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Studio(args) => commands::studio::run(&args),
         Command::Text(args) => commands::text::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Onnx(args) => commands::onnx::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Weights(args) => commands::weights::run(&args).map(|()| ExitCode::SUCCESS),

@@ -187,6 +187,18 @@ fn the_users_own_backward_pass_comes_from_a_file() {
     assert!(place.refused("studio empty --no-open", 1).contains("no run of chainrule train"));
 }
 
+/// A script of the Python package is run by a Python that has it; the package's own tests run it.
+#[test]
+fn a_script_needs_a_python() {
+    let place = Place::new();
+    std::fs::write(place.path("train.py"), "import chainrule as cr\nw = cr.ones(2)\n").unwrap();
+    let said = place.refused("studio train.py --python no-such-python --no-open", 1);
+    assert!(said.contains("there is no program no-such-python"), "{said}");
+    let said = place.refused("studio train.py --backward train.py --no-open", 1);
+    assert!(said.contains("chainrule check backward"), "{said}");
+    place.refused("studio train.py train.py --no-open", 1);
+}
+
 /// A training is held between two steps, steps once when asked to, takes another rate, and goes on
 /// to its end.
 #[test]

@@ -110,7 +110,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         onnx: _onnx_load _enter_scope _leave_scope _coming_number;
         diagnose: _prove _causes;
         train: _gradcheck _explain _explain_opaque _compare _named_behind _verdict;
-        studio: _studio_tensor _studio_run;
+        studio: _studio_tensor _studio_run _studio_json;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
     ops::register(m)?;

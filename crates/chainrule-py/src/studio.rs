@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use chainrule_studio::{Branch, Captured, Given, Hub, LiveRun, Studio};
+use chainrule_studio::{Branch, Captured, Given, HandGradients, Hub, LiveRun, Studio, view};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -18,20 +18,25 @@ use crate::tensor::PyTensor;
 #[pyclass(name = "Studio", module = "chainrule._chainrule", frozen)]
 pub struct PyStudio {
     url: String,
+    by_hand: HandGradients,
     hub: Hub,
     run: Option<Mutex<LiveRun>>,
 }
 
 impl PyStudio {
+    /// Serves a page; its address opens the computation, if there is one, and else the training.
     fn serve(given: Vec<Given>, port: u16, title: Option<&str>) -> PyResult<PyStudio> {
+        let is_training = given.is_empty();
+        let captured = given.first().and_then(|given| given.captured.as_ref());
+        let by_hand = captured.map(|captured| captured.by_hand.clone()).unwrap_or_default();
         let failed = |e| PyOSError::new_err(format!("cannot listen on 127.0.0.1:{port}: {e}"));
         let studio = Studio::bind(port, given).map_err(failed)?;
         let hub = studio.hub().clone();
         let run = title.map(|title| Mutex::new(hub.begin(title)));
-        let url = if run.is_some() { studio.url_of("training") } else { studio.url() };
+        let url = if is_training { studio.url_of("training") } else { studio.url() };
         let server = thread::Builder::new().name("studio".into());
         server.spawn(move || studio.serve()).map_err(failed)?;
-        Ok(PyStudio { url, hub, run })
+        Ok(PyStudio { url, by_hand, hub, run })
     }
 
     fn slot(&self) -> PyResult<&Mutex<LiveRun>> {
@@ -61,9 +66,25 @@ impl PyStudio {
     }
 }
 
-/// A page with the backward pass of a tensor: `named` are tensors with names and lines, `modules`
-/// those that were called, with the numbers on the tape before and behind.
+/// The backward pass of a tensor: `named` are tensors with names and lines, `modules` those that
+/// were called, with the numbers on the tape before and behind.
+fn captured(
+    title: String,
+    root: &Bound<'_, PyTensor>,
+    named: Vec<(Bound<'_, PyTensor>, String, usize)>,
+    lines: Vec<String>,
+    modules: Vec<(String, u64, u64)>,
+) -> Given {
+    let named = named.into_iter().map(|(t, name, line)| (t.get().tensor(), name, line)).collect();
+    let captured = Captured { named, lines, modules, ..Captured::of(root.get().tensor()) };
+    // A fault is told where the pass is looked at.
+    let _ = root.py().detach(|| captured.walk());
+    Given { title, captured: Some(captured), ..Given::default() }
+}
+
+/// A page with the backward pass of a tensor, and beside it a training of the title `run`.
 #[pyfunction]
+#[pyo3(signature = (title, root, named, lines, modules, port, run=None))]
 pub fn _studio_tensor(
     title: String,
     root: &Bound<'_, PyTensor>,
@@ -71,13 +92,23 @@ pub fn _studio_tensor(
     lines: Vec<String>,
     modules: Vec<(String, u64, u64)>,
     port: u16,
+    run: Option<&str>,
 ) -> PyResult<PyStudio> {
-    let named = named.into_iter().map(|(t, name, line)| (t.get().tensor(), name, line)).collect();
-    let captured = Captured { named, lines, modules, ..Captured::of(root.get().tensor()) };
-    // A fault is told where the pass is looked at.
-    let _ = root.py().detach(|| captured.walk());
-    let captured = Some(captured);
-    PyStudio::serve(vec![Given { title, captured, ..Given::default() }], port, None)
+    PyStudio::serve(vec![captured(title, root, named, lines, modules)], port, run)
+}
+
+/// The page of [`_studio_tensor`] as JSON text.
+#[pyfunction]
+pub fn _studio_json(
+    title: String,
+    root: &Bound<'_, PyTensor>,
+    named: Vec<(Bound<'_, PyTensor>, String, usize)>,
+    lines: Vec<String>,
+    modules: Vec<(String, u64, u64)>,
+) -> PyResult<String> {
+    let given = captured(title, root, named, lines, modules);
+    let shown = root.py().detach(|| view(given)).map_err(PyValueError::new_err)?;
+    Ok(shown.to_string())
 }
 
 /// A page with a training.
@@ -92,6 +123,13 @@ impl PyStudio {
     #[getter]
     fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Sets the gradients that the user's own code computed, with their lines, by the names of the
+    /// tensors.
+    fn by_hand(&self, all: Vec<(String, Bound<'_, PyTensor>, usize)>) {
+        let all = all.into_iter().map(|(name, t, line)| (name, t.get().tensor(), line));
+        self.by_hand.set(all.collect());
     }
 
     /// Whether a page is open.

@@ -112,9 +112,30 @@ def test_a_loss_with_the_users_names_and_lines() -> None:
     assert leaf["value"]["data"] == [0.5, -0.25]
     steps = client.ask("backward", session=client.ask("open", given=0)["ok"]["session"])["ok"]["steps"]
     assert next(step for step in steps if step["node"] == leaf["id"])["incoming"]["data"] == found
-    # It is looked at alone: nothing that a page sends is run.
-    for call, args in (("eval", {"given": 0, "want": ["loss"]}), ("program", {"given": 0}), ("open", {"source": "x = 1"})):
+    # Nothing that a page sends is run.
+    for call, args in (("eval", {"given": 0, "want": ["loss"]}), ("compare", {"given": 0, "backward": "dh = 1"}), ("open", {"source": "x = 1"})):
         assert "error" in client.ask(call, **args)
+
+
+def test_gradients_by_hand_stand_beside_autograds() -> None:
+    x = cr.tensor([[1.0, 2.0], [3.0, -4.0]])
+    w = cr.tensor([[0.5], [-0.25]], requires_grad=True)
+    h = (x @ w).tanh()
+    loss = (h * h).sum()
+    dh = 2 * h.detach()
+    dw = x.T @ (dh * (1 - h.detach()))
+    client = Client(cr.studio(loss, by_hand={"h": dh, "w": dw.numpy()}, browse=False).url)
+    answer = client.ask("own", given=0)["ok"]
+    assert {row["name"]: row["verdict"] for row in answer["rows"]} == {"h": "exact", "w": "wrong"}
+    lines = client.ask("open", given=0)["ok"]["sources"][0]["lines"]
+    assert lines[answer["finding"]["line"] - 1].strip().startswith("dw = x.T")
+    # What a page sends is numbers, and they are judged by the tape.
+    right = x.T @ (dh * (1 - h.detach() ** 2))
+    claims = {"w": {"shape": [2, 1], "dtype": "f32", "data": right.flatten().tolist()}}
+    rows = client.ask("claims", given=0, claims=claims)["ok"]["rows"]
+    assert {row["name"]: row["verdict"] for row in rows}["w"] in ("exact", "approximate")
+    with pytest.raises(TypeError, match="by_hand"):
+        cr.studio(cr.nn.Linear(1, 1), by_hand={"w": dw}, browse=False)
 
 
 def test_parameters_have_the_names_of_their_modules() -> None:

@@ -10,13 +10,15 @@ use clap::Args;
   chainrule studio
   chainrule studio --example names
   chainrule studio forward.py
+  chainrule studio train.py
   chainrule studio forward.py --backward backward.py
   chainrule studio runs/names-0001 runs/names-0002
   chainrule studio forward.py --backward backward.py --json
   chainrule studio --export site")]
 pub struct Studio {
     /// Folders of trainings, also of ones that go on; or a program in the studio's part of Python:
-    /// NumPy's names, and leaf(...) for parameters
+    /// NumPy's names, and leaf(...) for parameters; or a script that imports chainrule, which is
+    /// run
     #[arg(value_name = "RUN | FILE", conflicts_with = "example")]
     pub paths: Vec<PathBuf>,
 
@@ -36,6 +38,10 @@ pub struct Studio {
     /// Print what the page shows of the program as one JSON object, and start no server
     #[arg(long, conflicts_with_all = ["export", "port", "no_open"])]
     pub json: bool,
+
+    /// Python with the package chainrule, for scripts
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    pub python: PathBuf,
 
     /// Port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -11,6 +11,7 @@ pub mod explain;
 pub mod export;
 pub mod onnx;
 pub mod predict;
+mod python;
 pub mod sample;
 pub mod studio;
 pub mod text;

@@ -1,22 +1,65 @@
 //! `chainrule studio`: the backward pass as a page.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use chainrule::io;
-use chainrule_studio::{Engine, Given, Hub, LiveRun, RunFiles, Studio, export};
-use serde_json::{Value, json};
+use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, export, view};
 
+use super::python;
 use crate::args;
 use crate::output;
 
 /// The longest program, in bytes.
 const LONGEST: u64 = 200_000;
 
-/// Runs the command: serves the page until the process is ended, or writes it to a folder.
-pub fn run(args: &args::Studio) -> Result<()> {
+/// The module of the Python package that runs a script.
+const MODULE: &str = "chainrule._studio_file";
+
+/// Runs the command: serves the page until the process is ended, or writes it to a folder. Scripts
+/// are run by the Python package, whose output and status are passed on.
+pub fn run(args: &args::Studio) -> Result<ExitCode> {
+    let scripts: Vec<&PathBuf> = args.paths.iter().filter(|path| is_script(path)).collect();
+    let Some(script) = scripts.first() else {
+        return show(args).map(|()| ExitCode::SUCCESS);
+    };
+    if args.paths.len() > 1 {
+        bail!("{}: a script that imports packages is shown alone", script.display());
+    }
+    if args.backward.is_some() {
+        bail!(
+            "--backward is for programs of the studio's part of Python; {} imports packages: check its backward pass with `chainrule check backward`, or on the page",
+            script.display()
+        );
+    }
+    let mut command = python::module(&args.python, MODULE)?;
+    command.arg(script).args(["--port", &args.port.to_string()]);
+    let flags = [("--no-open", args.no_open), ("--json", args.json)];
+    command.args(flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag));
+    let cannot = || format!("cannot run {}", args.python.display());
+    let status = command.status().with_context(cannot)?;
+    Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Whether a file imports more than NumPy, whose names the studio's own part of Python has.
+fn is_script(file: &Path) -> bool {
+    let Ok(text) = read(file) else { return false };
+    text.lines().any(|line| {
+        let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let names = match first {
+            "import" => rest,
+            "from" if rest.contains("import") => rest.split_whitespace().next().unwrap_or(""),
+            _ => return false,
+        };
+        let roots = names.split(',').filter_map(|name| name.split_whitespace().next());
+        roots.map(|name| name.split('.').next()).any(|root| root != Some("numpy"))
+    })
+}
+
+/// Shows folders, and a program of the studio's part of Python.
+fn show(args: &args::Studio) -> Result<()> {
     if let Some(folder) = &args.export {
         let shown = folder.display();
         let count = export(folder).with_context(|| format!("cannot write the page to {shown}"))?;
@@ -42,7 +85,7 @@ pub fn run(args: &args::Studio) -> Result<()> {
     if args.json {
         let given = given.into_iter().next();
         let given = given.context("--json is for a program: give a FILE, or --example NAME")?;
-        return output::line(&as_json(given)?.to_string());
+        return output::line(&view(given).map_err(Error::msg)?.to_string());
     }
     let shows_runs = given.is_empty() && !runs.is_empty();
     let studio = Studio::bind(args.port, given)
@@ -59,40 +102,6 @@ pub fn run(args: &args::Studio) -> Result<()> {
         open(&url);
     }
     studio.serve().context("the server ended")
-}
-
-/// The view of a program on the page: its graph, the steps of its backward pass, its program, and
-/// the pass by hand beside the right one if there is one.
-fn as_json(given: Given) -> Result<Value> {
-    let (hand, title) = (given.hand.clone(), given.title.clone());
-    let mut engine = Engine::with(vec![given]);
-    let mut ask = |call: &str, args: Value| {
-        let request = json!({"id": 1, "call": call, "args": args});
-        let answer: Value = serde_json::from_str(&engine.request(&request.to_string()))?;
-        match answer["error"].as_object() {
-            None => Ok(answer["ok"].clone()),
-            Some(error) => {
-                let why = error["message"].as_str().unwrap_or("it failed");
-                Err(match error["line"].as_u64() {
-                    Some(line) => anyhow!("{title}, line {line}: {why}"),
-                    None => anyhow!("{title}: {why}"),
-                })
-            }
-        }
-    };
-    let graph = ask("open", json!({"given": 0}))?;
-    let backward = ask("backward", json!({"session": graph["session"]}))?;
-    let program = ask("program", json!({"given": 0}))?;
-    let comparison = match hand {
-        Some(code) => ask("compare", json!({"given": 0, "backward": code}))?,
-        None => Value::Null,
-    };
-    Ok(json!({
-        "graph": graph,
-        "steps": backward["steps"],
-        "program": program,
-        "comparison": comparison,
-    }))
 }
 
 /// A page beside a training that is about to begin: its run, and its address. The server ends with
@@ -138,4 +147,26 @@ fn open(url: &str) {
         .stderr(Stdio::null())
         .spawn();
     drop(silent);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_script;
+
+    #[test]
+    fn scripts_import_packages() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f.py");
+        for (text, is) in [
+            ("import numpy as np\nx = leaf(3.0)\n", false),
+            ("from numpy.linalg import norm\nx = leaf(3.0)\n", false),
+            ("important = leaf(3.0)\nfrom_x = 2 # import os\n", false),
+            ("import chainrule as cr\n", true),
+            ("x = 1\nimport numpy as np, chainrule as cr\n", true),
+            ("from chainrule import nn\n", true),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(is_script(&file), is, "{text}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 from . import _chainrule as _c
@@ -18,6 +18,7 @@ from ._chainrule import Tensor
 from ._monitor import Monitor
 from ._observers import ACTIVE, STEPPED
 from ._random import get_rng_state, set_rng_state
+from .check import tensor_of
 from .nn.module import Module, calls
 from .optim._native import Native
 
@@ -27,12 +28,27 @@ _FIRST_TOLD, _SEEN_BEFORE_TOLD = 20, 3
 # The share of the loop's time that looks may take.
 _SHARE = 0.02
 
+# Elements of a tensor without a gradient beside which a backward pass can be written.
+_MOST_OF_DATA = 100_000
+
 # States of one run that are kept in memory.
 _MOST_KEPT = 10
 _IN_MEMORY = "memory; the loop goes on from it with its next batch"
 
 
-class Page:
+class Served:
+    """What is served until the process ends."""
+
+    def wait(self) -> None:
+        """Serves the page until Ctrl-C."""
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            pass
+
+
+class Page(Served):
     """A page that shows a backward pass; it is served until the process ends."""
 
     def __init__(self, native: Any) -> None:
@@ -43,19 +59,11 @@ class Page:
         """The address, with a token that opens it."""
         return self._native.url  # type: ignore[no-any-return]
 
-    def wait(self) -> None:
-        """Serves the page until Ctrl-C."""
-        try:
-            while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            pass
-
     def __repr__(self) -> str:
         return f"<page at {self.url}>"
 
 
-class LivePage(Monitor):
+class LivePage(Monitor, Served):
     """A page that shows a training while its `with` block runs: curves, layers, findings.
 
     From the page the loop can be held between two steps, stepped, and given another rate. If model
@@ -63,11 +71,11 @@ class LivePage(Monitor):
     on from there with its next batch, as a run of its own.
     """
 
-    def __init__(self, model: Any, optimizer: Any, every: int | None, title: str, port: int, depth: int) -> None:
+    def __init__(self, model: Any, optimizer: Any, every: int | None, title: str, page: Any, depth: int) -> None:
         super().__init__(model, optimizer, every=100 if every is None else every, _depth=depth + 1)
         # Looks that would take more of the loop's time come later, unless their distance is given.
         self._share = _SHARE if every is None else None
-        self._page = _c._studio_run(title, port)
+        self._page = page
         self._chosen: float | None = None
         self._seen: dict[tuple[str, str], list[int]] = {}
         self._title, self._ahead = title, 0
@@ -83,7 +91,7 @@ class LivePage(Monitor):
     @property
     def url(self) -> str:
         """The address, with a token that opens it."""
-        return self._page.url
+        return self._page.url  # type: ignore[no-any-return]
 
     def __enter__(self) -> LivePage:
         super().__enter__()
@@ -236,18 +244,24 @@ class _Kept:
 
 
 @overload
-def studio(what: Tensor, optimizer: None = None, *, port: int = 0, browse: bool = True) -> Page: ...
+def studio(what: Tensor, optimizer: None = None, *, by_hand: Mapping[str, Any] | None = None, port: int = 0, browse: bool = True) -> Page: ...
 @overload
 def studio(what: Any, optimizer: Any = None, *, every: int | None = None, title: str = "training", port: int = 0, browse: bool = True) -> LivePage: ...
 
 
-def studio(what: Any, optimizer: Any = None, *, every: int | None = None, title: str = "training", port: int = 0, browse: bool = True) -> Page | LivePage:
+def studio(
+    what: Any, optimizer: Any = None, *, by_hand: Mapping[str, Any] | None = None, every: int | None = None, title: str = "training", port: int = 0, browse: bool = True
+) -> Page | LivePage:
     """Opens the studio's page: `cr.studio(loss)`, or `with cr.studio(model, optimizer):` at a loop.
 
     For a tensor the page shows the graph that made it and its backward pass, step by step, with the
     names of the caller's variables and the lines that assign them; it is called before `backward`,
     which frees the graph. Gradients stay as they are. The page is served as long as the process
     lives; `wait()` keeps it there.
+
+    `by_hand` are gradients that were computed by hand (tensors or NumPy arrays), by the names of
+    the variables that they belong to: the page shows them beside those of autograd, with the
+    verdict on the first that is wrong.
 
     Round a loop it shows losses, layers and findings while the loop runs, and can hold it between
     two steps, step it, set another rate, keep its state, and go back to a kept one: model,
@@ -277,16 +291,33 @@ def studio(what: Any, optimizer: Any = None, *, every: int | None = None, title:
         if not what.requires_grad:
             raise ValueError("the tensor depends on nothing that has a gradient: there is no backward pass to show")
         frame = sys._getframe(1)
-        file = frame.f_code.co_filename
-        lines = [line.rstrip("\n") for line in linecache.getlines(file, frame.f_globals)]
-        native = _c._studio_tensor(os.path.basename(file), what, _named(frame, lines), lines, _called(frame), port)
+        native = _c._studio_tensor(*seen_from(what, frame), port)
+        native.by_hand(hand_gradients(by_hand or {}, frame))
         page = Page(native)
+    elif by_hand is not None:
+        raise TypeError("gradients by hand belong to a tensor: cr.studio(loss, by_hand={...})")
     else:
-        page = LivePage(what, optimizer, every, title, port, 1)
+        page = LivePage(what, optimizer, every, title, _c._studio_run(title, port), 1)
     if browse:
         print(f"the studio is at {page.url}", file=sys.stderr)
         webbrowser.open(page.url)
     return page
+
+
+def seen_from(root: Tensor, frame: Any) -> tuple[str, Tensor, list[tuple[Tensor, str, int]], list[str], list[tuple[str, int, int]]]:
+    """A computation as the caller in that frame knows it: the name of the file, the result, the
+    tensors of variables, the lines of the file, and the calls of modules.
+    """
+    file = frame.f_code.co_filename
+    lines = [line.rstrip("\n") for line in linecache.getlines(file, frame.f_globals)]
+    return os.path.basename(file), root, _named(frame, lines), lines, _called(frame)
+
+
+def hand_gradients(by_hand: Mapping[str, Any], frame: Any) -> list[tuple[str, Tensor, int]]:
+    """Gradients by hand, with the lines that assign `dx` for the variable `x`."""
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    at = _assigned("".join(lines), frame)
+    return [(name, tensor_of(gradient), at.get(f"d{name}", 0)) for name, gradient in by_hand.items()]
 
 
 def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
@@ -294,16 +325,15 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
     the parameters of modules that are variables, or stand in lists that are.
     """
     at = _assigned("\n".join(lines), frame)
-    scopes = _scopes(frame)
     found: dict[str, Tensor] = {}
-    for scope in scopes:
+    for scope in scopes(frame):
         for name, value in list(scope.items()):
-            if isinstance(value, Tensor) and value.requires_grad:
+            if isinstance(value, Tensor) and (value.requires_grad or value.numel() <= _MOST_OF_DATA):
                 found[name] = value
     # The name of a variable is better known than that of a module's parameter.
     known = {id(t) for t in found.values()}
     parameters: dict[int, tuple[str, Tensor]] = {}
-    for scope in scopes:
+    for scope in scopes(frame):
         for name, value in list(scope.items()):
             for path, t in _parameters(name, value):
                 if id(t) not in known:
@@ -311,7 +341,7 @@ def _named(frame: Any, lines: list[str]) -> list[tuple[Tensor, str, int]]:
     return [(t, name, at.get(name, 0)) for name, t in found.items()] + [(t, path, 0) for path, t in parameters.values()]
 
 
-def _scopes(frame: Any) -> list[dict[str, Any]]:
+def scopes(frame: Any) -> list[dict[str, Any]]:
     return [frame.f_globals, frame.f_locals] if frame.f_locals is not frame.f_globals else [frame.f_globals]
 
 
@@ -335,7 +365,7 @@ def _called(frame: Any) -> list[tuple[str, int, int]]:
     on the tape before and behind.
     """
     names: dict[int, str] = {}
-    for scope in _scopes(frame):
+    for scope in scopes(frame):
         for name, value in list(scope.items()):
             for path, module in _modules(name, value):
                 for inner, part in module.named_modules():

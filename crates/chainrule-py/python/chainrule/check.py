@@ -215,7 +215,7 @@ def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
     return report.with_lines(found) if found else report
 
 
-def _tensor(x: Any) -> Tensor:
+def tensor_of(x: Any) -> Tensor:
     """A gradient as a tensor: it may be an array of NumPy, or whatever has one."""
     if isinstance(x, Tensor):
         return x
@@ -241,7 +241,7 @@ def compare(loss: Tensor, by_hand: Mapping[str, Any] | Callable[[], Mapping[str,
     what gives these numbers.
     """
     given = by_hand() if callable(by_hand) else by_hand
-    report = Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in given.items()], rtol, atol))
+    report = Report(*_c._compare(loss, [(name, tensor_of(g)) for name, g in given.items()], rtol, atol))
     if report.passed or not callable(by_hand):
         return report
     return _with_code(report, loss, by_hand, list(given))
@@ -268,7 +268,7 @@ def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:
     elements that are multiplied by numbers, any other instruction, and two of them. Nothing is said
     that does not give just these numbers.
     """
-    return Report(*_c._verdict(loss, [(x, _tensor(g)) for x, g in given]))
+    return Report(*_c._verdict(loss, [(x, tensor_of(g)) for x, g in given]))
 
 
 __all__ = ["Finding", "Report", "Workflow", "WorkflowReport", "backward", "compare", "explain", "gradcheck", "verdict"]
