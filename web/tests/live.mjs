@@ -13,8 +13,8 @@ export const program = process.env.STUDIO_PROGRAM ?? built;
 export const isThere = existsSync(program);
 
 /** Starts the program in a folder; the address that it prints, and the process. */
-async function start(words, folder) {
-  const child = spawn(program, words.split(' '), { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+async function start(words, folder, command) {
+  const child = spawn(command, words.split(' '), { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   const url = await new Promise((done, failed) => {
     const read = (part) => {
@@ -35,11 +35,11 @@ const step = (page) => page.locator('[aria-label=Run] [role=status] b').first().
 const passes = (page, n) => page.waitForFunction((n) => Number(document.querySelector('[aria-label=Run] [role=status] b')?.textContent) > n, n);
 const TRAIN = 'train names --steps 2000000 --hidden 20 --monitor-every 50';
 
-async function inFolder(run) {
+export async function inFolder(run, command = program) {
   const folder = mkdtempSync(join(tmpdir(), 'chainrule-page-'));
   const started = [];
   const launch = async (words) => {
-    const one = await start(words, folder);
+    const one = await start(words, folder, command);
     started.push(one);
     return one;
   };

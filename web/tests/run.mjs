@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import { launch, live, open, pictures, serve } from './browser.mjs';
 import { everyLesson, hunt } from './lesson-tests.mjs';
 import { followedAndResumed, forked, heldAndKilled, isThere, namesFromTheProgram, program } from './live.mjs';
+import { ownScript, python } from './script.mjs';
 import { failingServer, lateAnswer, measuredProgram, panned } from './large.mjs';
 import './graph.mjs';
 import './questions.mjs';
@@ -280,6 +281,8 @@ else if (isThere) {
   test('a training is kept and forked', forked, { trains: true });
   test('a run is followed, killed and gone on with', followedAndResumed, { trains: true });
 } else console.log(`skipped: the tests with a server, for there is no ${program}`);
+if (python) test('a script of the Python package is shown on all pages', ownScript, { trains: true });
+else console.log('skipped: the test of a script, for STUDIO_PYTHON names no Python with the package');
 
 test('nothing sticks out of a narrow page', async ({ browser, url }) => {
   for (const address of ['#/lessons', '#/lessons/chain-rule/1', '#/lessons/broadcast/1', '#/backward?example=names', '#/truth', '#/algebra', '#/program?example=names', '#/training']) {

@@ -106,7 +106,7 @@ export interface Fault {
 
 export interface Comparison {
   rows: Row[];
-  finding: { line: number | null; mistake: string; correction: string; certain: boolean } | null;
+  finding: { line: number | null; name: string; mistake: string; correction: string; certain: boolean } | null;
   error: Fault | null;
   all: boolean;
 }
@@ -153,6 +153,8 @@ export interface Apart {
 
 export interface Algebra {
   title: string;
+  /** Constants that the tape of another program does not keep, in words; zeros stand in their place. */
+  unknown: string[];
   frames: Frame[];
   /** The backward pass as the chain rule gives it, and at the end. */
   traced: string[];
@@ -198,6 +200,8 @@ export interface Block {
 
 export interface Program {
   title: string;
+  /** Constants that the tape of another program does not keep, in words; zeros stand in their place. */
+  unknown: string[];
   before: Listed;
   after: Listed;
   fused: Listed & { text: string; difference: Apart | null };

@@ -1,4 +1,4 @@
-import{A as e,B as t,E as n,G as r,H as i,J as a,K as o,L as s,M as c,N as l,O as u,Q as d,R as f,T as p,U as m,X as h,Y as g,Z as _,a as v,at as y,b,c as ee,d as x,et as S,f as te,g as C,h as ne,it as w,j as T,m as re,n as E,o as ie,q as D,rt as ae,s as O,tt as k,x as oe,y as se}from"./index-RhmSG_IL.js";import{a as A,n as j,o as M,t as N}from"./protocol-B3oJ0-DV.js";import{a as P}from"./heat-hoZ4_M4u.js";import{t as ce}from"./Chart-DtGkyki-.js";import{t as F}from"./Editor-Cp3zDYUQ.js";var I=(e,t,n)=>`X, y = ${e}
+import{A as e,B as t,E as n,G as r,H as i,J as a,K as o,L as s,M as c,N as l,O as u,Q as d,R as f,T as p,U as m,X as h,Y as g,Z as _,a as v,at as y,b,c as ee,d as x,et as S,f as te,g as C,h as ne,it as w,j as T,m as re,n as E,o as ie,q as D,rt as ae,s as O,tt as k,x as oe,y as se}from"./index-CMaXC2cy.js";import{a as A,n as j,o as M,t as N}from"./protocol-B3oJ0-DV.js";import{a as P}from"./heat-hoZ4_M4u.js";import{t as ce}from"./Chart-BxBqws0d.js";import{t as F}from"./Editor-Dih8BJq1.js";var I=(e,t,n)=>`X, y = ${e}
 W1 = leaf(randn(2, ${t}) * 1.0)
 b1 = leaf(zeros(${t}))
 W2 = leaf(randn(${t}, ${t}) * ${(1/Math.sqrt(t)).toFixed(2)})
