@@ -3,8 +3,8 @@
 //! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both
 //! types behind one trait, [`mod@pow`] the powers, [`erf`] the error function, [`inverse`] inverses
 //! that are rarely hot. For f32, the vector functions are within 3e-7 relative of the true value
-//! for every input, on every level of vector instructions (sine and cosine within 3e-7 absolute);
-//! the levels differ in the last bits, since some have a fused multiply-add. For f64 each element
+//! for every input, on every level of vector instructions (sine and cosine within 0.9 units in the
+//! last place); the levels differ in the last bits, since some have a fused multiply-add. For f64 each element
 //! goes to the standard library or to [`erf`].
 
 pub mod erf;
@@ -15,6 +15,7 @@ mod real;
 pub mod scalar;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trig;
 
 pub use pow::{pow, pow_of_splat, pow_splat};
 pub use real::Real;
@@ -186,8 +187,8 @@ vectorized! {
     pub fn rsqrt_slice[T](x: &[T], y: &mut [T]) where [T: Real] = rsqrt_body
 }
 vectorized! {
-    /// `y = sin(x)`: f32 within 3e-7 absolute; elements of size 1e4 and more are computed one by
-    /// one in f64.
+    /// `y = sin(x)`: f32 within 0.9 units in the last place; elements of size 1e4 and more are
+    /// computed one by one.
     pub fn sin_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sin_body
 }
 vectorized! {

@@ -89,20 +89,20 @@ vectorized! {
 }
 
 /// 1.5 * 2^52: added to a number of a smaller size, it leaves the nearest integer in the low bits.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 const SQRT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
 const MANTISSA: u64 = (1 << 52) - 1;
 const BIAS: u64 = 1023;
 
 #[inline(always)]
-fn mul_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
+pub(super) fn mul_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// `c[0] + c[1] x + ...`
 #[inline(always)]
-fn poly<const FMA: bool, const N: usize>(x: f64, c: [f64; N]) -> f64 {
-    c.iter().rev().fold(0.0, |sum, &c| mul_add::<FMA>(sum, x, c))
+pub(super) fn poly<const FMA: bool, const N: usize>(x: f64, c: [f64; N]) -> f64 {
+    c[..N - 1].iter().rev().fold(c[N - 1], |sum, &c| mul_add::<FMA>(sum, x, c))
 }
 
 /// `log2(x)` of a positive number, to 1e-13 relative; that of 0 is minus infinity.

@@ -1,6 +1,6 @@
 //! The two float types behind one trait, so that a kernel is written once.
 
-use super::{erf, normal, pow, scalar};
+use super::{erf, normal, pow, scalar, trig};
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// f32 or f64, with the functions that kernels fuse into their loops.
@@ -121,7 +121,7 @@ macro_rules! real {
     };
 }
 
-real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>, pow::pow_f32::<FMA>;
+real! { f32, trig::TRIG_LIMIT, normal::normal_f32::<FMA>, pow::pow_f32::<FMA>;
     exp => scalar::exp_f32::<FMA>;
     exp2 => scalar::exp2_f32::<FMA>;
     expm1 => scalar::expm1_f32::<FMA>;
@@ -133,8 +133,8 @@ real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>, pow::pow_f32::<FMA>;
     erfc => erf::erfc_f32::<FMA>;
     tanh => scalar::tanh_f32::<FMA>;
     sigmoid => scalar::sigmoid_f32::<FMA>;
-    sin => scalar::sin_f32::<FMA>;
-    cos => scalar::cos_f32::<FMA>;
+    sin => trig::sin_f32::<FMA>;
+    cos => trig::cos_f32::<FMA>;
 }
 
 real! { f64, f64::INFINITY, normal::normal_f64, f64::powf;

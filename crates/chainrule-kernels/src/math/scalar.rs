@@ -2,14 +2,14 @@
 //! table, no library call.
 //!
 //! The polynomials are minimax fits of the relative error, made for this file with the Remez
-//! exchange in 40 digits. The argument is reduced with the constant (ln 2, pi) split in parts short
-//! enough that the products with the integer are exact, so the plain path (`FMA = false`) is as
-//! accurate as the fused one.
+//! exchange in 40 digits. The argument is reduced with the constant (ln 2) split in parts short enough
+//! that the products with the integer are exact, so the plain path (`FMA = false`) is as accurate as
+//! the fused one.
 //!
 //! Selects are written as `if a < b { .. }` rather than `min` and `max`: they are one instruction
 //! and let NaN through.
 
-use std::f32::consts::{FRAC_1_PI, LN_2, LOG2_E, LOG10_E};
+use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
 
 /// Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0;
@@ -21,16 +21,6 @@ const LN2_LO: f32 = 3.194_618_3e-5;
 /// log10(2) in two parts: the first has 16 bits, so its product with an exponent is exact.
 const LOG10_2_HI: f32 = 0.301_025_4;
 const LOG10_2_LO: f32 = 4.605_039e-6;
-
-/// pi in three parts: 8 bits, 11 bits, the rest. Products of the first two with an integer below
-/// 2^13 are exact.
-const PI_HI: f32 = 3.140_625;
-const PI_MID: f32 = 9.675_026e-4;
-const PI_LO: f32 = 1.509_958e-7;
-
-/// Below this size `sin_f32` and `cos_f32` are accurate; the slice functions hand anything larger
-/// to f64.
-pub const TRIG_LIMIT: f32 = 1e4;
 
 /// `a * b + c`, fused where that is one instruction.
 #[inline(always)]
@@ -226,43 +216,4 @@ pub fn log1p_f32<const FMA: bool>(x: f32) -> f32 {
     let y = log_edges(u, mul_add_f32::<FMA>(k, LN2_HI, f + small));
     // The result has the sign of x, which for -0 would be lost.
     f32::from_bits(y.to_bits() | (x.to_bits() & 0x8000_0000))
-}
-
-/// sin r for |r| <= pi/2, with the sign turned if the last bit of `turns` is set.
-#[inline(always)]
-fn sin_reduced<const FMA: bool>(r: f32, turns: u32) -> f32 {
-    let square = r * r;
-    // (sin r - r) / r^3, to 5e-9 absolute in the sine.
-    let p = poly::<FMA, 4>(square, [-0.166_666_57, 0.008_333_015, -1.980_648e-4, 2.599_751_7e-6]);
-    let y = mul_add_f32::<FMA>(square * r, p, r);
-    f32::from_bits(y.to_bits() ^ (turns << 31))
-}
-
-/// x - n pi.
-#[inline(always)]
-fn minus_pi<const FMA: bool>(x: f32, n: f32) -> f32 {
-    let r = mul_add_f32::<FMA>(n, -PI_HI, x);
-    let r = mul_add_f32::<FMA>(n, -PI_MID, r);
-    mul_add_f32::<FMA>(n, -PI_LO, r)
-}
-
-/// The sine, for |x| below [`TRIG_LIMIT`] (meaningless beyond).
-#[inline(always)]
-pub fn sin_f32<const FMA: bool>(x: f32) -> f32 {
-    let a = x.abs();
-    let shifted = mul_add_f32::<FMA>(a, FRAC_1_PI, ROUND);
-    let r = minus_pi::<FMA>(a, shifted - ROUND);
-    let y = sin_reduced::<FMA>(r, shifted.to_bits());
-    f32::from_bits(y.to_bits() ^ (x.to_bits() & 0x8000_0000))
-}
-
-/// The cosine, for |x| below [`TRIG_LIMIT`] (meaningless beyond): sin(x + pi/2), with the quarter
-/// turn put into n.
-#[inline(always)]
-pub fn cos_f32<const FMA: bool>(x: f32) -> f32 {
-    let a = x.abs();
-    let turns = mul_add_f32::<FMA>(a, FRAC_1_PI, 0.5);
-    let shifted = turns + ROUND;
-    let r = minus_pi::<FMA>(a, (shifted - ROUND) - 0.5);
-    sin_reduced::<FMA>(r, shifted.to_bits())
 }

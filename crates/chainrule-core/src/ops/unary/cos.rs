@@ -39,8 +39,8 @@ impl MapKernel for Cos {
 }
 
 methods! {
-    /// The cosine of an angle in radians, within 3e-7 absolute in f32; NaN at infinity. For f32 and
-    /// f64. Gradient: `dx = -g * sin(x)`.
+    /// The cosine of an angle in radians, within a unit in the last place; NaN at infinity. For
+    /// f32 and f64. Gradient: `dx = -g * sin(x)`.
     ///
     /// ```
     /// use chainrule::Tensor;

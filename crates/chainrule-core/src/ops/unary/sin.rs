@@ -39,8 +39,8 @@ impl MapKernel for Sin {
 }
 
 methods! {
-    /// The sine of an angle in radians, within 3e-7 absolute in f32; NaN at infinity. For f32 and
-    /// f64. Gradient: `dx = g * cos(x)`.
+    /// The sine of an angle in radians, within a unit in the last place; NaN at infinity. For
+    /// f32 and f64. Gradient: `dx = g * cos(x)`.
     ///
     /// ```
     /// use chainrule::Tensor;
