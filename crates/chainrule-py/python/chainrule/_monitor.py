@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import sys
@@ -19,6 +18,7 @@ from ._monitored_program import Beside
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
 from ._sights import Sights
+from ._snapshot import restore, snapshot
 from .autograd import no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
@@ -521,23 +521,18 @@ class Monitor:
         if isinstance(self._model, Module):
             known = {id(p) for p in tensors}
             tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
-        values = [(t, t.detach().clone()) for t in tensors]
-        grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
-        # The tensors of the state are live: a step of the trial would write to what is kept.
-        optimizer = None if self._optimizer is None else copy.deepcopy(self._optimizer.state_dict())
-        return values, grads, optimizer, get_rng_state()
+        grads = [(p, None if (g := self._gradient(p)) is None else snapshot(g)) for p in self._parameters.values()]
+        optimizer = None if self._optimizer is None else self._optimizer._kept()
+        return snapshot(tensors), grads, optimizer, get_rng_state()
 
     def _put_back(self, kept: Any) -> None:
         values, grads, optimizer, rng = kept
         set_rng_state(rng)
-        with no_grad():
-            for t, value in values:
-                t.copy_(value)
+        restore(values)
         for p, g in grads:
-            p.grad = g
+            p.grad = None if g is None else restore(g)
         if optimizer is not None:
-            # Taken tensors are live too, and the same state may be put back twice.
-            self._optimizer.load_state_dict(copy.deepcopy(optimizer))
+            self._optimizer._put_back(optimizer)
 
 
 def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> Monitor:

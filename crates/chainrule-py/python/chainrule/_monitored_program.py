@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._nest import Place, put_back, taken
+from .optim.optimizer import give_again
 
 
 class _Plan(NamedTuple):
@@ -111,6 +112,12 @@ class Beside:
         """A step that is looked at. If it cannot be done so, all is as before and the monitor has
         to do it op by op.
         """
+        try:
+            return self._run(args, kwargs)
+        finally:
+            give_again()
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for traced in self._seen._recent:
             known, watched = self._known.get(id(traced)), traced.guards.watched
             if known is not None and watched is not None:

@@ -21,7 +21,7 @@ from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
 from .nn.module import Module
-from .optim import LIVE
+from .optim.optimizer import LIVE, give_again
 
 
 # The number of programs that are tried before the arguments are looked at in Python.
@@ -281,8 +281,7 @@ class Compiled:
         except _NotInPrograms as why:
             self._last, self._why = None, str(why)
         finally:
-            for optimizer in list(LIVE):
-                optimizer._give_again()
+            give_again()
         return self._function(*args, **kwargs)
 
     def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Traced, list[Tensor]]:

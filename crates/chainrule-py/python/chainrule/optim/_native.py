@@ -50,7 +50,7 @@ class Native(Optimizer):
 
     @state.setter
     def state(self, value: Any) -> None:
-        self._take(dict(value))
+        self._take(value if value is self._native_kept else dict(value))
 
     def _shown(self) -> Any:
         return self.state
@@ -62,7 +62,7 @@ class Native(Optimizer):
     def _give(self, given: dict[Any, Any]) -> None:
         """Gives the state out, in the dictionaries and tensors in which it was given before."""
         known = self._known()
-        for p in [p for p in given if p not in known]:
+        for p in [p for p, own in given.items() if own and p not in known]:
             del given[p]
         with no_grad():
             for p, found in known.items():
@@ -230,6 +230,11 @@ class Native(Optimizer):
         return loss
 
     step._is_traced = True  # type: ignore[attr-defined]
+
+    def _put_back(self, kept: Any) -> None:
+        self._native_kept = kept[0].held
+        super()._put_back(kept)
+        self._give(self._native_kept)
 
     def _tell_rates(self) -> None:
         """Gives the native side the learning rates, which programs read from there."""

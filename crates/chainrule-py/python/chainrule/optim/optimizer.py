@@ -15,6 +15,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._errors import _NotInPrograms
+from .._snapshot import restore, snapshot
 from ._hooks import KINDS, Hooked
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -129,6 +130,20 @@ class Optimizer(Hooked):
     def _give_again(self) -> None:
         """Shows what a program did in the state that was given out."""
 
+    def _kept(self) -> Any:
+        """State and settings as they are, to be put back."""
+        settings = [(group, snapshot({k: v for k, v in group.items() if k != "params"})) for group in self.param_groups]
+        return snapshot(self.state), self.param_groups, settings
+
+    def _put_back(self, kept: Any) -> None:
+        """Makes state and settings as they were, in the same dictionaries and tensors."""
+        state, self.param_groups, settings = kept
+        for group, values in settings:
+            for name in [name for name in group if name != "params" and name not in values.value]:
+                del group[name]
+            group.update(restore(values))
+        self.state = restore(state)
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients; with `set_to_none=False` they become zeros."""
         for group in self.param_groups:
@@ -205,6 +220,12 @@ class Optimizer(Hooked):
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>", "__doc__": "A setting that each group gives."})()
 required = REQUIRED
 LIVE: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+
+
+def give_again() -> None:
+    """Shows what a program did in the states that were given out."""
+    for optimizer in list(LIVE):
+        optimizer._give_again()
 
 
 def _taken(name: str, value: Any, p: Tensor) -> Any:
