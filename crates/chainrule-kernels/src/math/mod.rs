@@ -3,9 +3,9 @@
 //! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both
 //! types behind one trait, [`mod@pow`] the powers, [`erf`] the error function, [`inverse`] inverses
 //! that are rarely hot. For f32, the vector functions are within 3e-7 relative of the true value
-//! for every input, on every level of vector instructions (sine and cosine within 0.9 units in the
-//! last place); the levels differ in the last bits, since some have a fused multiply-add. For f64 each element
-//! goes to the standard library or to [`erf`].
+//! for every input, on every level of vector instructions, sine and cosine within 0.9 units in the
+//! last place. The levels differ in the last bits, since some have a fused multiply-add. For f64
+//! each element goes to the standard library or to [`erf`].
 
 pub mod erf;
 pub mod inverse;

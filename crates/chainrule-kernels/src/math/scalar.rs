@@ -2,9 +2,9 @@
 //! table, no library call.
 //!
 //! The polynomials are minimax fits of the relative error, made for this file with the Remez
-//! exchange in 40 digits. The argument is reduced with the constant (ln 2) split in parts short enough
-//! that the products with the integer are exact, so the plain path (`FMA = false`) is as accurate as
-//! the fused one.
+//! exchange in 40 digits. The argument is reduced with ln 2 split in parts short enough that the
+//! products with the integer are exact, so the plain path (`FMA = false`) is as accurate as the
+//! fused one.
 //!
 //! Selects are written as `if a < b { .. }` rather than `min` and `max`: they are one instruction
 //! and let NaN through.

@@ -49,7 +49,8 @@ pub fn sin_f32<const FMA: bool>(x: f32) -> f32 {
         -0.166_666_595_504_147_67, 0.008_333_066_245_885_413, -1.980_960_289_261_831_3e-4,
         2.605_780_623_460_547_3e-6,
     ]);
-    turned(mul_add::<FMA>(square * r, p, r), turns)
+    // A product, which keeps the sign of zero.
+    turned(r * mul_add::<FMA>(square, p, 1.0), turns)
 }
 
 /// The cosine, for |x| below [`TRIG_LIMIT`] (meaningless beyond).
