@@ -77,3 +77,44 @@ def test_a_held_gradient_is_not_changed_by_a_look(compiled):
             step(cr.ones(2))
             assert held.tolist() == w.grad.tolist()
     assert held.tolist() == [6.0, 6.0]
+
+
+def adversaries(compiled, every):
+    """Two models with an optimizer each, one of them watched, and writes to what is no model's."""
+    cr.manual_seed(0)
+    made, judge = cr.nn.Linear(2, 2), cr.nn.Linear(2, 1)
+    of_made, of_judge = cr.optim.Adam(made.parameters(), 0.1), cr.optim.Adam(judge.parameters(), 0.1)
+    generator, count, seen = cr.Generator().manual_seed(3), cr.zeros(1), []
+
+    def once(x, total, kept):
+        z = cr.randn(4, 2, generator=generator)
+        of_judge.zero_grad()
+        loss = (judge(made(z).detach()) ** 2).mean() - judge(x).mean()
+        loss.backward()
+        of_judge.step()
+        of_made.zero_grad()
+        (-judge(made(z)).mean()).backward()
+        of_made.step()
+        count.add_(1)
+        total.add_(loss.detach())
+        kept.append(total * 1)
+        return loss
+
+    step, total = cr.compile(once) if compiled else once, cr.zeros(1)
+
+    def run():
+        return [step(cr.ones(4, 2), total, seen).item() for _ in range(5)]
+
+    if every == 0:
+        losses = run()
+    else:
+        with cr.monitor(made, of_made, every=every):
+            losses = run()
+    return plain((losses, count, total, seen, judge.weight, made.weight, of_judge.state_dict(), cr.rand(1)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_look_leaves_what_no_model_has(compiled):
+    alone = adversaries(compiled, 0)
+    for every in (1, 2, None):
+        assert adversaries(compiled, every) == alone

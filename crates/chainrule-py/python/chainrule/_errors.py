@@ -6,6 +6,8 @@ code written for either catches these.
 
 from __future__ import annotations
 
+import dis
+
 
 class ArgumentError(ValueError, RuntimeError):
     """An argument that an op does not take: its shape or its value."""
@@ -26,6 +28,20 @@ class OutOfMemoryError(MemoryError, RuntimeError):
 
 class _NotInPrograms(ValueError):
     """An act of a function that a program could not do again: the function is run as it is."""
+
+
+class _Raised(_NotInPrograms):
+    """An exception that the function raised in its trace: it is run as it is, and raises again."""
+
+
+def raised_by_the_function(error: BaseException, package: str) -> bool:
+    """Whether a `raise` or an `assert` outside of this package is the origin of an exception."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or isinstance(error, (ArgumentError, DTypeError)) or trace.tb_frame.f_code.co_filename.startswith(package):
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 for _error in (ArgumentError, DTypeError, OutOfMemoryError):

@@ -17,6 +17,7 @@ from ._curvature import largest_curvature
 from ._monitored_program import Beside
 from ._observers import ACTIVE
 from ._random import get_rng_state, set_rng_state
+from ._reachable import Reachable, gradient
 from ._sights import Sights
 from ._snapshot import restore, snapshot
 from .autograd import no_grad
@@ -436,11 +437,7 @@ class Monitor:
     # Our tensors and compiled functions
 
     def _gradient(self, p: Any) -> Any:
-        """The gradient; None where a program has used it up."""
-        try:
-            return p.grad
-        except _c.GradientError:
-            return None
+        return gradient(p)
 
     def _ours(self, t: Any) -> Tensor:
         return t.detach()  # type: ignore[no-any-return]
@@ -505,7 +502,7 @@ class Monitor:
     def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Runs the function op by op and takes all back; whether it made a step."""
         stepped, self._is_probing, self._has_stepped = self._has_stepped, True, False
-        kept = self._kept()
+        kept, reached = self._kept(), Reachable(compiled.__wrapped__, (args, kwargs))
         try:
             compiled.__wrapped__(*args, **kwargs)
             is_whole = self._has_stepped
@@ -513,6 +510,7 @@ class Monitor:
             self._is_probing, self._has_stepped = False, stepped
             self._native.forget_losses()
             self._put_back(kept)
+            reached.put_back()
         return is_whole
 
     def _kept(self) -> Any:

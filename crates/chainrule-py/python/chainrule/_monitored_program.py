@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._nest import Place, put_back, taken
+from ._reachable import Reachable
 from .optim.optimizer import give_again
 
 
@@ -137,7 +138,7 @@ class Beside:
         if known is not None:
             return self._looked(traced, tensors, known[1], args, kwargs)
         plan = self._plan
-        if plan is None or traced.eager is not None or not self._has_same_bits(traced, tensors, args, kwargs):
+        if plan is None or traced.eager is not None or traced.refilled or not self._has_same_bits(traced, tensors, args, kwargs):
             self.is_usable = False
             return None
         if not (traced.written or traced.graded or traced.given or traced.views):
@@ -160,15 +161,17 @@ class Beside:
     def _has_same_bits(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> bool:
         monitor = self._monitor
         with monitor._timed:
-            kept = monitor._kept()
+            kept, reached = monitor._kept(), Reachable(self._plain.__wrapped__, (args, kwargs))
             # The state that was given out goes back to the native side, which programs step.
             self._seen._tell_rates()
             out = self._seen._run(traced, tensors, args, kwargs)[0]
             first = _bits(out), _bits(monitor._kept())
             monitor._put_back(kept)
+            reached.put_back()
             out = self._plain._call(*args, **kwargs)
             second = _bits(out), _bits(monitor._kept())
             monitor._put_back(kept)
+            reached.put_back()
             self._seen._tell_rates()
         return first == second
 

@@ -8,6 +8,7 @@ import copy
 import functools
 import gc
 import inspect
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
@@ -16,16 +17,18 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
 from ._captured import name_captured
-from ._errors import ArgumentError, _NotInPrograms
+from ._errors import ArgumentError, _NotInPrograms, _Raised, raised_by_the_function
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
+from ._refilled import Containers, refill
 from .nn.module import Module
 from .optim.optimizer import LIVE, give_again
 
 
 # The number of programs that are tried before the arguments are looked at in Python.
 RECENT = 4
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class _Traced(NamedTuple):
@@ -48,6 +51,8 @@ class _Traced(NamedTuple):
     lone: bool
     # The optimizers that it steps.
     steps: list[Any]
+    # Lists and dictionaries among the arguments that get new contents.
+    refilled: list[Any]
 
     def holds(self) -> bool:
         """Whether the program still does what its function would."""
@@ -156,7 +161,8 @@ class Compiled:
             try:
                 found = self._trace(args, kwargs, nest, tensors, same)
             except _NotInPrograms as why:
-                self._plain[key] = str(why)
+                if not isinstance(why, _Raised):
+                    self._plain[key] = str(why)
                 raise
             kept.append(found)
         for optimizer in found.steps:
@@ -177,11 +183,16 @@ class Compiled:
             leaves = [leaves[i] for i in same]
             before = [x._writes for x in leaves]
             call_args, call_kwargs = put_back(nest, leaves)
+            containers = Containers((call_args, call_kwargs))
             if self._traced_by is None:
                 out = self._function(*call_args, **call_kwargs)
             else:
                 out = self._traced_by(*call_args, **call_kwargs)
             info["switches"] = _c._is_autocast() != rounds
+            changed = containers.changed()
+            info["refilled"] = [path for path, _ in changed]
+            if changed:
+                out = out, [new for _, new in changed]
             info.update(_seen(out, leaves))
             results: list[Tensor] = info.pop("results")
             graded = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, tensors)) if a.requires_grad and same[i] == i]
@@ -198,6 +209,11 @@ class Compiled:
             # It is run as it is, unless that would be the second time that it changes something.
             if guards.drawn() == drawn and guards.changed() is None:
                 raise
+        except Exception as error:
+            # The trace took all writes back; what Python's objects hold it cannot.
+            if not raised_by_the_function(error, _OWN) or guards.drawn() != drawn or guards.changed() is not None:
+                raise
+            raise _Raised(f"compile: the function raised {type(error).__name__}") from error
         if guards.drawn() != drawn:
             raise _c.GradientError(
                 "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
@@ -225,7 +241,7 @@ class Compiled:
         lone = info["shape"].__class__ is Place and not (given or written or info["graded"] or info["views"])
         steps = met.stepped()
         conditions = _c.Conditions(program, met, steps, (args, kwargs), same, written)
-        return _Traced(program, info["shape"], info["views"], info["graded"], written, given, guards, conditions, eager, lone, steps)
+        return _Traced(program, info["shape"], info["views"], info["graded"], written, given, guards, conditions, eager, lone, steps, info["refilled"])
 
     @staticmethod
     def _results(traced: _Traced, args: list[Tensor], out: list[Tensor]) -> Any:
@@ -300,7 +316,11 @@ class Compiled:
         traced.conditions.begin()
         out = traced.program.run(tensors)
         self._tell(traced)
-        return self._results(traced, tensors, out)
+        found = self._results(traced, tensors, out)
+        if traced.refilled:
+            found, contents = found
+            refill((args, kwargs), traced.refilled, contents)
+        return found
 
     def run_many(self, *args: Tensor) -> Any:
         """Many runs in one call: each argument has one more axis in front, a row for each run, and
@@ -314,7 +334,7 @@ class Compiled:
             traced, _ = self._program(rows, {})
         except _NotInPrograms:
             return self._row_by_row(args)
-        if traced.eager is not None or traced.written or traced.given or traced.views:
+        if traced.eager is not None or traced.written or traced.given or traced.views or traced.refilled:
             why = traced.eager or "it writes to its arguments, or returns what was there before, or views of one memory"
             raise ArgumentError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
         if not traced.program.is_steady() or not traced.conditions.are_apart(list(args)):
