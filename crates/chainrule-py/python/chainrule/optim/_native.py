@@ -20,6 +20,8 @@ class Native(Optimizer):
     """An optimizer whose steps are native, and part of compiled functions."""
 
     kind = ""
+    # Entries of a parameter's state in PyTorch's order; what else the native side keeps is not shown.
+    _slots: tuple[str, ...] = ()
 
     def _begin(self) -> None:
         self._native: list[Any] = []
@@ -32,8 +34,10 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
-        # Whether a program has to have it given out again.
-        self._native_late = False
+        # The state that was given out before a program, with its marks and numbers of steps.
+        self._native_late: tuple[tuple[dict[Any, Any], dict[Any, Any]], list[dict[str, int]]] | None = None
+        # Momentum that was switched off.
+        self._native_aside: dict[Tensor, Any] = {}
         # The state as it was given out so far.
         self._native_kept: dict[Any, Any] = defaultdict(dict)
 
@@ -77,7 +81,15 @@ class Native(Optimizer):
         self._native[:] = [None] * len(self._native)
 
     def _known(self) -> dict[Any, Any]:
-        return dict(self._remembered())
+        return {p: shown for p, found in self._remembered() if (shown := self._in_order(found))}
+
+    def _in_order(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter as it is shown."""
+        out = {name: found[name] for name in self._slots if name in found}
+        if "step" in out:
+            # PyTorch counts in floats.
+            out["step"] = out["step"]._to_dtype("float64" if _c.get_default_dtype().name == "float64" else "float32")
+        return out
 
     def _take_back(self) -> None:
         """Takes over what was written to the state that was given out."""
@@ -184,8 +196,7 @@ class Native(Optimizer):
             new = self._new(group)
             state = _of_parameters(native.state_dict(), self._native_params[i], _unique(group))
             if any(name.endswith(".step") for name, _ in state):
-                if "momentum" in settings and not settings["momentum"]:
-                    state = [(name, t) for name, t in state if not name.endswith("momentum_buffer")]
+                state = self._with_momentum(i, state)
                 try:
                     new.load_state_dict(state)
                 except ValueError as error:
@@ -196,6 +207,28 @@ class Native(Optimizer):
                     ) from error
             self._native[i], self._native_made[i], self._native_again[i] = new, settings, _is_again(group)
             self._native_params[i] = _unique(group)[:]
+
+    def _with_momentum(self, i: int, state: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """The state for the group's momentum as it is now. Buffers of a momentum that was switched
+        off wait for it; where there is none, SGD begins with the gradient.
+        """
+        group = self.param_groups[i]
+        if "momentum" not in group:
+            return state
+        params, aside = _unique(group), self._native_aside
+        if not group["momentum"]:
+            for name, t in state:
+                if name.endswith(".momentum_buffer"):
+                    aside[params[int(name.split(".")[1])]] = t
+            return [(name, t) for name, t in state if not name.endswith(".momentum_buffer")]
+        known = {name.rpartition(".")[0] for name, _ in state if name.endswith(".momentum_buffer")}
+        for place in sorted({name.rpartition(".")[0] for name, _ in state if name.startswith("state.")} - known):
+            buffer = aside.pop(params[int(place.split(".")[1])], None)
+            if buffer is not None:
+                state = [*state, (f"{place}.momentum_buffer", buffer)]
+            elif self.kind == "SGD":
+                state = [(name, t) for name, t in state if not name.startswith(f"{place}.")]
+        return state
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
@@ -238,15 +271,29 @@ class Native(Optimizer):
 
     def _tell_rates(self) -> None:
         """Gives the native side the learning rates, which programs read from there."""
-        self._native_late = self._native_late or self._native_given is not None
+        given = self._native_given
         self._renew()
+        if given is not None:
+            self._native_late = given[:2], self._counts()
         for group, native in zip(self.param_groups, self._native):
             native.set_lr(float(group["lr"]))
 
     def _give_again(self) -> None:
-        late, self._native_late = self._native_late, False
-        if late and self._native_given is None and self._is_held():
+        late, self._native_late = self._native_late, None
+        if late is None or self._native_given is not None or not self._is_held():
+            return
+        (given, marks), counts = late
+        if counts == self._counts() and given is self._native_kept:
+            # No program stepped it. Another optimizer that has the same tensors may have written to
+            # them, which the marks tell.
+            self._native_given = (given, marks, list(self._native))
+            self._native[:] = [None] * len(self._native)
+        else:
             self._give(self._native_kept)
+
+    def _counts(self) -> list[dict[str, int]]:
+        """The number of steps of each parameter."""
+        return [{name: int(t.item()) for name, t in native.state_dict() if name.endswith(".step")} for native in self._native]
 
 
 def _written(old: Any, new: Any) -> Any:
@@ -358,6 +405,7 @@ class SGD(Native):
     """Gradient descent, with momentum if wanted."""
 
     kind = "SGD"
+    _slots = ("momentum_buffer",)
 
     def __init__(
         self,
@@ -378,6 +426,7 @@ class Adam(Native):
     """Steps scaled by running averages of the gradient and its square."""
 
     kind = "Adam"
+    _slots = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self,
@@ -414,6 +463,7 @@ class RMSprop(Native):
     """Steps scaled by a running average of the square."""
 
     kind = "RMSprop"
+    _slots = ("step", "square_avg", "momentum_buffer", "grad_avg")
 
     def __init__(
         self,
@@ -435,6 +485,7 @@ class Adagrad(Native):
     """Steps scaled by the sum of the squares."""
 
     kind = "Adagrad"
+    _slots = ("step", "sum")
 
     def __init__(
         self,
@@ -456,6 +507,7 @@ class Lion(Native):
     """Steps by the sign of a running average."""
 
     kind = "Lion"
+    _slots = ("step", "exp_avg")
 
     def __init__(self, params: Parameters, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, **more: Any) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, **options_of("Lion", more)})
@@ -465,6 +517,7 @@ class Muon(Native):
     """Momentum made orthogonal, for matrices."""
 
     kind = "Muon"
+    _slots = ("step", "momentum_buffer")
 
     def __init__(
         self,
