@@ -515,9 +515,14 @@ impl PyTensor {
     }
 
     /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name
-    /// of the old one and no gradient.
+    /// of the old one and no gradient. One that a program used up stays unknown.
     fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
-        PyTensor::put(slf, new.get().tensor().detach())
+        let has_lost = slf.get().tensor().has_lost_grad();
+        PyTensor::put(slf, new.get().tensor().detach())?;
+        if has_lost {
+            slf.get().tensor().lose_grad();
+        }
+        Ok(())
     }
 
     /// A leaf with these elements that requires a gradient, and aliases nothing.

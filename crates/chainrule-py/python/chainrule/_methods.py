@@ -265,7 +265,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         memo[id(self)] = path.of(copied)
         return memo[id(self)]  # type: ignore[no-any-return]
     new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
-    if self.grad is not None and not getattr(self, "_is_parameter", False):
+    # A parameter's copy has no gradient, as in PyTorch.
+    if not getattr(self, "_is_parameter", False) and self.grad is not None:
         new.grad = self.grad.clone()
     memo[id(self)] = new
     return new

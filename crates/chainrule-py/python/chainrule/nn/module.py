@@ -130,6 +130,19 @@ calls: deque[tuple[int, int, int]] = deque(maxlen=8192)
 EVERYWHERE: list[Any] = []
 
 
+def _recast(p: Tensor, new: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+    """Gives a parameter a value of another dtype, and its gradient what `fn` makes of it."""
+    try:
+        grad = p.grad
+    except _c.GradientError:
+        # A program has used it up. It stays unknown.
+        return p._recast(new)
+    with no_grad():
+        new_grad = None if grad is None else fn(grad)
+    p._recast(new)
+    p.grad = new_grad
+
+
 def _told(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The module's result; operations that are recorded or traced meanwhile belong to it."""
     name = scopes.get(id(module)) if scopes else None
@@ -417,9 +430,7 @@ class Module(Stateful):
         for module in self.modules():
             for t in module._parameters.values():
                 if t is not None and t.is_floating_point() and t.dtype != dtype:
-                    grad = t.grad
-                    t._recast(t.detach()._to_dtype(dtype))
-                    t.grad = None if grad is None else grad._to_dtype(dtype)
+                    _recast(t, t.detach()._to_dtype(dtype), lambda grad: grad._to_dtype(dtype))
             for name, t in module._buffers.items():
                 if t is not None and t.is_floating_point() and t.dtype != dtype:
                     module.register_buffer(name, t.detach()._to_dtype(dtype), name not in module._not_saved)
@@ -431,12 +442,10 @@ class Module(Stateful):
             child._apply(fn)
         for p in self._parameters.values():
             if p is not None:
-                grad = p.grad
                 with no_grad():
-                    new, new_grad = fn(p), None if grad is None else fn(grad)
+                    new = fn(p)
                 if new is not p:
-                    p._recast(new.detach())
-                    p.grad = new_grad
+                    _recast(p, new.detach(), fn)
         for name, b in self._buffers.items():
             if b is not None and (new := fn(b)) is not b:
                 self.register_buffer(name, new, name not in self._not_saved)
