@@ -63,13 +63,14 @@ def test_ways_of_loading():
     assert layer.bias.tolist() == [1, 1] and seen == [[]] and list(layer.state_dict(prefix="a.")) == ["a.bias", "pop"]
 
 
-def test_states_that_do_not_fit_change_nothing():
+def test_all_that_fits_of_a_state_is_taken():
     layer = cr.nn.Linear(2, 1)
-    before = layer.weight.tolist()
-    for state, words in [({"weight": cr.ones(1, 2)}, "missing"), ({"weight": cr.ones(1, 2), "bias": cr.ones(3)}, "shapes")]:
+    for k, (state, words) in enumerate([({}, "missing"), ({"bias": cr.ones(3)}, "size mismatch for bias"), ({"bias": cr.ones(1), "x": cr.ones(1)}, "unexpected")]):
         with pytest.raises(RuntimeError, match=words):
-            layer.load_state_dict(state)
-    assert layer.weight.tolist() == before
+            layer.load_state_dict({"weight": cr.full((1, 2), float(k)), **state})
+        assert layer.weight.tolist() == [[k, k]]
+    with pytest.raises(RuntimeError, match="missing.*size mismatch"):
+        cr.nn.Sequential(layer, cr.nn.Linear(2, 1)).load_state_dict({"0.weight": cr.ones(1), "0.bias": cr.ones(1)})
     assert layer.state_dict(keep_vars=True)["weight"] is layer.weight and layer.state_dict()._metadata[""] == {"version": 1}
     state = {"weight": cr.ones(1, 2), "bias": cr.ones(1)}
     layer.load_state_dict(state, assign=True)

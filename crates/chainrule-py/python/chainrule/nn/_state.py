@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _chainrule as _c
@@ -158,11 +158,12 @@ class Stateful:
             if t.ndim == 0 and tuple(value.shape) == (1,):
                 value = value[0]
             if tuple(value.shape) != tuple(t.shape):
-                error_msgs.append(f"'{key}': shapes {tuple(t.shape)} here and {tuple(value.shape)} in the state")
+                error_msgs.append(f"size mismatch for {key}: shapes {tuple(t.shape)} here and {tuple(value.shape)} in the state")
             elif local_metadata.get("assign_to_params_buffers"):
                 _assign(self, name, t, value)
             else:
-                _take(t, value, local_metadata)
+                with no_grad():
+                    t.copy_(value)
         more = prefix + EXTRA
         if type(self).set_extra_state is not Stateful.set_extra_state:
             if more in state_dict:
@@ -179,21 +180,19 @@ class Stateful:
         return first in self._modules if rest else first in own
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
-        """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless
-        all names fit, as long as no module has a way of its own to load. With `assign` the tensors
-        of the state become the parameters and buffers.
+        """Takes over values by name; those of PyTorch too. All that fits is taken. Then shapes that
+        do not fit are an error, and with `strict` names too. With `assign` the tensors of the state
+        become the parameters and buffers.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict: a state is a dictionary of tensors by name, not {type(state_dict).__name__}")
         about = getattr(state_dict, "_metadata", None)
         state = OrderedDict(state_dict)
         keys, errors = Keys([], []), list[str]()
-        writes: list[tuple[Tensor, Tensor]] | None = [] if not assign and all(map(_is_plain, _within(self))) else None
 
         def load(module: Any, local: Any, prefix: str) -> None:
             told = dict((about or {}).get(prefix[:-1], {}))
             told.update({"assign_to_params_buffers": True} if assign else {})
-            told.update({} if writes is None else {"writes": writes})
             module._load_from_state_dict(local, prefix, told, True, keys.missing_keys, keys.unexpected_keys, errors)
             for name, child in module._modules.items():
                 if child is not None:
@@ -205,29 +204,10 @@ class Stateful:
         with no_grad():
             load(self, state, "")
             if strict and (keys.missing_keys or keys.unexpected_keys):
-                raise StateError(f"load_state_dict: missing: {keys.missing_keys}; unexpected: {keys.unexpected_keys}")
+                errors.insert(0, f"missing: {keys.missing_keys}; unexpected: {keys.unexpected_keys}")
             if errors:
                 raise StateError(f"load_state_dict: {'; '.join(errors)}")
-            for t, value in writes or ():
-                t.copy_(value)
         return keys
-
-
-def _within(module: Any) -> Iterator[Any]:
-    yield module
-    for child in module._modules.values():
-        if child is not None:
-            yield from _within(child)
-
-
-def _is_plain(module: Any) -> bool:
-    """Whether the module loads in no way of its own."""
-    cls = type(module)
-    ways = (getattr(cls._load_from_state_dict, "is_plain", False), cls.set_extra_state is Stateful.set_extra_state)
-    return all(ways) and not any(module.__dict__.get(kind) for kind in ("_load_before", "_load_after"))
-
-
-Stateful._load_from_state_dict.is_plain = True  # type: ignore[attr-defined]
 
 
 def _of(prefix: str, state: Any) -> list[str]:
@@ -238,14 +218,6 @@ def _as_tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     return of_torch(value) if hasattr(value, "detach") else _c.tensor(value)
-
-
-def _take(t: Tensor, value: Tensor, about: Any) -> None:
-    if "writes" in about:
-        about["writes"].append((t, value))
-        return
-    with no_grad():
-        t.copy_(value)
 
 
 def _assign(module: Any, name: str, old: Tensor, value: Tensor) -> None:

@@ -297,8 +297,6 @@ class _BatchNorm(Module):
             state_dict = {**state_dict, key: self.num_batches_tracked.detach()}
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
-    _load_from_state_dict.is_plain = True  # type: ignore[attr-defined]
-
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         momentum = self.momentum
