@@ -61,9 +61,7 @@ from ._making import *  # noqa: E402, F403
 from ._ops import *  # noqa: E402, F403
 from ._products import *  # noqa: E402, F403
 from ._shapes import *  # noqa: E402, F403
-from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_enabled  # noqa: E402
-
-inference_mode = no_grad
+from .autograd import checkpoint, enable_grad, inference_mode, no_grad, record_all, set_grad_enabled  # noqa: E402
 
 from . import autograd, distributed, distributions, fft, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
 from .io import load, save  # noqa: E402

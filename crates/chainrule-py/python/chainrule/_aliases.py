@@ -12,6 +12,7 @@ from . import _chainrule as _c
 from . import linalg
 from ._chainrule import Tensor
 from ._errors import ArgumentError
+from .autograd import INFERENCE
 from .nn import functional as _F
 
 # Methods of `Tensor` that write their result, which are functions, too.
@@ -158,7 +159,11 @@ def set_warn_always(b: bool) -> None:
 
 
 def is_inference(input: Tensor) -> bool:
-    """No: tensors are the same inside of `inference_mode`."""
+    """No; an error once there was a block of `inference_mode`, whose tensors are like all others
+    here.
+    """
+    if INFERENCE.was_on:
+        raise NotImplementedError("is_inference: tensors made in inference_mode are like all others here; requires_grad tells whether one is recorded")
     return False
 
 

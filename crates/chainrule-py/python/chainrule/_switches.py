@@ -9,6 +9,7 @@ from ._chainrule import Tensor
 from ._errors import ArgumentError
 from ._devices import device as _device
 from ._wide import set_default_dtype
+from .autograd import INFERENCE
 
 
 def use_deterministic_algorithms(mode: bool = True, *, warn_only: bool = False) -> None:
@@ -49,8 +50,8 @@ def set_num_interop_threads(n: int) -> None:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether nothing is recorded."""
-    return not _c.is_grad_enabled()
+    """Whether a block of `inference_mode` runs."""
+    return INFERENCE.is_on
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:

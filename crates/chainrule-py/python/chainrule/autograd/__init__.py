@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -96,14 +97,52 @@ class no_grad(_Switch):
         return _c._set_grad_enabled(False)
 
 
-inference_mode = no_grad
+class _Inference(threading.local):
+    """Whether a block of `inference_mode` runs, and whether one ever did."""
+
+    is_on = False
+    was_on = False
+
+
+INFERENCE = _Inference()
+
+
+class inference_mode(_Switch):
+    """Nothing is recorded, also where `enable_grad` asks for it: a block or a decorator. With
+    `mode=False` recording is on.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        new = super().__new__(cls)
+        if isinstance(mode, bool):
+            return new
+        new.__init__()  # type: ignore[misc]
+        return new(mode)  # @inference_mode without brackets
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self._mode = mode
+        self._outer: list[bool] = []
+
+    def _again(self) -> Any:
+        return inference_mode(self._mode)
+
+    def _switch(self) -> bool:
+        self._outer.append(INFERENCE.is_on)
+        INFERENCE.is_on = self._mode
+        INFERENCE.was_on = INFERENCE.was_on or self._mode
+        return _c._set_grad_enabled(not self._mode)
+
+    def _back(self, before: bool) -> None:
+        INFERENCE.is_on = self._outer.pop()
+        super()._back(before)
 
 
 class enable_grad(_Switch):
     """Recording is on, also inside `no_grad`."""
 
     def _switch(self) -> bool:
-        return _c._set_grad_enabled(True)
+        return _c._set_grad_enabled(not INFERENCE.is_on)
 
 
 class set_grad_enabled(_Switch):
@@ -112,13 +151,13 @@ class set_grad_enabled(_Switch):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self._mode = mode
-        self._first = _c._set_grad_enabled(mode)
+        self._first = _c._set_grad_enabled(mode and not INFERENCE.is_on)
 
     def _again(self) -> Any:
         return set_grad_enabled(self._mode)
 
     def _switch(self) -> bool:
-        _c._set_grad_enabled(self._mode)
+        _c._set_grad_enabled(self._mode and not INFERENCE.is_on)
         return self._first
 
     def __call__(self, function: F) -> F:
