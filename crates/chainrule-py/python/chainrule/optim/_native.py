@@ -13,7 +13,7 @@ from .._chainrule import Tensor
 from .._errors import ArgumentError, _NotInPrograms
 from .._observers import STEPPED
 from ..autograd import no_grad
-from .optimizer import LIVE, Optimizer, Parameters, options_of, with_grad
+from .optimizer import IGNORED, LIVE, Optimizer, Parameters, options_of, with_grad
 
 
 class Native(Optimizer):
@@ -128,7 +128,10 @@ class Native(Optimizer):
     def _new(self, group: dict[str, Any]) -> _c.Optimizer:
         lr = float(group["lr"])
         # A rate of 0 is one on the way: it is told before each step.
-        return _c.Optimizer(self.kind, _unique(group), lr if lr != 0 else 1.0, group)
+        kind = self.kind
+        if "decoupled_weight_decay" in group:
+            kind = "AdamW" if group["decoupled_weight_decay"] else "Adam"
+        return _c.Optimizer(kind, _unique(group), lr if lr != 0 else 1.0, group)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         super().load_state_dict(state_dict)
@@ -396,9 +399,13 @@ def _again(group: dict[str, Any], native: _c.Optimizer) -> None:
             p.grad = g
 
 
+# Settings of a group that are not the native side's.
+_APART = {"params", "lr", "initial_lr", "maximize", *IGNORED}
+
+
 def _settings(group: dict[str, Any]) -> dict[str, Any]:
     """All that the native side is made with; the learning rate is told at each step."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in group.items() if k not in ("params", "lr", "initial_lr", "maximize")}
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in group.items() if k not in _APART}
 
 
 class SGD(Native):

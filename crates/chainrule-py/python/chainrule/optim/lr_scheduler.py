@@ -41,6 +41,8 @@ class LRScheduler:
         self.base_lrs = [float(group.setdefault("initial_lr", group["lr"])) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
+        # Entries of the state in PyTorch.
+        self._is_initial = self._get_lr_called_within_step = False
         self.step()
 
     def factor(self, epoch: int) -> float:
@@ -106,7 +108,10 @@ class LambdaLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         # Functions are not saved.
-        return {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
+        return {k: [None] * len(v) if k == "lr_lambdas" else v for k, v in super().state_dict().items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
 
 
 class MultiplicativeLR(LRScheduler):
@@ -122,7 +127,10 @@ class MultiplicativeLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         # Functions are not saved.
-        return {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
+        return {k: [None] * len(v) if k == "lr_lambdas" else v for k, v in super().state_dict().items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
 
 
 def _each(name: str, optimizer: Optimizer, given: Any) -> list[Any]:

@@ -20,8 +20,11 @@ from ._hooks import KINDS, Hooked
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
-# Settings of PyTorch that choose among its implementations; here there is one.
-IGNORED = ("foreach", "capturable", "differentiable", "fused")
+# Settings of PyTorch that choose among its implementations; here there is one. Groups have those
+# that PyTorch's have.
+IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
+_FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+_NOT_CAPTURABLE = ("SGD", "Adagrad", "Adafactor")
 
 
 class Optimizer(Hooked):
@@ -260,10 +263,14 @@ def options_of(name: str, more: dict[str, Any]) -> dict[str, Any]:
     """Options that all optimizers have: `maximize`, and those that choose PyTorch's implementation,
     which are ignored.
     """
-    unknown = [k for k in more if k not in (*IGNORED, "maximize")]
+    is_adam = name in ("Adam", "AdamW")
+    unknown = [k for k in more if k not in (*IGNORED, "maximize") and not (is_adam and k == "decoupled_weight_decay")]
     if unknown:
         raise TypeError(f"{name}: there is no option {', '.join(unknown)}")
-    return {"maximize": bool(more.get("maximize", False))}
+    without = {"fused": name not in _FUSED, "capturable": name in _NOT_CAPTURABLE, "differentiable": name == "Adafactor"}
+    ignored = {k: more.get(k, default) for k, default in IGNORED.items() if k in more or not without.get(k, False)}
+    decoupled = {"decoupled_weight_decay": bool(more.get("decoupled_weight_decay", name == "AdamW"))} if is_adam else {}
+    return {"maximize": bool(more.get("maximize", False)), **ignored, **decoupled}
 
 
 def with_grad(closure: Callable[[], Any]) -> Any:
