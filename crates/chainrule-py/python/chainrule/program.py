@@ -21,7 +21,9 @@ from ._errors import ArgumentError, _NotInPrograms, _Raised, raised_by_the_funct
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
+from ._making import ones_like
 from ._refilled import Containers, refill
+from .autograd import grad
 from .nn.module import Module
 from .optim.optimizer import LIVE, give_again
 
@@ -184,16 +186,17 @@ class Compiled:
             before = [x._writes for x in leaves]
             call_args, call_kwargs = put_back(nest, leaves)
             containers = Containers((call_args, call_kwargs))
-            if self._traced_by is None:
-                out = self._function(*call_args, **call_kwargs)
-            else:
-                out = self._traced_by(*call_args, **call_kwargs)
+            _c._uses_begin()
+            try:
+                out = (self._traced_by or self._function)(*call_args, **call_kwargs)
+            finally:
+                read = _c._uses_end()
             info["switches"] = _c._is_autocast() != rounds
             changed = containers.changed()
             info["refilled"] = [path for path, _ in changed]
             if changed:
                 out = out, [new for _, new in changed]
-            info.update(_seen(out, leaves))
+            info.update(_seen(out, leaves, read))
             results: list[Tensor] = info.pop("results")
             graded = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, tensors)) if a.requires_grad and same[i] == i]
             graded = [(i, g) for i, g in graded if g is not None]
@@ -431,9 +434,25 @@ def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], p
     raise _c.GradientError("compile: the function writes to other tensors from outside each time that it is traced: pass them as arguments")
 
 
-def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
+def _flows_on(t: Tensor, read: list[Tensor]) -> bool:
+    """Whether a gradient may flow on from a result to one of the tensors that were read. None does
+    where a backward pass of the function used the graph up.
+    """
+    if not t.requires_grad:
+        return False
+    if not _c._session_walked():
+        return True
+    leaves = [x for x in read if x.requires_grad and x.is_leaf]
+    try:
+        found = grad(t, leaves, ones_like(t), retain_graph=True, allow_unused=True) if leaves else ()
+    except _c.GradientError:
+        return False
+    return any(g is not None for g in found)
+
+
+def _seen(out: Any, leaves: list[Tensor], read: list[Tensor]) -> dict[str, Any]:
     """The results of a traced function: tensors that it made, and those that were there before,
-    with a nest that has places for both.
+    with a nest that has places for both. `read` are the tensors with gradients that it read.
     """
     found: list[Tensor] = []
     nest = taken(out, found)
@@ -449,7 +468,7 @@ def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
             continue
         if t._shows_other(leaves):
             eager = "a result is a view of an argument, or of a tensor from outside"
-        if t.requires_grad and not _c._session_walked():
+        if _flows_on(t, read):
             eager = "a gradient may flow on from its results"
         same = next((i for i, x in enumerate(made) if x is t), len(made))
         order.append((True, same))
