@@ -13,7 +13,7 @@ use crate::tensor::node::{Node, Source};
 use crate::tensor::reading::Reading;
 use crate::tensor::role::{LossRole, Role};
 
-/// What an op makes of the softmax of the last axis.
+/// The use that an op makes of the softmax of the last axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SoftmaxKind {
     Result,

@@ -1,4 +1,4 @@
-"""Settings and flags that change between calls, containers of models, gradients that flow on from results."""
+"""Settings and flags that change between calls, and gradients that flow on from results."""
 
 import random
 

@@ -20,7 +20,7 @@ class Native(Optimizer):
     """An optimizer whose steps are native, and part of compiled functions."""
 
     kind = ""
-    # Entries of a parameter's state in PyTorch's order; what else the native side keeps is not shown.
+    # Entries of a parameter's state in PyTorch's order; others of the native side are not shown.
     _slots: tuple[str, ...] = ()
 
     def _begin(self) -> None:
