@@ -1,5 +1,6 @@
 """Whole modules in files, hooks of states and of steps, and layers that wait for their sizes."""
 
+import copy
 import io
 import pickle
 
@@ -255,3 +256,22 @@ def test_views_in_one_file_alias_when_they_are_read(tmp_path):
     assert state["1.weight"][0].tolist() == [7, 7, 7]
     tied.load_state_dict(state)
     assert tied[0].weight[0].tolist() == [7, 7, 7]
+
+
+def test_a_cast_keeps_a_used_up_gradient_unknown():
+    layer = cr.nn.Linear(2, 1)
+    optimizer = cr.optim.SGD(layer.parameters(), lr=0.1)
+
+    @cr.compile
+    def step(x):
+        optimizer.zero_grad()
+        layer(x).sum().backward()
+        optimizer.step()
+
+    step(cr.ones(1, 2))
+    assert copy.deepcopy(layer).weight.grad is None
+    layer.double()
+    with pytest.raises(cr.GradientError, match="used up"):
+        _ = layer.weight.grad
+    layer.zero_grad()
+    assert layer.weight.grad is None
