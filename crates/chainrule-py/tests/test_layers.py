@@ -208,6 +208,23 @@ def test_layers_of_volumes_are_their_functions():
     assert cr.equal(nn.CTCLoss(reduction="sum")(scores, targets, [5, 5], [2, 2]), f.ctc_loss(scores, targets, [5, 5], [2, 2], reduction="sum"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", [{"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": (2, 3, 2), "stride": (1, 2, 1), "padding": (1, 1, 0), "ceil_mode": True}])
+def test_windows_at_the_border_take_places_inside(options, dtype):
+    """Also those that hold nothing but -inf, as PyTorch's; the same in a program."""
+    torch, f = torch_or_skip(), cr.nn.functional
+    a = np.random.default_rng(0).normal(size=(2, 3, 7, 6, 7)).astype(dtype)
+    a[0, 1] = -np.inf
+    x, t = cr.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
+    values, at = f.max_pool3d(x, return_indices=True, **options)
+    wanted, places = torch.nn.functional.max_pool3d(t, return_indices=True, **options)
+    assert np.array_equal(values.detach().numpy(), wanted.detach().numpy()) and np.array_equal(at.numpy(), places.numpy())
+    wanted.backward(torch.ones_like(wanted))
+    values.backward(cr.ones_like(values))
+    assert x.grad is not None and np.array_equal(x.grad.numpy(), t.grad.numpy())
+    assert cr.equal(cr.compile(lambda x: f.max_pool3d(x, **options))(x.detach()), values.detach())
+
+
 @pytest.mark.parametrize("name", sorted(n for _, n, _ in pkgutil.iter_modules(cr.nn.__path__) if n.endswith("_layers") or n in ("_multihead", "layers", "rnn", "transformer")))
 def test_a_module_exports_its_layers(name):
     # A list that is computed is none to a type checker; one that is written out may lack a layer.

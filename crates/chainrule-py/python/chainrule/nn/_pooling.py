@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,19 +39,21 @@ def _pool(
 def _where(input: Tensor, windows: Windows) -> Tensor:
     """The flat position of the largest element of each window, counted over the pooled axes."""
     axes = len(windows)
-    sizes = input.shape[input.ndim - axes :]
-    a = input.detach().numpy()
+    lead, sizes = input.shape[: input.ndim - axes], input.shape[input.ndim - axes :]
     flat, outside = np.zeros((1,), dtype=np.int64), np.zeros((1,), dtype=bool)
     for n, w in zip(sizes, windows):
         # [.., windows, places] of the axes so far, each with those of the next one.
         flat = flat[..., None, :, None] * n + w[:, None, :]
         outside = outside[..., None, :, None] | (w < 0)[:, None, :]
         flat, outside = flat.reshape(*flat.shape[:-2], -1), outside.reshape(*outside.shape[:-2], -1)
-    flat = np.where(outside, 0, flat)
-    values = np.where(outside, -np.inf, a.reshape(*a.shape[: a.ndim - axes], -1)[..., flat])
-    best = values.argmax(-1)[..., None]
-    found = np.take_along_axis(np.broadcast_to(flat, values.shape), best, -1)[..., 0]
-    return _c.tensor(np.ascontiguousarray(found))
+    counts, places = flat.shape[:-1], flat.shape[-1]
+    flat, outside = flat.reshape(-1, places), outside.reshape(-1, places)
+    # A place outside stands for the first one inside, which has the same value wherever it is met.
+    flat = np.where(outside, np.take_along_axis(flat, outside.argmin(-1)[:, None], -1), flat)
+    values = input.detach() if input.is_floating_point() else input.to(dtype="float64")
+    values = values.reshape(*lead, math.prod(sizes)).index_select(-1, _c.tensor(flat.ravel())).reshape(*lead, *flat.shape)
+    at = values.argmax(-1) + _c.tensor(np.arange(flat.shape[0]) * places)
+    return _c.tensor(flat.ravel()).index_select(0, at.reshape(-1)).reshape(*lead, *counts)
 
 
 def _max_pool(
