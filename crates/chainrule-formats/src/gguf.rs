@@ -116,6 +116,26 @@ fn dtype(kind: u32) -> Option<(DType, Form, &'static str)> {
     }
 }
 
+/// The name of a type of blocks that cannot be read, or its number.
+fn unread(kind: u32) -> String {
+    let name = match kind {
+        3 => "Q4_1",
+        6 => "Q5_0",
+        7 => "Q5_1",
+        9 => "Q8_1",
+        10 => "Q2_K",
+        11 => "Q3_K",
+        13 => "Q5_K",
+        15 => "Q8_K",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        39 => "MXFP4",
+        16..=23 | 29 => "one of the IQ",
+        _ => return kind.to_string(),
+    };
+    name.to_owned()
+}
+
 struct Claim {
     name: String,
     shape: Vec<usize>,
@@ -127,6 +147,11 @@ struct Claim {
 pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
     let mut header = Header { reader: source.buffered(4)?, at: 4, len: source.len() };
     let version = header.u32()?;
+    if (2..=3).contains(&version.swap_bytes()) {
+        return Err(
+            "GGUF whose numbers have the high byte first; convert it to little-endian".into()
+        );
+    }
     if !(2..=3).contains(&version) {
         return Err(format!("GGUF of version {version}; 2 and 3 can be read"));
     }
@@ -158,8 +183,9 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
     for Claim { name, shape, kind, offset } in claims {
         let Some((dtype, form, stored)) = dtype(kind) else {
             return Err(format!(
-                "`{name}` has type {kind} of GGUF; F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K, F64 and \
-                 integers can be read"
+                "`{name}` has type {} of GGUF; F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K, F64 and \
+                 integers can be read",
+                unread(kind)
             ));
         };
         let at =

@@ -5,6 +5,8 @@
 //! cycle costs stack when they are dropped. A code of one byte may make a value or copy a list of
 //! any length, so that all of them count against a [`Budget`].
 
+mod call;
+
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     Str(Arc<str>),
+    /// Decimal digits of a whole number beyond 64 bits.
+    Digits(Arc<str>),
     Tuple(Vec<Value>),
     List(Vec<Value>),
     Dict(Vec<(Value, Value)>),
@@ -55,43 +59,6 @@ pub struct Described {
     pub strides: Vec<u64>,
 }
 
-/// Functions and types that are understood beside containers, by their names in Python.
-const KNOWN: [&str; 14] = [
-    "collections.OrderedDict",
-    "__builtin__.set",
-    "__builtin__.frozenset",
-    "builtins.set",
-    "builtins.frozenset",
-    "torch.device",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_tensor_v3",
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_tensor",
-    "torch.Size",
-    "torch.nn.parameter.Parameter",
-    "torch.storage.UntypedStorage",
-    "torch.UntypedStorage",
-];
-
-fn storage_dtype(name: &str) -> Option<DType> {
-    Some(match name.strip_prefix("torch.")? {
-        "FloatStorage" | "float32" => DType::F32,
-        "DoubleStorage" | "float64" => DType::F64,
-        "HalfStorage" | "float16" => DType::F16,
-        "BFloat16Storage" | "bfloat16" => DType::BF16,
-        "LongStorage" | "int64" => DType::I64,
-        "IntStorage" | "int32" => DType::I32,
-        "ShortStorage" | "int16" => DType::I16,
-        "CharStorage" | "int8" => DType::I8,
-        "ByteStorage" | "uint8" => DType::U8,
-        "BoolStorage" | "bool" => DType::Bool,
-        "uint16" => DType::U16,
-        "uint32" => DType::U32,
-        "uint64" => DType::U64,
-        _ => return None,
-    })
-}
-
 /// A pickle that is being read.
 pub struct Pickle<R> {
     reader: R,
@@ -107,8 +74,8 @@ pub struct Pickle<R> {
 
 /// The bytes of an entry of the memo, in a table that doubles.
 const MEMO: usize = 48;
-/// The most axes of a tensor of PyTorch.
-const MOST_AXES: usize = 64;
+/// The most bytes of a whole number: 512 bits, of which generators of random numbers have 128.
+const MOST_DIGITS: u64 = 64;
 
 const CUT: &str = "its pickle is damaged: a value is missing";
 
@@ -304,25 +271,42 @@ impl<R: Read> Pickle<R> {
 
     fn long(&mut self) -> Outcome<()> {
         let len = self.number(1)?;
+        if len > MOST_DIGITS {
+            return Err(format!("a whole number of {len} bytes; {MOST_DIGITS} can be read"));
+        }
         if len > 8 {
-            return Err(format!("a whole number of {len} bytes; 8 can be read"));
+            let bytes = self.take(len)?;
+            return self.whole(&decimal(&bytes));
         }
         let n = self.number(len)? as i64;
         let unused = 64 - 8 * len as u32;
         self.push(Value::Int(if len == 0 { 0 } else { n << unused >> unused }))
     }
 
+    /// A whole number of any size, from its digits.
+    fn whole(&mut self, digits: &str) -> Outcome<()> {
+        if let Ok(n) = digits.parse() {
+            return self.push(Value::Int(n));
+        }
+        self.budget.take(digits.len() + size_of::<[usize; 2]>())?;
+        self.push_node(Node::Digits(digits.into()))
+    }
+
     fn digits(&mut self) -> Outcome<()> {
         let line = self.line()?;
-        let value = match line.as_str() {
-            "00" => Value::Bool(false),
-            "01" => Value::Bool(true),
-            text => {
-                let n = text.trim_end_matches('L').parse();
-                Value::Int(n.map_err(|_| format!("{text:?} is no whole number of 8 bytes"))?)
-            }
-        };
-        self.push(value)
+        match line.as_str() {
+            "00" => return self.push(Value::Bool(false)),
+            "01" => return self.push(Value::Bool(true)),
+            _ => {}
+        }
+        let digits = line.trim_end_matches('L');
+        let plain = digits.strip_prefix('-').unwrap_or(digits);
+        // Three digits are more than a byte.
+        let fits = (1..=2 * MOST_DIGITS as usize).contains(&plain.len());
+        match fits && plain.bytes().all(|b| b.is_ascii_digit()) {
+            true => self.whole(digits),
+            false => Err(format!("{line:?} is no whole number that can be read")),
+        }
     }
 
     fn place(&mut self, code: u8) -> Outcome<u64> {
@@ -436,99 +420,6 @@ impl<R: Read> Pickle<R> {
             )),
         }
     }
-
-    fn global(&mut self, name: String) -> Outcome<()> {
-        if !KNOWN.contains(&name.as_str()) && storage_dtype(&name).is_none() {
-            return Err(format!(
-                "its pickle names `{name}`, which is not called here: only tensors, numbers, texts \
-                 and containers are read; save a state_dict instead"
-            ));
-        }
-        self.budget.take(name.len() + size_of::<[usize; 2]>())?;
-        self.push_node(Node::Global(name.into()))
-    }
-
-    fn call(&mut self, function: Value, arguments: Value) -> Outcome<()> {
-        let (nodes, budget) = (&self.nodes, &mut self.budget);
-        let (Some(Node::Global(name)), Some(Node::Tuple(arguments))) =
-            (node(nodes, function), node(nodes, arguments))
-        else {
-            return Err("its pickle calls what is no function".into());
-        };
-        let wrong = || format!("its pickle calls `{name}` with arguments that do not fit");
-        let first = arguments.first();
-        let made = match &**name {
-            "collections.OrderedDict" => {
-                let list = match first {
-                    None => &[],
-                    Some(&list) => parts(nodes, list).ok_or_else(wrong)?,
-                };
-                budget.take(list.len() * size_of::<(Value, Value)>())?;
-                Node::Dict(items(nodes, list).ok_or_else(wrong)?)
-            }
-            // A set is the list of its values: their order means nothing.
-            "__builtin__.set" | "__builtin__.frozenset" | "builtins.set" | "builtins.frozenset" => {
-                let parts = match first {
-                    None => &[],
-                    Some(&list) => parts(nodes, list).ok_or_else(wrong)?,
-                };
-                budget.take(size_of_val(parts))?;
-                Node::List(parts.to_vec())
-            }
-            // By its name, as `cuda:0`.
-            "torch.device" => {
-                let Some(Node::Str(kind)) = first.and_then(|&kind| node(nodes, kind)) else {
-                    return Err(wrong());
-                };
-                let name = match arguments.get(1) {
-                    Some(Value::Int(index)) => format!("{kind}:{index}"),
-                    _ => kind.to_string(),
-                };
-                budget.take(name.len() + size_of::<[usize; 2]>())?;
-                Node::Str(name.into())
-            }
-            "torch.Size" => {
-                let parts = first.and_then(|&a| parts(nodes, a)).ok_or_else(wrong)?;
-                budget.take(size_of_val(parts))?;
-                Node::Tuple(parts.to_vec())
-            }
-            "torch._utils._rebuild_parameter" | "torch.nn.parameter.Parameter" => {
-                return match first {
-                    Some(&data) if matches!(node(nodes, data), Some(Node::Tensor(_))) => {
-                        self.push(data)
-                    }
-                    _ => Err(wrong()),
-                };
-            }
-            _ => {
-                let tensor = described(nodes, name, arguments).ok_or_else(wrong)?;
-                let sizes = size_of_val(&*tensor.shape) + size_of_val(&*tensor.strides);
-                budget.take(size_of::<Described>() + sizes)?;
-                Node::Tensor(Box::new(tensor))
-            }
-        };
-        self.push_node(made)
-    }
-
-    /// `('storage', type, key, device, elements)`.
-    fn storage(&mut self, id: Value) -> Outcome<()> {
-        let nodes = &self.nodes;
-        let found = || {
-            let [word, kind, key, _, numel, ..] = parts(nodes, id)? else { return None };
-            let Node::Str(word) = node(nodes, *word)? else { return None };
-            let (Node::Global(kind), Node::Str(key)) = (node(nodes, *kind)?, node(nodes, *key)?)
-            else {
-                return None;
-            };
-            let Value::Int(numel) = numel else { return None };
-            let dtype = storage_dtype(kind);
-            let numel = u64::try_from(*numel).ok()?;
-            (&**word == "storage").then(|| Storage { key: key.clone(), dtype, numel })
-        };
-        let storage = found().ok_or("its pickle has a storage that cannot be understood")?;
-        self.budget.take(size_of::<Storage>() + size_of::<[usize; 2]>())?;
-        self.push_node(Node::Storage(Arc::new(storage)))
-    }
 }
 
 fn node(nodes: &[Node], value: Value) -> Option<&Node> {
@@ -538,54 +429,33 @@ fn node(nodes: &[Node], value: Value) -> Option<&Node> {
     }
 }
 
-fn parts(nodes: &[Node], value: Value) -> Option<&[Value]> {
-    match node(nodes, value)? {
-        Node::Tuple(parts) | Node::List(parts) => Some(parts),
-        _ => None,
-    }
-}
-
-/// Pairs of an OrderedDict that was pickled as a list of them.
-fn items(nodes: &[Node], list: &[Value]) -> Option<Vec<(Value, Value)>> {
-    let mut items = Vec::with_capacity(list.len());
-    for &item in list {
-        let [key, value] = parts(nodes, item)? else { return None };
-        items.push((*key, *value));
-    }
-    Some(items)
-}
-
-fn described(nodes: &[Node], name: &str, arguments: &[Value]) -> Option<Described> {
-    let [storage, offset, shape, strides, rest @ ..] = arguments else { return None };
-    let Some(Node::Storage(storage)) = node(nodes, *storage) else { return None };
-    let whole = |value: &Value| match value {
-        Value::Int(n) => u64::try_from(*n).ok(),
-        _ => None,
-    };
-    let named = match name {
-        "torch._utils._rebuild_tensor_v3" => match node(nodes, *rest.get(2)?)? {
-            Node::Global(dtype) => storage_dtype(dtype),
-            _ => None,
-        },
-        "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor" => None,
-        _ => return None,
-    };
-    let (shape, strides) = (parts(nodes, *shape)?, parts(nodes, *strides)?);
-    if shape.len() != strides.len() || shape.len() > MOST_AXES {
-        return None;
-    }
-    let shape = shape.iter().map(|v| usize::try_from(whole(v)?).ok());
-    let shape = shape.collect::<Option<Vec<_>>>()?;
-    let strides = strides.iter().map(whole).collect::<Option<Vec<_>>>()?;
-    let dtype = named.or(storage.dtype)?;
-    let offset = whole(offset).unwrap_or(u64::MAX);
-    Some(Described { storage: storage.clone(), dtype, offset, shape, strides })
-}
-
 fn pairs(parts: &[Value], budget: &mut Budget) -> Outcome<Vec<(Value, Value)>> {
     budget.take(size_of_val(parts))?;
     match parts.len() % 2 {
         0 => Ok(parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()),
         _ => Err(CUT.into()),
     }
+}
+
+/// Decimal digits of a number in two's complement, the low byte first.
+fn decimal(bytes: &[u8]) -> String {
+    let negative = bytes.last().is_some_and(|&b| b >= 0x80);
+    let (mut carry, mut left) = (u16::from(negative), bytes.to_vec());
+    for byte in left.iter_mut().filter(|_| negative) {
+        let sum = u16::from(!*byte) + carry;
+        (*byte, carry) = (sum as u8, sum >> 8);
+    }
+    let mut digits = Vec::new();
+    while left.iter().any(|&b| b != 0) || digits.is_empty() {
+        let mut rest = 0u16;
+        for byte in left.iter_mut().rev() {
+            let n = rest << 8 | u16::from(*byte);
+            (*byte, rest) = ((n / 10) as u8, n % 10);
+        }
+        digits.push(b'0' + rest as u8);
+    }
+    if negative {
+        digits.push(b'-');
+    }
+    digits.iter().rev().map(|&b| char::from(b)).collect()
 }

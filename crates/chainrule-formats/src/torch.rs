@@ -27,6 +27,17 @@ pub fn is_torch(source: &Source) -> Outcome<bool> {
     Ok(zip::list(source)?.iter().any(|m| m.name.ends_with("/data.pkl") || m.name == "data.pkl"))
 }
 
+/// Whether these bytes begin a file without a zip: a pickle of its magic number, of any protocol.
+pub fn is_legacy(head: &[u8]) -> bool {
+    const MAGIC: [u8; 4] = [0x8a, 0x0a, 0x6c, 0xfc];
+    match head {
+        // A frame of the protocol 4, with its length.
+        [0x80, _, 0x95, rest @ ..] => rest.get(8..).is_some_and(|rest| rest.starts_with(&MAGIC)),
+        [0x80, _, rest @ ..] => rest.starts_with(&MAGIC),
+        _ => false,
+    }
+}
+
 /// A storage's place, and its bytes.
 type Places = HashMap<Arc<str>, (Data, u64)>;
 
@@ -62,13 +73,12 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<Tree> {
 
 /// The tensors and the nest of a file without a zip: pickles, the keys of storages, the storages.
 pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
-    // The number that begins such a file is a pickle of 15 bytes.
-    const MAGIC: u64 = 15;
-    let reader = source.buffered(MAGIC)?;
-    let most = source.len().saturating_sub(MAGIC).min(MOST_PICKLE);
-    let mut pickle = Pickle::new(reader, most, Budget::of(source.len()));
-    pickle.run()?;
-    pickle.run()?;
+    let most = source.len().min(MOST_PICKLE);
+    let mut pickle = Pickle::new(source.buffered(0)?, most, Budget::of(source.len()));
+    // The number that begins such a file, the version, and facts of the machine.
+    for _ in 0..3 {
+        pickle.run()?;
+    }
     let value = pickle.run()?;
     let keys = pickle.run()?;
     let Some(Node::List(keys)) = pickle.node(keys) else {
@@ -86,7 +96,7 @@ pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
     pickle.budget.take(taken)?;
     pickle.budget.take(pickle.nodes.len() * size_of::<(&str, u64)>())?;
     let sizes: HashMap<&str, u64> = pickle.nodes.iter().filter_map(storage_size).collect();
-    let mut at = MAGIC + pickle.read;
+    let mut at = pickle.read;
     let mut lengths = Vec::new();
     for key in &names {
         let size = sizes.get(&**key).ok_or("a storage without tensors is damaged")?;
@@ -166,6 +176,7 @@ impl<'a> Nest<'a> {
         let nodes = self.nodes;
         Ok(match &nodes[number as usize] {
             Node::Str(text) | Node::Global(text) => Tree::Str(text.clone()),
+            Node::Digits(digits) => Tree::LargeInt(digits.clone()),
             Node::Tuple(parts) => Tree::Tuple(self.all(parts, depth)?),
             Node::List(parts) => Tree::List(self.all(parts, depth)?),
             Node::Dict(items) => {
@@ -280,7 +291,7 @@ fn word(nodes: &[Node], key: Value) -> Cow<'_, str> {
         Value::Float(x) => x.to_string().into(),
         Value::None => "?".into(),
         Value::Node(n) => match &nodes[n as usize] {
-            Node::Str(text) | Node::Global(text) => (&**text).into(),
+            Node::Str(text) | Node::Global(text) | Node::Digits(text) => (&**text).into(),
             _ => "?".into(),
         },
     }

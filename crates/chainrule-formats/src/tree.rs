@@ -17,6 +17,8 @@ pub enum Tree {
     Str(Arc<str>),
     /// A whole number.
     Int(i64),
+    /// A whole number beyond 64 bits, by its decimal digits.
+    LargeInt(Arc<str>),
     /// A float.
     Float(f64),
     /// True or false.

@@ -331,7 +331,7 @@ fn detect(source: &Source, path: &Path) -> Outcome<Format> {
         [b'P', b'K', ..] => Format::Npz,
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Npy,
         [b'G', b'G', b'U', b'F', ..] => Format::Gguf,
-        [0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, ..] => Format::TorchLegacy,
+        head if torch::is_legacy(head) => Format::TorchLegacy,
         [b'{', ..] if is_index => Format::Shards,
         [_, _, _, _, _, _, _, _, b'{', ..] => Format::Safetensors,
         _ => {

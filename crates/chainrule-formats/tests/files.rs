@@ -66,6 +66,38 @@ fn sets_and_devices_of_pytorch_are_read() {
     }
 }
 
+/// Tensors with attributes of their own, and numbers beyond 64 bits, by several protocols.
+#[test]
+fn tensors_with_attributes_and_large_numbers_are_read() {
+    let base = &io::load(data("torch.safetensors")).unwrap()["w"];
+    let number = |name: &str, digits: &str| {
+        let number = digits.parse().map_or_else(|_| Tree::LargeInt(digits.into()), Tree::Int);
+        (Tree::Str(name.into()), number)
+    };
+    let numbers = [
+        number("large", "170141183460469231731687303715884105733"),
+        number("less", "-18446744073709551616"),
+        number("low", "-9223372036854775808"),
+        number("high", "18446744073709551615"),
+    ];
+    for name in ["attributes-2", "attributes-5", "attributes-legacy-2", "attributes-legacy-5"] {
+        let weights = Weights::open(data(&format!("{name}.pt"))).unwrap();
+        let Some(Tree::Dict(items)) = weights.tree() else { panic!("a dictionary was saved") };
+        assert_eq!(items[3..], numbers, "{name}");
+        let got = weights.load().unwrap();
+        for (of, row) in [("tagged", 0), ("parameter", 1), ("buffer", 2)] {
+            assert_eq!(bits(&got[of]), bits(base)[4 * row..4 * row + 4], "{name}: {of}");
+        }
+    }
+}
+
+/// The file has the elements before the sign was changed.
+#[test]
+fn a_negated_view_of_pytorch_is_an_error() {
+    let error = Weights::open(data("negated.pt")).err().unwrap().to_string();
+    assert!(error.contains("resolve_neg()") && !error.contains('\n'), "{error}");
+}
+
 #[test]
 fn no_code_of_a_pickle_is_run() {
     let error = Weights::open(data("evil.pt")).err().unwrap().to_string();

@@ -3,7 +3,7 @@
 use chainrule::formats::{Tree, Weights};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PySet, PyString, PyTuple};
 
 use crate::error::run;
 use crate::tensor::PyTensor;
@@ -42,6 +42,7 @@ fn nest<'py>(py: Python<'py>, tree: &Tree) -> PyResult<Bound<'py, PyAny>> {
         Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
         Tree::Str(text) => PyString::new(py, text).into_any(),
         Tree::Int(n) => n.into_bound_py_any(py)?,
+        Tree::LargeInt(digits) => py.get_type::<PyInt>().call1((&**digits,))?,
         Tree::Float(x) => x.into_bound_py_any(py)?,
         Tree::Bool(x) => x.into_bound_py_any(py)?,
         Tree::None => py.None().into_bound(py),

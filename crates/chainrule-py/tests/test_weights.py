@@ -11,13 +11,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_nest_of_pytorch_comes_back(tmp_path: Path, zipped: bool) -> None:
+def test_a_nest_of_pytorch_comes_back(tmp_path: Path, zipped: bool, protocol: int) -> None:
     base = torch.randn(6, 4)
     state = OrderedDict(w=torch.nn.Parameter(base), t=base.t()[1:3], half=base[0].half(), long=torch.tensor([-5, 7]), scalar=torch.tensor(2.5).double())
-    torch.save({"model": state, "epoch": 3, "more": [0.5, None, (True, "x")]}, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
+    state["noted"] = base[1].clone()
+    state["noted"].note = "an attribute of its own"
+    nest = {"model": state, "epoch": 3, "more": [0.5, None, (True, "x")], "large": [2**127, -(2**64), 2**63]}
+    torch.save(nest, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped, pickle_protocol=protocol)
     got = cr.load(tmp_path / "x.pt")
-    assert got["epoch"] == 3 and got["more"] == [0.5, None, (True, "x")]
+    assert got["epoch"] == 3 and got["more"] == [0.5, None, (True, "x")] and got["large"] == nest["large"]
     assert list(got["model"]) == list(state)
     for name, t in state.items():
         want = t.detach().numpy()
@@ -31,6 +35,12 @@ def test_a_module_takes_the_state_of_pytorch(tmp_path: Path) -> None:
     ours.load_state_dict(cr.load(tmp_path / "x.pth"))
     x = np.ones((4, 3), np.float32)
     np.testing.assert_allclose(ours(cr.tensor(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(), rtol=1e-6)
+
+
+def test_a_negated_view_is_refused(tmp_path: Path) -> None:
+    torch.save({"x": torch.ones(3, dtype=torch.complex64).conj().imag}, tmp_path / "x.pt")
+    with pytest.raises(OSError, match="resolve_neg"):
+        cr.load(tmp_path / "x.pt")
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

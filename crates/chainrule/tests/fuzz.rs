@@ -192,6 +192,8 @@ fn weights_of_other_programs() {
         "packed.npz",
         "one.npy",
         "quants.gguf",
+        "attributes-2.pt",
+        "attributes-legacy-5.pt",
     ];
     for (seed, name) in (7..).zip(files) {
         let good = std::fs::read(format!("{folder}/{name}")).unwrap();

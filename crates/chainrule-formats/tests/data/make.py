@@ -39,6 +39,14 @@ save_file({'a':sd['w']},f'{d}/shard-1.safetensors'); save_file({'b':sd['long'],'
 json.dump({'metadata':{},'weight_map':{'a':'shard-1.safetensors','b':'shard-2.safetensors','c':'shard-2.safetensors'}},open(f'{d}/shards.index.json','w'))
 kinds={'set':{7},'frozen':frozenset(['a']),'devices':[torch.device('cuda:1'),torch.device('cpu'),torch.device('cuda')],'size':torch.Size([2,3]),'w':base[0].clone()}
 torch.save(kinds,f'{d}/kinds.pt'); torch.save(kinds,f'{d}/kinds-legacy.pt',_use_new_zipfile_serialization=False); torch.save(kinds,f'{d}/kinds-4.pt',pickle_protocol=4)
+# Tensors that are more than a view of a storage, numbers beyond 64 bits, and the earlier format by
+# a later protocol.
+tagged=base[0].clone(); tagged.note='kept'; odd=torch.nn.Parameter(base[1].clone()); odd.note='kept'
+more={'buffer':torch.nn.Buffer(base[2].clone()),'tagged':tagged,'parameter':odd,'large':2**127+5,'less':-2**64,'low':-2**63,'high':2**64-1}
+for protocol in (2,5):
+    torch.save(more,f'{d}/attributes-{protocol}.pt',pickle_protocol=protocol)
+    torch.save(more,f'{d}/attributes-legacy-{protocol}.pt',_use_new_zipfile_serialization=False,pickle_protocol=protocol)
+torch.save({'w':torch.complex(base,base).conj().imag},f'{d}/negated.pt')
 class Evil:
     def __reduce__(self): return (os.system,('echo hacked',))
 torch.save({'w':base,'e':Evil()},f'{d}/evil.pt')
