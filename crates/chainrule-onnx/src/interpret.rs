@@ -127,7 +127,7 @@ impl Interpreter {
         let mut inner = scope.clone();
         let mut out = Vec::new();
         for v in row.row()? {
-            bind(target, v.clone(), &mut inner)?;
+            self.bind(target, v.clone(), &mut inner)?;
             let taken = match test {
                 Some(test) => self.expr(test, &inner)?.truth()?,
                 None => true,
@@ -312,13 +312,13 @@ impl Interpreter {
                 Statement::Bind(targets, value) => {
                     let value = self.expr(value, scope)?;
                     for target in targets {
-                        bind(target, value.clone(), scope)?;
+                        self.bind(target, value.clone(), scope)?;
                     }
                 }
                 Statement::Augment(target, op, value) => {
                     let (before, value) = (self.expr(target, scope)?, self.expr(value, scope)?);
                     let after = self.binary(op, before, value)?;
-                    bind(target, after, scope)?;
+                    self.bind(target, after, scope)?;
                 }
                 Statement::Return(value) => return Some(Some(self.expr(value, scope)?)),
                 Statement::If(test, yes, no) => {
@@ -330,7 +330,7 @@ impl Interpreter {
                 Statement::For(target, row, inside) => {
                     let row = self.expr(row, scope)?;
                     for v in row.row()? {
-                        bind(target, v.clone(), scope)?;
+                        self.bind(target, v.clone(), scope)?;
                         let found = self.block(inside, scope)?;
                         if found.is_some() {
                             return Some(found);
@@ -341,6 +341,34 @@ impl Interpreter {
             }
         }
         Some(None)
+    }
+
+    fn bind(&mut self, target: &Expr, value: Val, scope: &mut Scope) -> Made<()> {
+        match target {
+            Expr::Name(name) => {
+                scope.insert(name.clone(), value);
+            }
+            Expr::Row(targets) => {
+                let Val::Row(values) = value else { return None };
+                let star = targets.iter().position(|t| matches!(t, Expr::Star(_)));
+                if star.is_none() && values.len() != targets.len() {
+                    return None;
+                }
+                for (target, value) in targets.iter().zip(values) {
+                    self.bind(target, value, scope)?;
+                }
+            }
+            // An item of a list of the function's own.
+            Expr::Subscript(base, index) => {
+                let index = self.expr(index, scope)?.int()?;
+                let Expr::Name(name) = &**base else { return None };
+                let Val::Row(items) = scope.get_mut(name)? else { return None };
+                let at = axis(index, items.len() as i64)?;
+                *items.get_mut(usize::try_from(at).ok()?)? = value;
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     fn branch(
@@ -381,26 +409,6 @@ fn constant(module: &str, name: &str) -> Made<Val> {
         "bool_" => Val::DType(DType::Bool),
         _ => Val::Function(format!("{module}.{name}")),
     })
-}
-
-fn bind(target: &Expr, value: Val, scope: &mut Scope) -> Made<()> {
-    match target {
-        Expr::Name(name) => {
-            scope.insert(name.clone(), value);
-        }
-        Expr::Row(targets) => {
-            let Val::Row(values) = value else { return None };
-            let star = targets.iter().position(|t| matches!(t, Expr::Star(_)));
-            if star.is_none() && values.len() != targets.len() {
-                return None;
-            }
-            for (target, value) in targets.iter().zip(values) {
-                bind(target, value, scope)?;
-            }
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 /// Result of an operator of two known values.

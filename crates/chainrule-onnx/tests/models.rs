@@ -2,10 +2,13 @@
 //! have a runtime.
 
 use chainrule::nn::{Layer, Linear, Module, TransformerBlock, with_scopes};
-use chainrule::optim::Sgd;
+use chainrule::optim::{
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Lion, Muon, Optimizer, RmsProp,
+    RmsPropOptions, Sgd, SgdOptions,
+};
 use chainrule::program::{self, Program};
-use chainrule::{Generator, Result, Tensor};
-use chainrule_onnx::{export, export_batched};
+use chainrule::{DType, Generator, Result, Tensor};
+use chainrule_onnx::{export, export_batched, import_bytes};
 
 fn step(rows: usize) -> Result<Program> {
     let layer = Linear::new(3, 2, &mut Generator::manual_seed(0));
@@ -28,6 +31,77 @@ fn a_step_has_what_lasts_as_inputs_and_outputs() -> Result<()> {
     let text = String::from_utf8_lossy(&model.to_bytes()).into_owned();
     assert!(text.contains("\"weight\": \"weight_new\""));
     assert!(text.contains("\"weight\": \"d_weight\""));
+    Ok(())
+}
+
+type Make = fn(Vec<Tensor>) -> Result<Box<dyn Optimizer>>;
+
+/// The optimizers, with the options that keep most.
+fn optimizers() -> Vec<(&'static str, Make)> {
+    vec![
+        ("sgd", |p| Ok(Box::new(Sgd::new(p, 0.1)))),
+        ("momentum", |p| {
+            let options = SgdOptions { momentum: 0.9, dampening: 0.5, ..SgdOptions::default() };
+            Ok(Box::new(Sgd::try_with_options(p, 0.1, options)?))
+        }),
+        ("adam", |p| {
+            let options = AdamOptions { amsgrad: true, ..AdamOptions::default() };
+            Ok(Box::new(Adam::try_with_options(p, 0.01, options)?))
+        }),
+        ("adamw", |p| Ok(Box::new(AdamW::new(p, 0.01)))),
+        ("rmsprop", |p| Ok(Box::new(RmsProp::new(p, 0.01)))),
+        ("rmsprop, momentum", |p| {
+            let options = RmsPropOptions { momentum: 0.9, ..RmsPropOptions::default() };
+            Ok(Box::new(RmsProp::try_with_options(p, 0.01, options)?))
+        }),
+        ("rmsprop, centered", |p| {
+            let options = RmsPropOptions { centered: true, ..RmsPropOptions::default() };
+            Ok(Box::new(RmsProp::try_with_options(p, 0.01, options)?))
+        }),
+        ("rmsprop, both", |p| {
+            let options =
+                RmsPropOptions { momentum: 0.9, centered: true, ..RmsPropOptions::default() };
+            Ok(Box::new(RmsProp::try_with_options(p, 0.01, options)?))
+        }),
+        ("adagrad", |p| {
+            let options = AdagradOptions { lr_decay: 0.1, ..AdagradOptions::default() };
+            Ok(Box::new(Adagrad::try_with_options(p, 0.01, options)?))
+        }),
+        ("lion", |p| Ok(Box::new(Lion::new(p, 0.001)))),
+        ("muon", |p| Ok(Box::new(Muon::new(p, 0.01)))),
+    ]
+}
+
+/// The graph of a step, read and run again and again on what it gave, trains as the program does.
+#[test]
+fn updates_of_all_optimizers_are_those_of_the_program() -> Result<()> {
+    for (name, make) in optimizers() {
+        let g = &mut Generator::manual_seed(0);
+        let layer = Linear::new(3, 2, g);
+        let mut optimizer = make(vec![layer.weight.clone()])?;
+        let [x, y] = [[4, 3], [4, 2]].map(|shape| Tensor::randn(shape, DType::F32, g));
+        let mut step = program::compile(&layer, &mut *optimizer, ["x", "y"], |args| {
+            layer.try_forward(&args[0])?.try_mse(&args[1])
+        });
+        let model = export(&step.trace_raw(&[&x, &y])?)?;
+        let (names, read) = (model.outputs(), import_bytes(&model.to_bytes())?);
+        let mut kept: Vec<(String, Tensor)> = Vec::new();
+        for _ in 0..4 {
+            let mut given = vec![("x", &x), ("y", &y)];
+            given.extend(kept.iter().map(|(name, value)| (name.as_str(), value)));
+            let out = read.run(&given)?;
+            let loss = step.run(&[&x, &y])?.item();
+            assert!((out[0].item() - loss).abs() < 1e-6, "{name}: {} and {loss}", out[0].item());
+            let state = names.iter().zip(out).filter_map(|(name, value)| {
+                Some((name.strip_suffix("_new")?.to_owned(), value.detach()))
+            });
+            kept = state.collect();
+        }
+        drop(step);
+        let after = &kept.iter().find(|(name, _)| name == "weight").expect("the weight").1;
+        let apart = (after - &layer.weight.detach()).abs().max(.., false).item();
+        assert!(apart < 1e-6, "{name}: the weights are {apart:e} apart");
+    }
     Ok(())
 }
 

@@ -30,6 +30,9 @@ OPTIMIZERS = {
     "adam": lambda p: cr.optim.Adam(p, lr=1e-3),
     "adamw": lambda p: cr.optim.AdamW(p, lr=1e-3),
     "rmsprop": lambda p: cr.optim.RMSprop(p, lr=1e-3),
+    "centered": lambda p: cr.optim.RMSprop(p, lr=1e-3, momentum=0.9, centered=True),
+    "adagrad": lambda p: cr.optim.Adagrad(p, lr=1e-2),
+    "lion": lambda p: cr.optim.Lion(p, lr=1e-4),
 }
 
 
@@ -104,6 +107,7 @@ MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
         ),
         (1, 12, 12),
     ),
+    "volumes": (lambda: nn.Sequential(nn.Conv3d(1, 2, 2), nn.MaxPool3d(3, 2, 1), nn.Flatten(), nn.Linear(16, 3)), (1, 4, 4, 4)),
     "lstm": (Recurrent, (5, 8)),
     "transformer": (Block, (6, 16)),
 }
