@@ -143,7 +143,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<(
     let moved = written.and_then(|()| fs::rename(&beside, path));
     moved.map_err(|e| {
         let _ = fs::remove_file(&beside);
-        Error::argument("onnx", format!("cannot write {}: {e}", path.display()))
+        Error::File { path: path.to_owned(), why: format!("cannot write it: {e}") }
     })
 }
 

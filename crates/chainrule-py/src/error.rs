@@ -32,11 +32,20 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Decomposition { .. } => of_class("LinAlgError", text),
         Error::Gradient { .. } => GradientError::new_err(text),
         Error::OutOfMemory { .. } => of_class("OutOfMemoryError", text),
-        Error::File { path, .. } if !path.exists() => PyFileNotFoundError::new_err(text),
+        Error::File { path, why } if !path.exists() && is_missing(why) => {
+            PyFileNotFoundError::new_err(text)
+        }
         Error::File { .. } => PyOSError::new_err(text),
         _ if is_index(&text) => PyIndexError::new_err(text),
         _ => argument_error(text),
     }
+}
+
+/// Whether a reason is that of a file or folder that is not there, rather than of one that cannot
+/// be written.
+fn is_missing(why: &str) -> bool {
+    let why = why.to_lowercase();
+    why.contains("no such file") || why.starts_with("is no folder")
 }
 
 /// The exception for an argument that an op does not take.
