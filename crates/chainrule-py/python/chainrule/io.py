@@ -220,8 +220,10 @@ def _is_safetensors(path: Any) -> bool:
     if not os.path.isfile(path):
         return True
     with open(path, "rb") as file:
-        head = file.read(6)
-    known = head[:2] == b"PK" or head[:4] == b"GGUF" or head in (b"\x93NUMPY", b"\x80\x02\x8a\x0a\x6c\xfc")
+        head = file.read(16)
+    # The magic number of PyTorch's earlier format, of the protocol 4 in a frame of its own.
+    magic = head[:1] == b"\x80" and b"\x8a\x0a\x6c\xfc" in (head[2:6], head[11:15])
+    known = head[:2] == b"PK" or head[:4] == b"GGUF" or head[:6] == b"\x93NUMPY" or magic
     return not known and not str(path).endswith(".json")
 
 
