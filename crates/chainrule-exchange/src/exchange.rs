@@ -56,9 +56,15 @@ pub trait Exchange: Send {
         Ok(all.swap_remove(root))
     }
 
-    /// Returns when all ranks are here.
+    /// Returns when all ranks are here. Errors where one of them sends data instead.
     fn barrier(&mut self) -> Result<()> {
-        self.all_gather(&[]).map(drop)
+        let all = self.all_gather(&[])?;
+        let Some(peer) = all.iter().position(|bytes| !bytes.is_empty()) else { return Ok(()) };
+        let (rank, size) = (self.rank(), self.size());
+        let why = "sends data where";
+        let same = "only waits for it; do all run the same program?";
+        self.abort(&format!("rank {peer} {why} rank {rank} {same}"));
+        Err(ExchangeError::Peer { rank, size, peer, why: format!("{why} this one {same}") })
     }
 
     /// Tells the peers why this rank ends, so that theirs is the same reason. Nothing else may be

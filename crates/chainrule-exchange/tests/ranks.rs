@@ -370,3 +370,20 @@ fn the_cost_model_is_what_is_measured() {
     // A step on one rank is its computing alone.
     assert!((work.on(1, network).total() - 0.12).abs() < 1e-9);
 }
+
+/// A rank that waits for the others while one of them sends data has lost step.
+#[test]
+fn a_barrier_meets_nothing_but_barriers() {
+    fn steps(rank: &mut dyn Exchange) -> Result<(), ExchangeError> {
+        if rank.rank() == 0 {
+            return rank.barrier();
+        }
+        rank.all_gather(b"data")?;
+        rank.barrier()
+    }
+    for done in [on_threads(2, steps), on_tcp(2, steps)] {
+        let errors: Vec<String> = done.into_iter().map(|d| d.unwrap_err().to_string()).collect();
+        assert!(errors[0].contains("rank 1 sends data where this one only waits"), "{errors:?}");
+        assert!(errors[1].contains("rank 1 sends data where rank 0 only waits"), "{errors:?}");
+    }
+}
