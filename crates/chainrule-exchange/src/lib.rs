@@ -45,6 +45,6 @@ pub use launch::{Launch, MAX_RANKS};
 pub use sum::gather_bytes;
 pub use sum::{RankSum, Values, ValuesLayout, gather, owners};
 #[cfg(not(target_family = "wasm"))]
-pub use tcp::{Tcp, TcpOptions};
+pub use tcp::{Tcp, TcpOptions, Watch};
 pub use threads::Threads;
 pub use tree::{SumNode, SumTree};

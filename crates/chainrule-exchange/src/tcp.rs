@@ -44,6 +44,10 @@ impl Default for TcpOptions {
     }
 }
 
+/// Asked now and then by a rank that waits for others; a reason ends its waiting.
+#[doc(hidden)]
+pub type Watch = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// Connections that may prove themselves at once; more wait, so that strangers take no memory.
 const AT_ONCE: usize = 64;
 
@@ -51,7 +55,7 @@ const AT_ONCE: usize = 64;
 /// may still listen at the port.
 const TURNED_AWAY: Duration = Duration::from_secs(20);
 
-/// Time between two looks whether rank 0 has ended.
+/// Time between two looks whether a rank has ended, or whether to wait no longer.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Time between two questions where rank 0 is.
@@ -70,6 +74,16 @@ impl Tcp {
     /// can read. Errors say which rank is missing or wrong: a port in use, another number of ranks,
     /// a rank that came twice or never.
     pub fn join(launch: &Launch, options: TcpOptions) -> Result<Tcp> {
+        Tcp::join_with(launch, options, None)
+    }
+
+    /// As [`Tcp::join`], and asks `watch` whenever this rank waits, now and later.
+    #[doc(hidden)]
+    pub fn join_watched(launch: &Launch, options: TcpOptions, watch: Watch) -> Result<Tcp> {
+        Tcp::join_with(launch, options, Some(watch))
+    }
+
+    fn join_with(launch: &Launch, options: TcpOptions, watch: Option<Watch>) -> Result<Tcp> {
         let fail = |why: String| ExchangeError::Start { rank: launch.rank, size: launch.size, why };
         let deadline = Instant::now() + options.start;
         let patience = address::patience(deadline);
@@ -77,12 +91,11 @@ impl Tcp {
         let address = address::until(patience, &launch.address, find).map_err(&fail)?;
         let token = Token::of(launch, address).map_err(&fail)?;
         let (start, timeout) = (options.start, options.timeout);
-        let mut meeting = Meeting { launch, token, start, deadline, patience, timeout };
+        let of = watch.clone();
+        let mut meeting = Meeting { launch, token, start, deadline, patience, timeout, watch: of };
         let streams = if launch.rank == 0 { meeting.host() } else { meeting.guest(address) };
-        let links = streams
-            .map_err(&fail)?
-            .into_iter()
-            .map(|stream| stream.map(|stream| TcpLink::new(stream, options.timeout)).transpose());
+        let link = |stream| TcpLink::new(stream, timeout, watch.clone());
+        let links = streams.map_err(&fail)?.into_iter().map(|s| s.map(link).transpose());
         let links = links.collect::<Result<Vec<_>, _>>().map_err(|e| fail(e.to_string()))?;
         let mut tcp = Tcp(Links::new(launch.rank, links));
         // Nobody goes on before all have all their connections.
@@ -108,6 +121,7 @@ struct Meeting<'a> {
     /// The end of the time in which the name of rank 0 may become known or move.
     patience: Instant,
     timeout: Duration,
+    watch: Option<Watch>,
 }
 
 impl Meeting<'_> {
@@ -173,9 +187,12 @@ impl Meeting<'_> {
         let (rank, size) = (self.launch.rank, self.launch.size);
         let (listener, mut first) = self.reach(0, address)?;
         // Rank 0 came before now, and may wait for the others as long as its own start takes.
-        let wait = self.start + PROOF;
-        let table =
-            hello::read_table(&mut first, size, wait).map_err(|why| format!("rank 0 {why}"))?;
+        let until = Instant::now() + self.start + PROOF;
+        let of_first = |why: String| format!("rank 0 {why}");
+        while !hello::is_heard(&first, LOOK).map_err(of_first)? && Instant::now() < until {
+            self.look()?;
+        }
+        let table = hello::read_table(&mut first, size, PROOF).map_err(of_first)?;
         // All have come, however long this one has waited for them.
         self.deadline = self.deadline.max(Instant::now() + PROOF);
         let mut streams: Streams = (0..size).map(|_| None).collect();
@@ -205,6 +222,7 @@ impl Meeting<'_> {
         let (mut why, mut refused) = (String::new(), None);
         let mut asked = Instant::now();
         loop {
+            self.look()?;
             // Started again, rank 0 may be at another address.
             if asked.elapsed() > ASK {
                 address = address::find(&self.launch.address).unwrap_or(address);
@@ -277,7 +295,7 @@ impl Meeting<'_> {
         (0..self.launch.size).map(|_| None).collect()
     }
 
-    /// Seats connections from these ranks, by rank, as long as the first rank has not ended.
+    /// Seats connections from these ranks, by rank, as long as none that is here has ended.
     ///
     /// Each connection proves itself on a thread of its own, so that one that says nothing holds up
     /// nobody.
@@ -321,9 +339,8 @@ impl Meeting<'_> {
             }
             if looked.elapsed() > LOOK {
                 looked = Instant::now();
-                if let Some(why) = first.and_then(hello::unread_end) {
-                    return Err(format!("rank 0 {why}"));
-                }
+                self.look()?;
+                gone(came, first).map_or(Ok(()), Err)?;
             }
             if self.left().is_zero() {
                 return Err(missing(wanted, came, strangers.load(Ordering::Acquire)));
@@ -359,9 +376,22 @@ impl Meeting<'_> {
         Ok(())
     }
 
+    /// An error if this rank is to wait no longer.
+    fn look(&self) -> Result<(), String> {
+        self.watch.as_ref().and_then(|watch| watch()).map_or(Ok(()), Err)
+    }
+
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
+}
+
+/// The rank that was here and has ended, with its reason if it has told one.
+fn gone(came: &[Option<Came>], first: Option<&TcpStream>) -> Option<String> {
+    let seated = came.iter().enumerate();
+    let seated = seated.filter_map(|(rank, came)| came.as_ref().map(|came| (rank, &came.stream)));
+    let mut all = first.map(|stream| (0, stream)).into_iter().chain(seated);
+    all.find_map(|(rank, stream)| Some(format!("rank {rank} {}", hello::unread_end(stream)?)))
 }
 
 /// Names the ranks that have not come.

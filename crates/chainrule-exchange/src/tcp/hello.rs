@@ -200,6 +200,16 @@ pub(super) fn read_table(
     Ok(table)
 }
 
+/// Waits until the peer has sent something or has gone, for this time at most.
+pub(super) fn is_heard(stream: &TcpStream, time: Duration) -> Result<bool, String> {
+    stream.set_read_timeout(Some(time)).map_err(|e| e.to_string())?;
+    match stream.peek(&mut [0]) {
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(false),
+        // A connection that has failed tells its reason to whoever reads.
+        _ => Ok(true),
+    }
+}
+
 /// Tells a rank why the ranks do not come together.
 pub(super) fn write_end(stream: &mut TcpStream, why: &str) {
     // It finds the connection closed otherwise.

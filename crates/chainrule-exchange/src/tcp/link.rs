@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::frame::{self, Kind};
 use crate::links::{Link, Message};
 use crate::pool;
+use crate::tcp::{LOOK, Watch};
 
 /// Signs of life in a timeout.
 const SIGNS: u32 = 4;
@@ -23,10 +24,15 @@ pub(crate) struct TcpLink {
     stream: TcpStream,
     writer: Option<JoinHandle<()>>,
     reader: Option<JoinHandle<()>>,
+    watch: Option<Watch>,
 }
 
 impl TcpLink {
-    pub fn new(stream: TcpStream, timeout: Duration) -> std::io::Result<TcpLink> {
+    pub fn new(
+        stream: TcpStream,
+        timeout: Duration,
+        watch: Option<Watch>,
+    ) -> std::io::Result<TcpLink> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
@@ -48,7 +54,8 @@ impl TcpLink {
                 }
             }
         })?;
-        Ok(TcpLink { to: Some(to), from, stream, writer: Some(writer), reader: Some(reader) })
+        let (to, writer, reader) = (Some(to), Some(writer), Some(reader));
+        Ok(TcpLink { to, from, stream, writer, reader, watch })
     }
 }
 
@@ -82,7 +89,17 @@ impl Link for TcpLink {
     }
 
     fn receive(&mut self) -> Result<Message, String> {
-        self.from.recv().unwrap_or_else(|_| Err("has ended; see its own output".into()))
+        let ended = "has ended; see its own output";
+        let Some(watch) = &self.watch else {
+            return self.from.recv().unwrap_or_else(|_| Err(ended.into()));
+        };
+        loop {
+            match self.from.recv_timeout(LOOK) {
+                Ok(message) => return message,
+                Err(RecvTimeoutError::Timeout) => watch().map_or(Ok(()), Err)?,
+                Err(RecvTimeoutError::Disconnected) => return Err(ended.into()),
+            }
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Watch;
 use super::hello::{self, Hello};
 use super::link::TcpLink;
 use crate::frame::{self, Kind};
 use crate::links::Link;
-use crate::{Launch, Tcp, TcpOptions};
+use crate::{Exchange, Launch, Result, Tcp, TcpOptions};
 
 /// Numbers of a fixed generator.
 struct Draw(u64);
@@ -95,7 +97,7 @@ fn connections_of_mutated_messages_end() {
         let (mut bytes, _) = messages(&mut draw);
         draw.mutate(&mut bytes);
         let (mut near, far) = pair(&listener);
-        let mut link = TcpLink::new(far, Duration::from_secs(5)).unwrap();
+        let mut link = TcpLink::new(far, Duration::from_secs(5), None).unwrap();
         near.write_all(&bytes).unwrap();
         near.shutdown(Shutdown::Write).unwrap();
         let error = loop {
@@ -215,4 +217,83 @@ fn a_rank_that_came_before_rank_0_waits_as_long_as_that_does() {
             }
         }
     }
+}
+
+/// A rank that has come and ends while others are still to come: whoever is there learns it at
+/// once, and not when the time for all to come is over.
+#[test]
+fn a_rank_that_ends_before_all_have_come_is_missed_at_once() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let options = TcpOptions { start: Duration::from_secs(60), timeout: Duration::from_secs(5) };
+    let began = Instant::now();
+    let of = |rank| {
+        let (address, token) = (address.to_string(), Some("the token".to_string()));
+        let (run, local) = (None, None);
+        let launch = Launch { rank, size: 4, address, spare_ports: 0, run, local, token };
+        std::thread::spawn(move || Tcp::join(&launch, options).map(drop).unwrap_err().to_string())
+    };
+    let ranks = [of(0), of(1)];
+    let mut door = loop {
+        match TcpStream::connect(address) {
+            Ok(stream) => break stream,
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let greeted = hello::greet(&mut door, b"the token", Hello { rank: 2, size: 4, port: 9 });
+    assert!(matches!(greeted, Ok(Ok(()))));
+    drop(door);
+    for error in ranks.map(|rank| rank.join().unwrap()) {
+        assert!(error.contains("rank 2 has ended"), "{error}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// Whoever waits can be told to wait no longer: for ranks to come, for rank 0, and in an exchange.
+#[test]
+fn a_watch_ends_all_waiting() {
+    let options = TcpOptions { start: Duration::from_secs(60), timeout: Duration::from_secs(60) };
+    let launch = |rank, size, address: &str| {
+        let (address, token) = (address.to_string(), Some("the token".to_string()));
+        Launch { rank, size, address, spare_ports: 0, run: None, local: None, token }
+    };
+    let address = || {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().to_string()
+    };
+    let began = Instant::now();
+    let watch: Watch = Arc::new(move || {
+        (began.elapsed() > Duration::from_millis(700)).then(|| "was interrupted".to_string())
+    });
+    let ended = |joined: Result<Tcp>| joined.map(drop).unwrap_err().to_string();
+    let (alone, both) = (address(), address());
+    for (rank, address) in [(0, &alone), (1, &alone), (1, &both)] {
+        // With the last one is a rank 0 that waits for a third.
+        let host = (address == &both).then(|| {
+            let host = launch(0, 3, address);
+            let options = TcpOptions { start: Duration::from_secs(3), ..options };
+            std::thread::spawn(move || Tcp::join(&host, options).map(drop))
+        });
+        let error = ended(Tcp::join_watched(&launch(rank, 3, address), options, watch.clone()));
+        assert!(error.contains("was interrupted"), "{error}");
+        let left = host.map(|host| host.join().unwrap().unwrap_err().to_string());
+        assert!(left.is_none_or(|why| why.contains("rank")));
+    }
+    let address = address();
+    let other = launch(1, 2, &address);
+    let other = std::thread::spawn(move || {
+        let joined = Tcp::join(&other, options).unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        drop(joined);
+    });
+    let later = Instant::now();
+    let watch: Watch = Arc::new(move || {
+        (later.elapsed() > Duration::from_millis(700)).then(|| "was interrupted".to_string())
+    });
+    let mut rank = Tcp::join_watched(&launch(0, 2, &address), options, watch).unwrap();
+    let error = rank.barrier().unwrap_err().to_string();
+    assert!(error.contains("was interrupted"), "{error}");
+    other.join().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
