@@ -218,8 +218,25 @@ impl CompiledStep<'_> {
         Ok(self.results[0].clone())
     }
 
-    /// The number of the program for this batch, which is traced if there is none yet.
-    fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
+    /// Whether the plain program runs for this batch, if its optimised one was compared with it.
+    #[doc(hidden)]
+    pub fn verdict(&self, batch: &[&Tensor]) -> Option<bool> {
+        let program = &self.programs[self.found(batch).ok()?];
+        (!program.is_pending()).then(|| program.is_plain())
+    }
+
+    /// Takes a verdict over that an earlier run of this training came to, for a batch without one.
+    #[doc(hidden)]
+    pub fn take_verdict(&mut self, batch: &[&Tensor], is_plain: bool) -> Result<()> {
+        let at = self.program_for(batch)?;
+        if self.programs[at].is_pending() {
+            self.programs[at].settle(is_plain);
+        }
+        Ok(())
+    }
+
+    /// The number of the program for this batch, or why there is none.
+    fn found(&self, batch: &[&Tensor]) -> std::result::Result<usize, Option<String>> {
         let mut why = self.programs.last().and_then(|p| p.program().mismatch(batch));
         for (i, (program, before)) in self.programs.iter().zip(&self.modes).enumerate() {
             if program.program().mismatch(batch).is_none() {
@@ -229,6 +246,15 @@ impl CompiledStep<'_> {
                 }
             }
         }
+        Err(why)
+    }
+
+    /// The number of the program for this batch, which is traced if there is none yet.
+    fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
+        let why = match self.found(batch) {
+            Ok(at) => return Ok(at),
+            Err(why) => why,
+        };
         let program = self.passes.apply(&self.trace_raw(batch)?);
         self.programs.push(program);
         self.modes.push(self.switches.iter().map(|s| s.is_on()).collect());

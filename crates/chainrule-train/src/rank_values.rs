@@ -6,6 +6,15 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
+/// Names and values of what decides about bits beside data and settings: all ranks must have them
+/// alike.
+pub fn facts_of_the_program() -> [(&'static str, String); 2] {
+    let level = chainrule_core::kernels::simd::level().name();
+    let version = env!("CARGO_PKG_VERSION");
+    let facts = [("version", version), ("set of vector instructions (CHAINRULE_SIMD)", level)];
+    facts.map(|(name, value)| (name, value.to_string()))
+}
+
 /// The numbers of a float tensor; halves are added up in f32.
 pub fn values(t: &Tensor) -> Result<Values> {
     Ok(match t.dtype() {

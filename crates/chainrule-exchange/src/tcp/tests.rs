@@ -250,7 +250,7 @@ fn a_rank_that_ends_before_all_have_come_is_missed_at_once() {
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
-/// Whoever waits can be told to wait no longer: for ranks to come, for rank 0, and in an exchange.
+/// A rank can be told to wait no longer: for ranks to come, for rank 0, and in an exchange.
 #[test]
 fn a_watch_ends_all_waiting() {
     let options = TcpOptions { start: Duration::from_secs(60), timeout: Duration::from_secs(60) };

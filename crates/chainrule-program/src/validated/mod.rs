@@ -59,6 +59,8 @@ pub struct Validated {
     warnings: Vec<Warning>,
     /// Number of the warnings that were told.
     told: usize,
+    /// Whether the two parted, so that the plain program runs.
+    is_plain: bool,
 }
 
 impl Program {
@@ -132,7 +134,13 @@ impl Passes {
             }
         };
         if !self.simplification && !self.fusion {
-            return Validated { program: simple, pending: None, warnings, told: 0 };
+            return Validated {
+                program: simple,
+                pending: None,
+                warnings,
+                told: 0,
+                is_plain: false,
+            };
         }
         let mut rules = Vec::new();
         if self.simplification {
@@ -159,7 +167,8 @@ impl Passes {
             }
         }
         let pending = Pending { plain, probe, simple, rules, simplified: self.simplification };
-        Validated { program, pending: Some(Box::new(pending)), warnings, told: 0 }
+        let pending = Some(Box::new(pending));
+        Validated { program, pending, warnings, told: 0, is_plain: false }
     }
 }
 
@@ -187,6 +196,21 @@ impl Validated {
     /// Whether the next run is compared with the plain program.
     pub fn is_pending(&self) -> bool {
         self.pending.is_some()
+    }
+
+    /// Whether the first run has found that the two part, so that the plain program runs.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Takes over what another run of the same program has found; nothing is compared any more.
+    pub(super) fn settle(&mut self, is_plain: bool) {
+        let Some(pending) = self.pending.take() else { return };
+        if is_plain {
+            self.is_plain = true;
+            let plain = pending.plain;
+            self.program = guarded(|| Ok(plain.optimized())).unwrap_or(plain);
+        }
     }
 
     /// The optimisations that were left out, and why; after the first run also whether the plain
@@ -222,7 +246,7 @@ impl Validated {
             }
             validate::Outcome::Parted { why, plain } => {
                 self.warnings.push(Warning { why });
-                self.program = *plain;
+                (self.program, self.is_plain) = (*plain, true);
                 Ok(())
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ranks::{Programs, Verdicts, spread};
+use super::ranks::{ProgramKey, Programs, Verdicts, spread};
 use super::rare;
 use super::seen::{SeenPrograms, SeenStep};
 use super::watch::{Watch, bounded};
@@ -114,6 +114,7 @@ impl<'e> Engine<'e> {
             Engine::Spread(optimizer, programs) => spread(task, *optimizer, rest, Some(programs)),
             Engine::Compiled(step, seen) => {
                 let batch = rest.draw()?;
+                let unknown = known_before(task, step, &batch, rest)?;
                 if looks {
                     show(task, step.optimizer(), &batch)?;
                 }
@@ -130,11 +131,34 @@ impl<'e> Engine<'e> {
                     SeenStep::Done(loss) => loss,
                     _ => step.run(&[&batch.x, &batch.y])?.try_item()?,
                 };
+                if let (Some(key), Some(ranks)) = (unknown, &rest.ranks) {
+                    let verdict = step.verdict(&[&batch.x, &batch.y]);
+                    ranks.verdicts.extend(verdict.map(|is_plain| (key, is_plain)));
+                }
                 rest.due().into_iter().for_each(|watch| watch.after(task.module()));
                 Ok(Done { loss, examples: task.count(&batch) })
             }
             Engine::Device(device) => device.step(task, rest, looks),
         }
+    }
+}
+
+/// Lets the program of this batch be the one that an earlier part of the run has found to hold, or
+/// the plain one. Compared again, with other numbers, it might be found otherwise. The key of a
+/// program that is not known yet: its verdict is a part of the state after the step.
+fn known_before(
+    task: &dyn Task,
+    step: &mut program::CompiledStep<'_>,
+    batch: &Batch,
+    rest: &Rest,
+) -> Result<Option<u64>> {
+    let given = [&batch.x, &batch.y];
+    let (Some(ranks), None) = (&rest.ranks, step.verdict(&given)) else { return Ok(None) };
+    let parameters = step.optimizer().parameters().to_vec();
+    let key = ProgramKey::of(task.module()).number(&parameters, batch, rest.options.simplified);
+    match ranks.verdicts.is_plain(key) {
+        Some(is_plain) => step.take_verdict(&given, is_plain).map(|()| None),
+        None => Ok(Some(key)),
     }
 }
 
@@ -256,7 +280,7 @@ fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> R
     let batch = rest.draw()?;
     let loss = look(task, optimizer, &batch)?;
     if loss.is_finite() {
-        update(task, optimizer, rest)?;
+        update(task, rest, || optimizer.step())?;
     }
     Ok(Done { loss, examples: task.count(&batch) })
 }
@@ -311,7 +335,7 @@ pub(crate) fn eager(
     };
     let done = Done { loss: loss.try_item()?, examples: task.count(&batch) };
     if done.loss.is_finite() {
-        update(task, optimizer, rest)?;
+        update(task, rest, || optimizer.step())?;
     }
     Ok(done)
 }
@@ -319,11 +343,11 @@ pub(crate) fn eager(
 /// The update, before and after which the monitor looks if it is due.
 pub(super) fn update(
     task: &dyn Task,
-    optimizer: &mut dyn Optimizer,
     rest: &mut Rest,
+    step: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     rest.due().into_iter().for_each(|watch| watch.before(task.module()));
-    optimizer.step()?;
+    step()?;
     rest.due().into_iter().for_each(|watch| watch.after(task.module()));
     Ok(())
 }

@@ -7,15 +7,19 @@
 
 mod early;
 mod evaluate;
+mod key;
 mod programs;
 mod shards;
+mod updates;
 mod verdicts;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chainrule_core::kernels::simd::{Level, level};
 use chainrule_exchange::{Exchange, RankSum, SumTree, Threads, Values, ValuesLayout, agree};
 
 use self::early::Early;
+pub(crate) use self::key::ProgramKey;
 pub(crate) use self::programs::Programs;
 pub(crate) use self::verdicts::Verdicts;
 
@@ -27,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::nn::{Module, StateDict};
 use crate::optim::Optimizer;
-use crate::rank_values::{self, values};
+use crate::rank_values::{self, facts_of_the_program, values};
 use crate::rng::Generator;
 use crate::sync_norm::SharedExchange;
 use crate::tensor::Tensor;
@@ -114,16 +118,17 @@ impl Ranks {
         let shapes: Vec<String> =
             state.iter().map(|(name, t)| format!("{name} {} {}", t.dtype(), t.shape())).collect();
         let mut own = vec![
-            ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("model".to_string(), shapes.join(", ")),
             ("number of micro-batches".to_string(), micro_batches.to_string()),
             ("number of steps".to_string(), options.steps.to_string()),
             ("number of steps between measurements".to_string(), interval(options.eval_every)),
             ("number of steps between checkpoints".to_string(), interval(options.save_every)),
             ("way to hold the optimizer's state".to_string(), options.sharded.to_string()),
-            ("dtype of autocast".to_string(), format!("{:?}", options.autocast)),
+            ("dtype of autocast".to_string(), autocast(options)),
             ("step to go on from".to_string(), step.to_string()),
         ];
+        let program = facts_of_the_program().map(|(name, value)| (name.to_string(), value));
+        own.splice(0..0, program);
         own.extend(self.facts.iter().cloned());
         own.push(("set of first weights".to_string(), format!("{:016x}", digest(state.values()))));
         let facts: Vec<(&str, &str)> = own.iter().map(|(n, v)| (&n[..], &v[..])).collect();
@@ -142,6 +147,24 @@ fn interval(steps: u64) -> String {
         TrainerOptions::NEVER => "none".into(),
         steps => steps.to_string(),
     }
+}
+
+/// Whether the processor multiplies bf16 by itself.
+fn multiplies_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// The dtype of autocast; its roundings are others where the processor multiplies bf16 by itself.
+fn autocast(options: &TrainerOptions) -> String {
+    let dtype = options.autocast.map_or("none".to_string(), |dtype| dtype.to_string());
+    let by = match options.autocast.is_some() && multiplies_bf16() {
+        true => " with the processor's own products",
+        false => "",
+    };
+    format!("{dtype}{by}")
 }
 
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -312,7 +335,11 @@ impl Step<'_> {
             let mean = self.parts.norm().powi(2);
             watch.monitor.gradient_noise((1.0 / self.n as f64, each), (1.0, mean));
         }
-        update(self.task, optimizer, rest)?;
+        let parameters = &self.parts.parameters;
+        update(self.task, rest, || match programs {
+            Some(programs) => programs.updates.step(optimizer, parameters),
+            None => optimizer.step(),
+        })?;
         Ok(Some(done))
     }
 

@@ -54,12 +54,14 @@ fn a_wrong_gradient_is_seen_before_it_is_used() {
                 pending: Some(Box::new(pending)),
                 warnings: Vec::new(),
                 told: 0,
+                is_plain: false,
             };
             let loss = validated.run(&[&x]).unwrap()[0].item();
             let want = plain.run(&[&x]).unwrap()[0].item();
             assert!((loss - want).abs() <= 1e-6 * want, "{loss} for {want}");
             let warning = validated.warnings()[0].to_string();
             assert!(warning.contains("`d_w`") && warning.contains("plain program"), "{warning}");
+            assert!(validated.is_plain());
             assert_eq!(validated.program().to_string(), plain.to_string());
         }
         assert_ne!(w.to_f64_vec(), vec![0.0; 3]);

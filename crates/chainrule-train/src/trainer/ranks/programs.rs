@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex};
 
 use chainrule_exchange::{Exchange, RankSum};
 
+use super::updates::Updates;
 use super::verdicts::Verdicts;
-use super::{Fnv, Parts, Start, error, lock};
+use super::{Parts, ProgramKey, Start, error, lock};
 use crate::Task;
 use crate::data::Batch;
 use crate::error::{Error, Result};
-use crate::nn::{Field, Training};
 use crate::program::{Passes, Program, Validated};
 use crate::rank_values::values;
-use crate::tensor::{Tensor, autocast_dtype};
+use crate::tensor::Tensor;
 
 /// The programs of a training's micro-batches, one for each set of shapes.
 pub(crate) struct Programs<'e> {
     task: &'e dyn Task,
     passes: Passes,
-    /// The model's switches between training and evaluation.
-    switches: Vec<&'e Training>,
+    key: ProgramKey<'e>,
     made: BTreeMap<u64, MicroProgram>,
     verdicts: Verdicts,
     /// The first micro-batch of each key that came in this step for the first time.
     fresh: BTreeMap<u64, (usize, Batch)>,
+    pub(super) updates: Updates,
 }
 
 struct MicroProgram {
@@ -51,19 +51,14 @@ impl<'e> Programs<'e> {
                 tensor.named(&name);
             }
         }
-        let inside = module.named_modules().into_iter().map(|(_, module)| module);
-        let fields = std::iter::once(module).chain(inside).flat_map(|module| module.fields());
-        let switch = |(_, field)| match field {
-            Field::Training(switch) => Some(switch),
-            _ => None,
-        };
         Programs {
             task,
             passes: Passes { simplification: simplified, fusion: true },
-            switches: fields.filter_map(switch).collect(),
+            key: ProgramKey::of(module),
             made: BTreeMap::new(),
             verdicts,
             fresh: BTreeMap::new(),
+            updates: Updates::default(),
         }
     }
 
@@ -76,7 +71,7 @@ impl<'e> Programs<'e> {
         batch: &Batch,
         way: Option<Way>,
     ) -> Result<(f64, Vec<bool>)> {
-        let key = self.key(parts, batch);
+        let key = self.key.number(&parts.parameters, batch, self.passes.simplification);
         if !self.made.contains_key(&key) {
             let program = self.traced(key, parts, batch)?;
             self.made.insert(key, program);
@@ -107,20 +102,6 @@ impl<'e> Programs<'e> {
             parts.parameters[i].set_grad(Some(gradient.clone()))?;
         }
         Ok((results[0].try_item()?, left))
-    }
-
-    /// A number for all that a program depends on.
-    fn key(&self, parts: &Parts, batch: &Batch) -> u64 {
-        let mut sum = Fnv::new();
-        for tensor in [&batch.x, &batch.y] {
-            sum.take(format!("{} {}", tensor.dtype(), tensor.shape()).as_bytes());
-        }
-        parts.parameters.iter().for_each(|p| sum.take(&[u8::from(p.requires_grad())]));
-        self.switches.iter().for_each(|switch| sum.take(&[u8::from(switch.is_on())]));
-        // These may be others than before where a run goes on.
-        sum.take(&[u8::from(self.passes.simplification)]);
-        sum.take(format!("{:?}", autocast_dtype()).as_bytes());
-        sum.0
     }
 
     fn traced(&self, key: u64, parts: &Parts, batch: &Batch) -> Result<MicroProgram> {

@@ -63,8 +63,12 @@ impl Step<'_> {
         }
         // A rank without gradients has no work; if none has one, the optimizer says so.
         if used.iter().enumerate().any(|(i, &used)| used && is_own(i)) || !used.contains(&true) {
-            match &mut rest.unclipped {
-                Some(unclipped) => unclipped.step()?,
+            let optimizer: &mut dyn Optimizer = match &mut rest.unclipped {
+                Some(unclipped) => unclipped,
+                None => optimizer,
+            };
+            match programs {
+                Some(programs) => programs.updates.step(optimizer, parameters)?,
                 None => optimizer.step()?,
             }
         }

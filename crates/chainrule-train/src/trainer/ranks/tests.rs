@@ -7,7 +7,7 @@ use crate::data::{Batches, DataLoader, LoaderOptions, RandomBatches, TensorDatas
 use crate::dtype::DType;
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Sequential, StateDict, Tanh};
 use crate::optim::{AdamW, Lion, Sgd, SgdOptions};
-use crate::{End, Evaluation, Event, Metrics, Trainer};
+use crate::{End, Evaluation, Event, Listeners, Metrics, Trainer};
 
 /// A net with all that could depend on who computes what: dropout, running statistics.
 struct Net(Sequential);
@@ -508,4 +508,40 @@ fn all_ranks_end_together() {
         assert!(error.contains("the disk is full"), "{error}");
         assert!(rank == 1 || error.contains("rank 1 has ended"), "{error}");
     }
+}
+
+/// The verdict on the program of a whole step is a part of the state, too: a run that goes on does
+/// not ask again. One that had to be given up so has the bits of the steps op by op.
+#[test]
+fn one_process_keeps_its_verdict() {
+    let plain = |steps| TrainerOptions { compiled: true, accumulate: 1, ..options(steps) };
+    let optimizer: fn(Vec<Tensor>) -> Box<dyn Optimizer> = |p| Box::new(AdamW::new(p, 0.01));
+    let case = Case { optimizer, random: true, options: plain, sharded: false };
+    let run = |case: Case, steps: u64, from: Option<&State>| {
+        let task = Net::new(5);
+        let mut trainer = trainer(&task, case, steps);
+        if let Some(from) = from {
+            trainer.load_state_dict(&state_of(from)).unwrap();
+        }
+        assert_eq!(trainer.run(&mut Listeners::new(), &|| false).unwrap(), End::Finished);
+        bits(&trainer.state_dict())
+    };
+    let verdict = |state: &State| {
+        let of = |(name, t): (&String, &(DType, Vec<usize>, Vec<u64>))| {
+            name.starts_with("programs.").then(|| t.2.clone())
+        };
+        state.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let half = run(case, 3, None);
+    assert_eq!(verdict(&half), [[0]]);
+    assert!(run(case, 6, Some(&half)) == run(case, 6, None));
+    let mut given_up = half;
+    for (name, (_, _, bits)) in &mut given_up {
+        if name.starts_with("programs.") {
+            bits[0] = 1;
+        }
+    }
+    let eager = |steps| TrainerOptions { accumulate: 1, ..options(steps) };
+    let wanted = run(Case { options: eager, ..case }, 6, Some(&given_up));
+    assert!(run(case, 6, Some(&given_up)) == wanted);
 }
