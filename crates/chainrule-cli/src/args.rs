@@ -397,22 +397,34 @@ pub enum Mode {
     Compiled,
 }
 
+/// A command line that ends the program: a mistake, or a wish for help.
+pub struct WrongWords {
+    /// The status to end with.
+    pub status: i32,
+    /// The mistake, if it is one.
+    pub text: Option<String>,
+}
+
 impl Cli {
-    /// Reads the command line of the process. On a mistake, prints what is wrong and ends the
-    /// process with status 2; on `--help` and `--version` with status 0.
-    pub fn read() -> Cli {
-        Self::read_from(std::env::args_os()).unwrap_or_else(|error| match error.kind() {
-            ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
-            _ => {
-                // A closed standard error stream is no reason to panic, as eprintln would.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "{}",
-                    crate::output::plain(&one_line(&error.to_string()))
-                );
-                std::process::exit(error.exit_code())
+    /// Reads the command line of the process. Prints what is wrong on a mistake, which is status 2,
+    /// and what is asked for by `--help` and `--version`.
+    pub fn read() -> Result<Cli, WrongWords> {
+        Self::read_from(std::env::args_os()).map_err(|error| {
+            let status = error.exit_code();
+            match error.kind() {
+                ErrorKind::DisplayHelp
+                | ErrorKind::DisplayVersion
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                    let _ = error.print();
+                    WrongWords { status, text: None }
+                }
+                _ => {
+                    let text = one_line(&error.to_string());
+                    // A closed standard error stream is no reason to panic, as eprintln would.
+                    let _ = writeln!(std::io::stderr(), "{}", crate::output::plain(&text));
+                    let text = text.strip_prefix("error: ").unwrap_or(&text).to_string();
+                    WrongWords { status, text: Some(text) }
+                }
             }
         })
     }

@@ -30,6 +30,10 @@ impl Interrupt {
             if asked.swap(true, Ordering::Relaxed) {
                 std::process::exit(EXIT_STATUS);
             }
+            // One rank of several speaks.
+            if crate::output::is_silent() {
+                return;
+            }
             // A closed terminal is no reason to fail here, as eprintln would.
             let _ = writeln!(
                 std::io::stderr(),

@@ -23,7 +23,14 @@ use std::process::ExitCode;
 use args::{Cli, Command, Train};
 
 fn main() -> ExitCode {
-    let done = match Cli::read().command {
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(wrong) => {
+            train::leave(wrong.text.as_deref());
+            std::process::exit(wrong.status)
+        }
+    };
+    let done = match cli.command {
         Command::Train(train) => match *train {
             Train::Names(args) => commands::train::bn_mlp::run(&args),
             Train::Family(args) => commands::train::names::run(&args),
@@ -51,14 +58,15 @@ fn main() -> ExitCode {
         Command::Weights(args) => commands::weights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => commands::explain::run(&args).map(|()| ExitCode::SUCCESS),
     };
-    train::leave(done.as_ref().err().filter(|error| !output::is_closed(error)));
-    match done {
-        Ok(code) => code,
+    let (why, status) = match done {
+        Ok(code) => (None, code),
         // The reader of the results has seen enough, as `head` does.
-        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => (None, ExitCode::SUCCESS),
         Err(error) => {
             output::complain(&format!("error: {error:#}"));
-            ExitCode::FAILURE
+            (Some(format!("{error:#}")), ExitCode::FAILURE)
         }
-    }
+    };
+    train::leave(why.as_deref());
+    status
 }

@@ -16,6 +16,11 @@ pub fn silence() {
     IS_SILENT.store(true, Ordering::Relaxed);
 }
 
+/// Whether nothing is printed to standard output.
+pub fn is_silent() -> bool {
+    IS_SILENT.load(Ordering::Relaxed)
+}
+
 /// A text in which control characters but tabs and line breaks are written out, as `\u{1b}`: what
 /// comes from a file or a model must not move the cursor of a terminal, or worse.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -39,7 +44,7 @@ pub fn line(text: &str) -> Result<()> {
 
 /// Prints a text with the control characters that are in it, and a line break.
 pub fn coloured(text: &str) -> Result<()> {
-    if IS_SILENT.load(Ordering::Relaxed) {
+    if is_silent() {
         return Ok(());
     }
     let mut out = io::stdout().lock();

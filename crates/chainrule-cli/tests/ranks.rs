@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use chainrule::exchange::{Launch, Tcp, TcpOptions, agree};
 use common::{Place, text};
 
 /// A port that was free a moment ago.
@@ -368,16 +369,16 @@ fn settings_that_differ_are_named_on_every_rank() {
     for (i, (other, says)) in [
         ("--lr 0.5", "another lr than rank 0: `0.5` in place of `0.1`"),
         ("--seed 7", "another seed than rank 0: `7`"),
-        ("--hidden 9", "another model than rank 0"),
+        ("--hidden 9", "another hidden than rank 0: `9` in place of `8`"),
         ("--optimizer adamw", "another optimizer than rank 0"),
         ("--eager", "another eager than rank 0"),
         ("--ema 0.5", "has `ema` = `0.5`, which rank 0 lacks"),
         ("--clip 1", "has `clip` = `1.0`, which rank 0 lacks"),
-        ("--steps 9", "another number of steps than rank 0: `9` in place of `5`"),
+        ("--steps 9", "another steps than rank 0: `9` in place of `5`"),
         ("--batch 5", "another batch than rank 0"),
-        ("--accumulate 5", "another number of micro-batches than rank 0: `5` in place of `4`"),
-        ("--eval-every 2", "another number of steps between measurements than rank 0: `2`"),
-        ("--save-every 2", "another number of steps between checkpoints than rank 0: `2`"),
+        ("--accumulate 5", "another accumulate than rank 0: `5` in place of `4`"),
+        ("--eval-every 2", "has `eval_every` = `2`, which rank 0 lacks"),
+        ("--save-every 2", "has `save_every` = `2`, which rank 0 lacks"),
         ("--weight-decay 0.1", "another weight_decay than rank 0"),
         ("--overfit-batch", "another overfit_batch than rank 0"),
         ("--dry-run", "has `run` = `a trial (--dry-run)`, which rank 0 lacks"),
@@ -396,11 +397,13 @@ fn settings_that_differ_are_named_on_every_rank() {
             let error = common::one_error(&output, 1);
             assert!(error.contains("rank 1 has") && error.contains(says), "{error}");
         }
+        // The right command can follow with the same name.
+        assert!(!place.path(&format!("run{i}")).exists(), "{other}");
     }
     let other = "train moons --steps 5 --batch 4 --accumulate 4 --quiet";
     for output in unlike(&place, &format!("{words} --out last"), other) {
         let error = common::one_error(&output, 1);
-        assert!(error.contains("rank 1 has another model than rank 0"), "{error}");
+        assert!(error.contains("rank 1 has another kind than rank 0"), "{error}");
     }
 }
 
@@ -491,4 +494,94 @@ fn a_second_run_on_a_port_leaves_the_first_alone() {
     for output in finish(vec![first, open(1, "first")]) {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
+}
+
+/// A rank that ends before it has met the others, for a word or a file that is wrong, tells them
+/// why, and one that is killed is missed: nobody waits until the time to start is over.
+#[test]
+fn nobody_waits_for_a_rank_that_has_ended() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --rank-start 60 --out run";
+    let began = Instant::now();
+    for (second, status, says) in [
+        (words.replace("--batch 4", "--batch 0"), 2, "the batch must be a whole number"),
+        (format!("{words} --optimizer none"), 2, "invalid value 'none'"),
+        ("train text --data nothing.txt".into(), 1, "nothing.txt: there is no such file"),
+    ] {
+        let outputs = unlike(&place, words, &second);
+        let first = common::one_error(&outputs[0], 1);
+        assert!(first.contains("rank 1 has ended: ") && first.contains(says), "{first}");
+        let error = common::one_error(&outputs[1], status);
+        assert!(error.contains(says), "{error}");
+    }
+    let port_of = port();
+    let mut ranks = [0, 1].map(|r| rank(&place, words, r, 3, port_of).spawn().unwrap());
+    std::thread::sleep(Duration::from_secs(1));
+    ranks[1].kill().unwrap();
+    let outputs = finish(ranks.into());
+    let error = common::one_error(&outputs[0], 1);
+    assert!(error.contains("rank 1 has ended; see its own output"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(50));
+}
+
+/// Vector instructions decide about bits beside the settings: their roundings differ.
+#[test]
+fn ranks_have_the_same_vector_instructions() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --out run";
+    let port = port();
+    let ranks = (0..2).map(|r| {
+        let mut command = rank(&place, words, r, 2, port);
+        command.env("CHAINRULE_SIMD", ["avx2", "portable"][r]).spawn().unwrap()
+    });
+    let outputs = finish(ranks.collect());
+    if outputs[0].status.success() {
+        eprintln!("skipped: this processor has one set of them");
+        return;
+    }
+    for output in outputs {
+        let error = common::one_error(&output, 1);
+        assert!(error.contains("rank 1 has another set of vector instructions"), "{error}");
+    }
+}
+
+/// A loss that is not finite is an error of every rank, and the first one has saved the model
+/// before a launcher sees that another has failed.
+#[test]
+fn a_loss_that_is_not_finite_is_told_by_every_rank() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --lr 1e30 --out run";
+    for output in finish(start(&place, words, 3)) {
+        let error = common::one_error(&output, 1);
+        assert!(error.contains("the loss of step") && error.contains("smaller --lr"), "{error}");
+    }
+    assert!(!model(&place, "run").is_empty());
+}
+
+/// A rank of another version, played by the library.
+#[test]
+fn a_rank_of_another_version_is_named() {
+    let place = Place::new();
+    let words = "train names --data names.txt --steps 5 --hidden 8 --batch 4 --accumulate 4 --quiet \
+                 --out run";
+    let port = port();
+    let first = rank(&place, words, 0, 2, port).spawn().unwrap();
+    let launch = Launch {
+        rank: 1,
+        size: 2,
+        address: format!("127.0.0.1:{port}"),
+        spare_ports: 0,
+        run: None,
+        local: None,
+        token: Some("of the tests".into()),
+    };
+    let mut other = Tcp::join(&launch, TcpOptions::default()).unwrap();
+    let why = agree(&mut other, &[("version", "0.0.1")]).unwrap_err().to_string();
+    let says = "rank 1 has another version than rank 0: `0.0.1` in place of";
+    assert!(why.contains(says), "{why}");
+    let error = common::one_error(&first.wait_with_output().unwrap(), 1);
+    assert!(error.contains(says), "{error}");
 }

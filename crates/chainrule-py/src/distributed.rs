@@ -1,7 +1,7 @@
 //! Ranks of a training, for `chainrule.distributed`.
 
 use std::io::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chainrule::Tensor;
@@ -22,6 +22,30 @@ pub struct PyExchange {
     rank: usize,
     size: usize,
     exchange: Mutex<Box<dyn Exchange>>,
+    signals: Signals,
+}
+
+/// The error of a signal, such as Ctrl-C, that came while this rank waited for others.
+#[derive(Clone, Default)]
+struct Signals(Arc<Mutex<Option<PyErr>>>);
+
+impl Signals {
+    /// A reason to wait no longer.
+    fn look(&self) -> Option<String> {
+        let error = Python::attach(|py| py.check_signals()).err()?;
+        let why = error.to_string();
+        *self.kept() = Some(error);
+        Some(format!("is waited for no longer: {why}"))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The signal's error in the place of the one that it was told by.
+    fn raised(&self, e: ExchangeError) -> PyErr {
+        self.kept().take().unwrap_or_else(|| raised(e))
+    }
 }
 
 fn raised(e: ExchangeError) -> PyErr {
@@ -32,9 +56,18 @@ fn raised(e: ExchangeError) -> PyErr {
 }
 
 impl PyExchange {
-    fn new(exchange: Box<dyn Exchange>) -> PyExchange {
+    fn new(exchange: Box<dyn Exchange>, signals: Signals) -> PyExchange {
         let (rank, size) = (exchange.rank(), exchange.size());
-        PyExchange { rank, size, exchange: Mutex::new(exchange) }
+        PyExchange { rank, size, exchange: Mutex::new(exchange), signals }
+    }
+
+    /// Does this without the interpreter's lock, which other threads have meanwhile.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut dyn Exchange) -> Result<T, ExchangeError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| act(&mut **self.lock())).map_err(|e| self.signals.raised(e))
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn Exchange>> {
@@ -59,13 +92,13 @@ impl PyExchange {
     /// The bytes of all ranks, in their order.
     fn all_gather<'py>(&self, py: Python<'py>, own: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let own = own.to_vec();
-        let all = py.detach(|| self.lock().all_gather(&own)).map_err(raised)?;
+        let all = self.wait(py, |exchange| exchange.all_gather(&own))?;
         Ok(all.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
     /// Returns when all ranks are here.
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.lock().barrier()).map_err(raised)
+        self.wait(py, |exchange| exchange.barrier())
     }
 
     /// Tells the other ranks why this one ends.
@@ -75,8 +108,10 @@ impl PyExchange {
 
     /// An error unless all ranks have these texts alike.
     fn agree(&self, py: Python<'_>, facts: Vec<(String, String)>) -> PyResult<()> {
-        let facts: Vec<(&str, &str)> = facts.iter().map(|(n, v)| (&n[..], &v[..])).collect();
-        py.detach(|| agree(&mut **self.lock(), &facts)).map_err(raised)
+        let given = facts.iter().map(|(n, v)| (&n[..], &v[..]));
+        let own = rank_values::facts_of_the_program();
+        let facts: Vec<(&str, &str)> = own.iter().map(|(n, v)| (*n, &v[..])).chain(given).collect();
+        self.wait(py, |exchange| agree(exchange, &facts))
     }
 
     /// The numbers of this rank's parts among so many.
@@ -101,13 +136,11 @@ impl PyExchange {
             .map(|part| part.iter().map(values).collect::<PyResult<_>>())
             .collect::<PyResult<_>>()?;
         let layouts = like.iter().map(rank_values::layout).collect();
-        let total = py.detach(|| {
-            let mut exchange = self.lock();
-            let mut sum = RankSum::new(SumTree::new(parts), &**exchange, layouts)?;
+        let total = self.wait(py, |exchange| {
+            let mut sum = RankSum::new(SumTree::new(parts), exchange, layouts)?;
             own.into_iter().try_for_each(|part| sum.push(part))?;
-            sum.all_reduce(&mut **exchange)
-        });
-        let total = total.map_err(raised)?;
+            sum.all_reduce(exchange)
+        })?;
         total
             .into_iter()
             .zip(&like)
@@ -127,16 +160,22 @@ pub fn _exchange_join(py: Python<'_>, timeout: f64, start: f64) -> PyResult<PyEx
     };
     let options =
         TcpOptions { timeout: seconds("timeout", timeout)?, start: seconds("start", start)? };
+    let signals = Signals::default();
+    let of = signals.clone();
     let joined = py.detach(|| -> Result<Box<dyn Exchange>, ExchangeError> {
         match Launch::from_env()? {
-            Some(launch) => Ok(Box::new(Tcp::join(&launch, options)?)),
+            Some(launch) => {
+                let watch = Arc::new(move || of.look());
+                Ok(Box::new(Tcp::join_watched(&launch, options, watch)?))
+            }
             None => match Threads::group(1).pop() {
                 Some(alone) => Ok(Box::new(alone)),
                 None => Err(ExchangeError::Settings("no rank".into())),
             },
         }
     });
-    Ok(PyExchange::new(joined.map_err(raised)?))
+    let joined = joined.map_err(|e| signals.raised(e))?;
+    Ok(PyExchange::new(joined, signals))
 }
 
 /// Ranks that an object of Python joins: an `mpi4py` communicator, or another with its `alltoall`.
@@ -149,7 +188,8 @@ pub fn _exchange_over(communicator: Bound<'_, PyAny>) -> PyResult<PyExchange> {
             "init: rank {rank} of a communicator of {size}"
         )));
     }
-    Ok(PyExchange::new(Box::new(OfPython { rank, size, communicator: communicator.unbind() })))
+    let over = OfPython { rank, size, communicator: communicator.unbind() };
+    Ok(PyExchange::new(Box::new(over), Signals::default()))
 }
 
 struct OfPython {

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -272,3 +274,49 @@ def test_sync_batch_norm_alone_is_batch_norm():
     assert list(plain.state_dict()) == list(sync.state_dict())
     with pytest.raises(ValueError, match=r"\[n, 3\]"):
         sync(cr.randn(6, 4))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("waits", ["for ranks to come", "for rank 0", "in an exchange"])
+def test_ctrl_c_ends_a_rank_that_waits(waits):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = "import time, chainrule as cr\nprint('here', flush=True)\nranks = cr.distributed.init(start=60)\n"
+    text += "time.sleep(60 * ranks.rank)\nranks.barrier()\n"
+    at = {"for ranks to come": [0], "for rank 0": [1], "in an exchange": [0, 1]}[waits]
+    started = []
+    for rank in at:
+        more = {"WORLD_SIZE": "2", "RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "CHAINRULE_TOKEN": "of the tests"}
+        env = {**os.environ, **more}
+        started.append(subprocess.Popen([sys.executable, "-c", text], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    try:
+        for rank in started:
+            assert rank.stdout.readline() == "here\n"
+        time.sleep(1.5)
+        started[0].send_signal(signal.SIGINT)
+        _, err = started[0].communicate(timeout=20)
+        assert "KeyboardInterrupt" in err
+    finally:
+        for rank in started:
+            rank.kill()
+            rank.communicate()
+
+
+def test_ranks_that_lost_step_end_with_the_reason():
+    table, barrier, errors = {}, threading.Barrier(2), {}
+
+    def work(rank):
+        ranks = cr.distributed.init(Communicator(rank, 2, table, barrier))
+        try:
+            if rank == 0:
+                ranks.barrier()
+            else:
+                ranks.all_gather(b"data")
+        except RuntimeError as error:
+            errors[rank] = str(error)
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert "rank 1 sends data where this one only waits" in errors[0]

@@ -25,8 +25,8 @@ pub(super) fn not_finite(end: &End, lr: f64) -> Option<String> {
 
 /// Outcome of a session.
 pub enum Outcome {
-    /// It was not to train, and all is said.
-    Done,
+    /// All is said: it was not to train, or this is not the first of several ranks.
+    Done(ExitCode),
     Ran(Box<Ran>),
 }
 

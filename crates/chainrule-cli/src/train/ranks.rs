@@ -2,18 +2,21 @@
 //! were set by hand.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use chainrule::exchange::{Begun, Exchange, ExchangeError, Launch, Tcp, TcpOptions, agree};
 use chainrule::io::CheckpointFolder;
+use chainrule::train::rank_values::facts_of_the_program;
 
 use crate::args::train::Common;
 use crate::{machine, output};
 
 /// The way to the other ranks, if there are any. All but rank 0 fall silent.
 pub fn join(args: &Common) -> Result<Option<Box<dyn Exchange>>> {
+    HAS_BEGUN.store(true, Ordering::Relaxed);
     let Some(launch) = Launch::from_env().map_err(|e| anyhow!("{e}"))? else { return Ok(None) };
     if launch.rank > 0 {
         output::silence();
@@ -42,14 +45,41 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether this rank has begun to look for the others.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Time in which a rank that ends before it has met the others looks for them, to tell them why.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Leaves the other ranks, if there are any, and tells them of an error that ends this one: also
-/// where that has nothing to do with the training, such as a file that is missing here.
-pub fn leave(why: Option<&anyhow::Error>) {
+/// where that has nothing to do with the training, such as a file or a word that is wrong here.
+pub fn leave(why: Option<&str>) {
     // Dropped at once, so that the last words are sent before the process ends.
     let joined = lock(&JOINED).take();
-    if let (Some(ranks), Some(why)) = (joined, why) {
-        lock(&ranks).abort(&format!("{why:#}"));
+    match (joined, why) {
+        (Some(ranks), Some(why)) => lock(&ranks).abort(why),
+        (None, Some(why)) if is_training() && !HAS_BEGUN.load(Ordering::Relaxed) => {
+            // The others wait for this one, and for none that has failed.
+            let Ok(Some(launch)) = Launch::from_env() else { return };
+            let options = TcpOptions { start: LAST_WORDS, ..TcpOptions::default() };
+            if let Ok(mut ranks) = Tcp::join(&launch, options) {
+                ranks.abort(why);
+            }
+        }
+        _ => {}
     }
+}
+
+/// Whether the command is one that ranks do together.
+fn is_training() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == "train")
+}
+
+/// Returns when the first rank has left, or this one has lost it.
+pub fn wait_for_the_first() {
+    let joined = lock(&JOINED).clone();
+    // The first one is at no barrier: this ends with its connection.
+    let _ = joined.map(|ranks| lock(&ranks).barrier());
 }
 
 /// The way that a training has, and whoever ends it.
@@ -97,9 +127,16 @@ impl Exchange for Joined {
 
 /// An error unless all ranks do this in the place of a training.
 pub fn agree_on(exchange: &mut Option<Box<dyn Exchange>>, instead: &str) -> Result<()> {
-    let Some(exchange) = exchange else { return Ok(()) };
-    let version = ("version", env!("CARGO_PKG_VERSION"));
-    agree(&mut **exchange, &[version, ("run", instead)]).map_err(|e| anyhow!("{e}"))
+    exchange.as_mut().map_or(Ok(()), |exchange| agree_with(exchange, &[("run", instead)]))
+}
+
+/// An error unless all ranks have these alike, and the same program. The trainer compares more,
+/// once the first rank has made the folder.
+pub fn agree_with(exchange: &mut Box<dyn Exchange>, facts: &[(&str, &str)]) -> Result<()> {
+    let program = facts_of_the_program();
+    let program = program.iter().map(|(n, v)| (*n, &v[..]));
+    let all: Vec<(&str, &str)> = program.chain(facts.iter().copied()).collect();
+    agree(&mut **exchange, &all).map_err(|e| anyhow!("{e}"))
 }
 
 /// Does `read` on rank 0 first, which may tidy the folder up, then on the others, and returns when
@@ -169,5 +206,7 @@ pub fn facts(config: &str) -> Vec<(String, &str)> {
             facts.push((format!("{name}{of}"), value));
         }
     }
+    // Trainings of another kind differ in much else.
+    facts.sort_by_key(|(name, _)| name != "kind");
     facts
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow, bail};
@@ -30,7 +31,7 @@ use super::resumed::Resumed;
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
 use super::{ranks, watching};
 use crate::args::train::Common;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::names::MODEL_FILE;
 use crate::run_folder::{OldFiles, RunFolder};
 use crate::{machine, output, plot, report};
@@ -183,12 +184,17 @@ impl<'a> Session<'a> {
         let rank = self.exchange.as_ref().map_or(0, |exchange| exchange.rank());
         if self.args.find_lr {
             ranks::agree_on(&mut self.exchange, "a search for a rate (--find-lr)")?;
-            return if rank == 0 { self.find_lr(trainer) } else { Ok(Outcome::Done) };
+            return if rank == 0 {
+                self.find_lr(trainer)
+            } else {
+                Ok(Outcome::Done(ExitCode::SUCCESS))
+            };
         }
         let about = self.config()?.to_text()?;
-        if let Some(exchange) = self.exchange.take() {
+        if let Some(mut exchange) = self.exchange.take() {
             let facts = ranks::facts(&about);
             let facts: Vec<(&str, &str)> = facts.iter().map(|(n, v)| (&n[..], *v)).collect();
+            ranks::agree_with(&mut exchange, &facts)?;
             trainer = trainer.with_exchange(exchange, &facts);
         }
         if rank > 0 {
@@ -335,9 +341,17 @@ impl<'a> Session<'a> {
         if let Some(resumed) = self.resumed.take() {
             resumed.load(&mut trainer)?;
         }
-        let interrupt = &self.interrupt;
-        trainer.run(&mut Listeners::new(), &|| interrupt.asked()).map_err(|e| anyhow!("{e}"))?;
-        Ok(Outcome::Done)
+        let stop = || self.interrupt.asked();
+        let end = trainer.run(&mut Listeners::new(), &stop).map_err(|e| anyhow!("{e}"))?;
+        if let End::Finished | End::NoBetter { .. } = end {
+            return Ok(Outcome::Done(ExitCode::SUCCESS));
+        }
+        // A launcher ends all ranks when one has failed: the first one saves the model before.
+        ranks::wait_for_the_first();
+        match not_finite(&end, self.settings.lr) {
+            Some(why) => Err(anyhow!(why)),
+            None => Ok(Outcome::Done(ExitCode::from(interrupt::EXIT_STATUS as u8))),
+        }
     }
 
     /// A run that was to replace another one and ended before it had a checkpoint: the other one
@@ -458,7 +472,7 @@ impl<'a> Session<'a> {
                 report::count(task.module().parameter_count() as u64)
             ))?;
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::Done(ExitCode::SUCCESS))
     }
 
     fn find_lr(&self, mut trainer: Trainer<'_>) -> Result<Outcome> {
@@ -485,7 +499,7 @@ impl<'a> Session<'a> {
             })?;
             output::line(&format!("the picture is {}", folder.file("lr.svg").display()))?;
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::Done(ExitCode::SUCCESS))
     }
 }
 

@@ -134,7 +134,7 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
         }
     }
     match session.run(&task, Box::new(batches))? {
-        Outcome::Done => Ok(ExitCode::SUCCESS),
+        Outcome::Done(status) => Ok(status),
         Outcome::Ran(ran) => finish(&task, ran),
     }
 }

@@ -85,8 +85,9 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
     if args.common.summary && !args.common.json {
         output::line(&task.summary()?)?;
     }
-    let Outcome::Ran(ran) = session.run(&task, Box::new(batches))? else {
-        return Ok(ExitCode::SUCCESS);
+    let ran = match session.run(&task, Box::new(batches))? {
+        Outcome::Ran(ran) => ran,
+        Outcome::Done(status) => return Ok(status),
     };
     let seen = task.see(&test)?;
     let confusion = confusion(&seen);

@@ -99,8 +99,9 @@ pub fn run(args: &TrainMoons) -> Result<ExitCode> {
     let data = Arc::new(TensorDataset::try_new(&train.x, &train.y)?);
     let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
     let task = Moons { net, held_out };
-    let Outcome::Ran(ran) = session.run(&task, Box::new(batches))? else {
-        return Ok(ExitCode::SUCCESS);
+    let ran = match session.run(&task, Box::new(batches))? {
+        Outcome::Ran(ran) => ran,
+        Outcome::Done(status) => return Ok(status),
     };
     let [svg, png] = ["boundary.svg", "boundary.png"].map(|name| ran.folder.file(name));
     draw(&task, &train, &svg, &png)?;

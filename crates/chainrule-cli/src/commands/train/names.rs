@@ -275,8 +275,9 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
         output::line(&summary(&task.net, &x)?.to_string())?;
     }
     let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
-    let Outcome::Ran(ran) = session.run(&task, Box::new(batches))? else {
-        return Ok(ExitCode::SUCCESS);
+    let ran = match session.run(&task, Box::new(batches))? {
+        Outcome::Ran(ran) => ran,
+        Outcome::Done(status) => return Ok(status),
     };
     let samples = task.samples(SAMPLES, 7)?;
     let [train, test] =

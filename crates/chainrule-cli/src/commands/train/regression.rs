@@ -114,10 +114,9 @@ pub fn run(args: &TrainRegression) -> Result<ExitCode> {
     let options = LoaderOptions { batch, shuffle: None, ..LoaderOptions::default() };
     let generator = &mut Generator::manual_seed(session.settings.seed);
     let task = Line::new(mean, deviation, generator)?;
-    let Outcome::Ran(mut ran) =
-        session.run(&task, Box::new(DataLoader::try_new(data, options)?))?
-    else {
-        return Ok(ExitCode::SUCCESS);
+    let mut ran = match session.run(&task, Box::new(DataLoader::try_new(data, options)?))? {
+        Outcome::Ran(ran) => ran,
+        Outcome::Done(status) => return Ok(status),
     };
     let loss = task.loss(&all)?.try_item()?;
     let (w, b) = task.unscaled();

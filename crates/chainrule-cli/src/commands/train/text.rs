@@ -105,8 +105,9 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
         output::line(&task.summary(&model)?)?;
     }
     let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
-    let Outcome::Ran(ran) = session.run(&task, Box::new(batches))? else {
-        return Ok(ExitCode::SUCCESS);
+    let ran = match session.run(&task, Box::new(batches))? {
+        Outcome::Ran(ran) => ran,
+        Outcome::Done(status) => return Ok(status),
     };
     let sample = task.show(500)?;
     let more = Map::from_iter([("sample".to_owned(), json!(sample))]);
