@@ -129,7 +129,7 @@ def test_gradients_by_hand_stand_beside_autograds() -> None:
     assert {row["name"]: row["verdict"] for row in answer["rows"]} == {"h": "exact", "w": "wrong"}
     lines = client.ask("open", given=0)["ok"]["sources"][0]["lines"]
     assert lines[answer["finding"]["line"] - 1].strip().startswith("dw = x.T")
-    # What a page sends is numbers, and they are judged by the tape.
+    # Numbers that a page sends are judged by the tape.
     right = x.T @ (dh * (1 - h.detach() ** 2))
     claims = {"w": {"shape": [2, 1], "dtype": "f32", "data": right.flatten().tolist()}}
     rows = client.ask("claims", given=0, claims=claims)["ok"]["rows"]

@@ -1,4 +1,4 @@
-"""Scripts that the studio runs: their first backward pass, their training, and what cannot be shown."""
+"""Scripts that the studio runs: their first backward pass, their training, and refusals."""
 
 from __future__ import annotations
 

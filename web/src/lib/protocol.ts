@@ -153,7 +153,7 @@ export interface Apart {
 
 export interface Algebra {
   title: string;
-  /** Constants that the tape of another program does not keep, in words; zeros stand in their place. */
+  /** Constants that the tape of another program does not keep; zeros stand in their place. */
   unknown: string[];
   frames: Frame[];
   /** The backward pass as the chain rule gives it, and at the end. */
@@ -200,7 +200,7 @@ export interface Block {
 
 export interface Program {
   title: string;
-  /** Constants that the tape of another program does not keep, in words; zeros stand in their place. */
+  /** Constants that the tape of another program does not keep; zeros stand in their place. */
   unknown: string[];
   before: Listed;
   after: Listed;

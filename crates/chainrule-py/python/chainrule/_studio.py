@@ -37,7 +37,7 @@ _IN_MEMORY = "memory; the loop goes on from it with its next batch"
 
 
 class Served:
-    """What is served until the process ends."""
+    """A page that is served until the process ends."""
 
     def wait(self) -> None:
         """Serves the page until Ctrl-C."""

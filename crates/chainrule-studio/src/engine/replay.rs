@@ -98,7 +98,7 @@ impl<'a> Replay<'a> {
         root.ok_or_else(|| Fault::request("the result is not on the tape"))?
     }
 
-    /// What is at each place, for these constants.
+    /// The tensor at each place, for these constants.
     pub fn values(&self, constants: &[Tensor]) -> Outcome<Vec<Option<Tensor>>> {
         let places = &self.session.places;
         let mut values: Vec<Option<Tensor>> = vec![None; places.len()];
@@ -149,7 +149,7 @@ fn can_run(node: &Node) -> Outcome<()> {
     }
 }
 
-/// What is added to a known value, or taken away, with a known result.
+/// The constant that is added to a known value, or taken away, with a known result.
 fn solved(session: &Session, node: &Node, user: &Place, at: usize) -> Option<Outcome<Tensor>> {
     let value = |place: usize| session.places[place].value.as_ref();
     let y = user.value.as_ref()?;

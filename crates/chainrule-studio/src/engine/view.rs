@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{Engine, Given};
 
-/// What the page shows of a program: its `graph`, the `steps` of its backward pass, its `program`,
-/// and as `comparison` the pass by hand beside the right one, if there is one. A computation of
-/// another program that cannot be run again has none, and a `why_no_program`. Errors if it
-/// cannot be opened, with its file and the line.
+/// The content of the page for a program: its `graph`, the `steps` of its backward pass, its
+/// `program`, and as `comparison` the pass by hand beside the right one, if there is one. A
+/// computation of another program that cannot be run again has a `why_no_program` in its place.
+/// Errors if it cannot be opened, with its file and the line.
 pub fn view(given: Given) -> Result<Value, String> {
     let (hand, title) = (given.hand.clone(), given.title.clone());
     let is_captured = given.captured.is_some();
