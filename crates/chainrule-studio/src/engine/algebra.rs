@@ -88,9 +88,7 @@ impl Traced {
     pub fn replayed(session: &Session, title: &str, in_steps: bool) -> Outcome<Traced> {
         let replay = Replay::of(session, title)?;
         let replay = if in_steps { replay.in_steps() } else { replay };
-        let arguments: Vec<Tensor> =
-            replay.constants.iter().map(|(.., value)| value.clone()).collect();
-        let names = replay.constants.iter().map(|(_, name, _)| name.as_str());
+        let (names, arguments): (Vec<&str>, Vec<Tensor>) = replay.arguments().unzip();
         let mut failed = None;
         let trace = |arguments: &[Tensor]| match replay.run(arguments) {
             Ok(loss) => {
@@ -103,7 +101,8 @@ impl Traced {
                 Ok(Vec::new())
             }
         };
-        let program = Program::trace_script(LINES, names.zip(&arguments), trace);
+        let named = names.into_iter().zip(&arguments);
+        let program = Program::trace_script(LINES, named, trace);
         if let Some(fault) = failed {
             return Err(fault);
         }

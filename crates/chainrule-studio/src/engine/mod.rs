@@ -408,7 +408,12 @@ impl Engine {
             None => match self.captured(args)? {
                 Some((session, title)) => {
                     let in_steps = as_film && session.places.len() <= WRITTEN_OUT;
-                    Traced::replayed(&session, &title, in_steps)
+                    let as_it_ran = || Traced::replayed(&session, &title, false);
+                    match in_steps {
+                        // A definition that looks at values cannot be written out.
+                        true => Traced::replayed(&session, &title, true).or_else(|_| as_it_ran()),
+                        false => as_it_ran(),
+                    }
                 }
                 None => {
                     let (text, seed) = self.source(args)?;

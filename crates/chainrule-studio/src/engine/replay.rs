@@ -29,7 +29,7 @@ pub struct Replay<'a> {
     /// Copies of the leaves that have gradients, and their places.
     pub leaves: Vec<(usize, Tensor)>,
     /// Values without gradients, with the names of the user or of their own.
-    pub constants: Vec<(usize, String, Tensor)>,
+    constants: Vec<(usize, String, Tensor)>,
     /// Constants that the tape does not keep, in words: no gradient needs them, and zeros stand in
     /// their place.
     pub unknown: Vec<String>,
@@ -90,23 +90,36 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The root for these constants.
-    pub fn run(&self, constants: &[Tensor]) -> Outcome<Tensor> {
+    /// Constants that may be others in another run, with their names. Definitions read classes and
+    /// indices, which stay as they are then.
+    pub fn arguments(&self) -> impl Iterator<Item = (&str, Tensor)> {
+        let all = self.constants.iter().filter(|(.., value)| self.is_argument(value));
+        all.map(|(_, name, value)| (name.as_str(), value.clone()))
+    }
+
+    fn is_argument(&self, constant: &Tensor) -> bool {
+        !self.in_steps || constant.dtype().is_float()
+    }
+
+    /// The root for these arguments.
+    pub fn run(&self, arguments: &[Tensor]) -> Outcome<Tensor> {
         let root = self.session.find(&self.session.root);
         let root =
-            root.and_then(|at| self.values(constants).map(|mut all| all[at].take()).transpose());
+            root.and_then(|at| self.values(arguments).map(|mut all| all[at].take()).transpose());
         root.ok_or_else(|| Fault::request("the result is not on the tape"))?
     }
 
-    /// The tensor at each place, for these constants.
-    pub fn values(&self, constants: &[Tensor]) -> Outcome<Vec<Option<Tensor>>> {
+    /// The tensor at each place, for these arguments.
+    pub fn values(&self, arguments: &[Tensor]) -> Outcome<Vec<Option<Tensor>>> {
         let places = &self.session.places;
         let mut values: Vec<Option<Tensor>> = vec![None; places.len()];
         for (at, leaf) in &self.leaves {
             values[*at] = Some(leaf.clone());
         }
-        for ((at, ..), value) in self.constants.iter().zip(constants) {
-            values[*at] = Some(value.clone());
+        let mut arguments = arguments.iter();
+        for (at, _, own) in &self.constants {
+            let other = if self.is_argument(own) { arguments.next() } else { None };
+            values[*at] = Some(other.unwrap_or(own).clone());
         }
         for (at, place) in places.iter().enumerate() {
             let Source::Node(node) = &place.source else { continue };
