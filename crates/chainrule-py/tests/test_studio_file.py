@@ -48,6 +48,10 @@ def run(path: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "chainrule._studio_file", path, *words], capture_output=True, text=True, timeout=120)
 
 
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def shown(path: str) -> Any:
     done = run(path, "--json")
     assert done.returncode == 0, done.stderr
@@ -81,7 +85,8 @@ def test_a_training_goes_on_beside_its_page(tmp_path: Path, is_compiled: bool) -
     path = written(tmp_path, text)
     alone = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, check=True).stdout
     command = [sys.executable, "-u", "-m", "chainrule._studio_file", path, "--no-open"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # Jobs in the background of a shell ignore Ctrl-C, and so would the script.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts) as process:
         assert process.stdout is not None and process.stderr is not None
         try:
             url = process.stdout.readline().removeprefix("the studio is at ").strip()
@@ -101,7 +106,12 @@ def test_a_training_goes_on_beside_its_page(tmp_path: Path, is_compiled: bool) -
             assert "ok" in client.ask("algebra", given=0)
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(30) in (0, 130, -signal.SIGINT)
+            try:
+                status = process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert status == 0
 
 
 def test_a_result_without_a_backward_pass_is_shown(tmp_path: Path) -> None:
