@@ -282,7 +282,8 @@ def test_ctrl_c_ends_a_rank_that_waits(waits):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    text = "import time, chainrule as cr\nprint('here', flush=True)\nranks = cr.distributed.init(start=60)\n"
+    # Jobs in the background of a shell ignore Ctrl-C, and so would the ranks.
+    text = "import signal, time, chainrule as cr\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nprint('here', flush=True)\nranks = cr.distributed.init(start=60)\n"
     text += "time.sleep(60 * ranks.rank)\nranks.barrier()\n"
     at = {"for ranks to come": [0], "for rank 0": [1], "in an exchange": [0, 1]}[waits]
     started = []
