@@ -51,7 +51,6 @@ REFUSED = {
     "others.zeroed_rows_by_mask": "used up",
     "others.gradients_of_gradients_compiled": "used up",
     "others.frozen_backbone": "used up",
-    "results.places_of_a_pool": "inside a trace",
     "results.quantile_by_a_tensor": "inside a trace",
     "arrays.large_array_written": "numpy",
     "arrays.array_of_a_tensor_written": "read-only",

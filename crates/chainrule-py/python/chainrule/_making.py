@@ -292,6 +292,15 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None, requires_g
     return _leaf(out, requires_grad) if requires_grad else out
 
 
+def tensor_of(x: Any) -> Tensor:
+    """A gradient as a tensor: it may be an array of NumPy, or whatever has one."""
+    if isinstance(x, Tensor):
+        return x
+    import numpy as np
+
+    return from_numpy(np.asarray(x, order="C"))
+
+
 __all__ = [
     "arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like", "linspace", "logspace",
     "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "tensor", "zeros", "zeros_like",

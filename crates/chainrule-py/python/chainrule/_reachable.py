@@ -55,7 +55,7 @@ class Reachable:
 def gradient(p: Tensor) -> Tensor | None:
     """The gradient; None where a program has used it up."""
     try:
-        return p.grad
+        return p.grad  # type: ignore[no-any-return]
     except _c.GradientError:
         return None
 

@@ -15,10 +15,10 @@ from typing import Any, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._making import tensor_of
 from ._monitor import Monitor
 from ._observers import ACTIVE, STEPPED
 from ._random import get_rng_state, set_rng_state
-from .check import tensor_of
 from .nn.module import Module, calls
 from .optim._native import Native
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._making import tensor_of
 from ._workflow import Finding, Workflow, WorkflowReport
 
 
@@ -213,15 +214,6 @@ def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
 
     found = followed(function, inputs)
     return report.with_lines(found) if found else report
-
-
-def tensor_of(x: Any) -> Tensor:
-    """A gradient as a tensor: it may be an array of NumPy, or whatever has one."""
-    if isinstance(x, Tensor):
-        return x
-    import numpy as np
-
-    return _c.from_numpy(np.asarray(x, order="C"))
 
 
 def compare(loss: Tensor, by_hand: Mapping[str, Any] | Callable[[], Mapping[str, Any]], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:

@@ -40,7 +40,8 @@ def _where(input: Tensor, windows: Windows) -> Tensor:
     """The flat position of the largest element of each window, counted over the pooled axes."""
     axes = len(windows)
     lead, sizes = input.shape[: input.ndim - axes], input.shape[input.ndim - axes :]
-    flat, outside = np.zeros((1,), dtype=np.int64), np.zeros((1,), dtype=bool)
+    flat: Any = np.zeros((1,), dtype=np.int64)
+    outside: Any = np.zeros((1,), dtype=bool)
     for n, w in zip(sizes, windows):
         # [.., windows, places] of the axes so far, each with those of the next one.
         flat = flat[..., None, :, None] * n + w[:, None, :]
