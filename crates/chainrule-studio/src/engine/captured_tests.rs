@@ -102,8 +102,8 @@ fn the_film_of_a_fused_op_ends_at_its_formula() {
     let named = vec![(x, "logits".to_owned(), 1), (loss.clone(), "loss".to_owned(), 2)];
     let engine = &mut Computation { named, loss }.engine();
     let film = ask(engine, "algebra", json!({"given": 0}));
-    assert!(film["frames"].as_array().unwrap().len() > 5, "{film}");
-    assert!(film["result"].as_array().unwrap().len() < film["traced"].as_array().unwrap().len());
+    let count = |part: &str| film[part].as_array().unwrap().len();
+    assert!(count("frames") > 0 && 2 * count("result") < count("traced"), "{film}");
     assert_eq!(film["difference"]["parts"], false, "{film}");
     let program = ask(engine, "program", json!({"given": 0, "timed": 0}));
     let lines = program["before"]["lines"].as_array().unwrap();
