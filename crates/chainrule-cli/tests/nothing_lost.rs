@@ -163,6 +163,22 @@ fn force_leaves_the_earlier_run_whole_until_there_is_a_checkpoint() {
     assert!(!place.path("run/.new-run").exists());
 }
 
+/// Checkpoints behind the first one go to the run's folder, too, which it has by then.
+#[test]
+fn a_run_that_replaces_another_saves_more_than_once() {
+    let place = Place::new();
+    let words = "train names --data names.txt --hidden 20 --eval-every 3 --save-every 3 --json";
+    place.json(&format!("{words} --steps 3 --out run"));
+    let got = place.json(&format!("{words} --steps 12 --force --out run"));
+    assert_eq!(got["steps"], 12);
+    let files = place.files("run");
+    for name in ["last.ckpt", "earlier.ckpt", "best.ckpt", "model.safetensors"] {
+        assert!(files.contains(&name.to_owned()), "{files:?}");
+    }
+    assert!(!files.contains(&".new-run".to_owned()), "{files:?}");
+    assert_eq!(place.json("train names --resume run --steps 14 --json")["steps"], 14);
+}
+
 #[test]
 fn of_twenty_starts_at_once_one_gets_the_folder() {
     let place = Place::new();

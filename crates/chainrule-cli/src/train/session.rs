@@ -204,10 +204,12 @@ impl<'a> Session<'a> {
         folder.write(CONFIG_FILE, about.as_bytes())?;
         self.announce(task, &folder, trainer.step());
         let kept = CheckpointFolder::new(folder.place());
-        let trainer = trainer.with_checkpoints(kept, about);
+        let trainer = trainer.with_checkpoints(kept.clone(), about);
         let mut trainer = watching::attach(trainer, self.args, &folder);
+        // A clone, which tells the trainer where its checkpoints are from then on.
+        let mut replace = Replace { folder: &folder, kept };
         let (ran, pace) =
-            self.train(&mut trainer, &folder, page.as_ref(), (&mut metrics, &mut losses));
+            self.train(&mut trainer, &mut replace, page.as_ref(), (&mut metrics, &mut losses));
         let steps = trainer.step();
         let end = match ran {
             Ok(end) => end,
@@ -274,11 +276,11 @@ impl<'a> Session<'a> {
     fn train(
         &self,
         trainer: &mut Trainer<'_>,
-        folder: &RunFolder,
+        replace: &mut Replace<'_>,
         page: Option<&Page>,
         (metrics, losses): (&mut Metrics, &mut Losses),
     ) -> (chainrule::Result<End>, StepTime) {
-        let mut replace = Replace { folder, kept: CheckpointFolder::new(folder.place()) };
+        let folder = replace.folder;
         let mut events = Events::of(self.args.tensorboard, folder);
         let mut bar = Bar::new(self.args.quiet || self.args.json);
         let mut measuring = 0.0;
@@ -292,7 +294,7 @@ impl<'a> Session<'a> {
         let began = Instant::now();
         let ran = {
             let all = Listeners::new().with(metrics).with(losses).with(&mut clock);
-            let mut all = all.with(&mut bar).with(&mut replace).with(&mut events);
+            let mut all = all.with(&mut bar).with(replace).with(&mut events);
             let mut shown = page.map(Page::run);
             if let Some(shown) = &mut shown {
                 all = all.with(shown);
