@@ -67,7 +67,6 @@ def _value(t: Tensor) -> Tensor:
     return kept
 
 
-
 def _found(roots: list[Any]) -> list[Any]:
     """The tensors, optimizers and generators that are reached."""
     found: list[Any] = []
