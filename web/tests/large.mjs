@@ -75,6 +75,23 @@ export async function failingServer({ page, url, errors }) {
   errors.splice(0, errors.length, ...errors.filter((e) => !/status of 500/.test(e)));
 }
 
+/** A server that is gone when a part of the page is asked for: the page says so, and has it later. */
+export async function missingPart({ page, url, errors }) {
+  let gone = true;
+  await page.route(/assets\/(Training|uPlot).*\.js/, (route) => (gone ? route.abort('connectionreset') : route.continue()));
+  await page.goto(`${url}#/lessons`);
+  await live(page);
+  const told = page.getByRole('alert').filter({ hasText: 'did not load' });
+  await page.evaluate(() => (location.hash = '#/training'));
+  await told.waitFor();
+  gone = false;
+  await page.getByRole('button', { name: 'Start a run' }).click();
+  await page.locator('.uplot canvas').first().waitFor();
+  await told.waitFor({ state: 'detached' });
+  // The browser tells of the failed requests itself.
+  errors.splice(0, errors.length, ...errors.filter((e) => !/ERR_CONNECTION_RESET/.test(e)));
+}
+
 /** A program that takes a question and does not answer for long. */
 export async function lateAnswer({ page, url }) {
   let held = null;

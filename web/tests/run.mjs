@@ -9,7 +9,7 @@ import { launch, live, open, pictures, serve } from './browser.mjs';
 import { everyLesson, hunt } from './lesson-tests.mjs';
 import { followedAndResumed, forked, heldAndKilled, isThere, namesFromTheProgram, program } from './live.mjs';
 import { ownScript, python } from './script.mjs';
-import { failingServer, lateAnswer, measuredProgram, panned } from './large.mjs';
+import { failingServer, lateAnswer, measuredProgram, missingPart, panned } from './large.mjs';
 import './graph.mjs';
 import './questions.mjs';
 
@@ -152,6 +152,8 @@ test('each line of a program is measured', measuredProgram);
 test('a graph of two thousand values is folded and panned', panned, { isAlone: true });
 
 test('a server that fails is told of', failingServer);
+
+test('a part that does not load is asked for again', missingPart);
 
 test('an answer that does not come is told of', lateAnswer);
 

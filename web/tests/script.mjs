@@ -64,5 +64,6 @@ export async function ownScript({ page }) {
 
     await go('training');
     await page.waitForFunction(() => document.querySelector('[aria-label=Run] [role=status] b')?.textContent === '300');
+    await page.locator('.uplot canvas').first().waitFor();
   }, python);
 }

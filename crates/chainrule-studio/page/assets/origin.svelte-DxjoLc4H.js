@@ -1,8 +1,0 @@
-import{B as e,X as t,Y as n,Z as r,i,s as a}from"./index-CMaXC2cy.js";var o=class{#e=r(n([]));get examples(){return e(this.#e)}set examples(e){t(this.#e,e,!0)}#t=r(n([]));get functions(){return e(this.#t)}set functions(e){t(this.#t,e,!0)}#n=r(n([]));get mistakes(){return e(this.#n)}set mistakes(e){t(this.#n,e,!0)}#r=r(``);get choice(){return e(this.#r)}set choice(e){t(this.#r,e,!0)}#i=r(n(localStorage.getItem(`chainrule-own`)??s));get own(){return e(this.#i)}set own(e){t(this.#i,e,!0)}#a=r(null);get seed(){return e(this.#a)}set seed(e){t(this.#a,e,!0)}#o=-1;async load(){if(this.#o===a.session||a.session===0)return;this.#o=a.session;let e=await a.call(`examples`);if(this.examples=e.examples,this.functions=e.functions,this.mistakes=e.mistakes,this.choice!==``)return;let t=i.query.example;this.choice=t!==void 0&&e.examples.some(e=>e.name===t)?t:a.given.length>0?`given 0`:a.remote?`names`:`neuron`}get origin(){if(this.choice===``)return null;let e=this.seed===null?{}:{seed:this.seed};return this.choice===`own`?{source:this.own,...e}:this.choice.startsWith(`given `)?{given:Number(this.choice.slice(6)),...e}:{example:this.choice,...e}}keepOwn(e){this.own=e,localStorage.setItem(`chainrule-own`,e)}},s=`# Any computation; leaf(..) makes a parameter.
-x = randn(8, 3)
-y = randint(0, 4, [8])
-W = leaf(randn(3, 4) * 0.5)
-b = leaf(zeros(4))
-logits = x @ W + b
-loss = cross_entropy(logits, y)
-`,c=new o;export{c as t};
