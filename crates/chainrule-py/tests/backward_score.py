@@ -14,6 +14,7 @@ from backward_cases import CASES, NUMPY, RIGHT
 from deeper_backward_cases import DEEPER
 from follow_cases import function_is_right, function_of, line_of, loaded, mended, pair_is_right, pair_of, spoiled, torch
 from further_backward_cases import FURTHER, UNUSUAL
+from gated_backward_cases import GATED
 from larger_backward_cases import LARGER
 from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
@@ -71,7 +72,7 @@ def case_of(module):
 
 
 def all_cases(libraries):
-    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER | SELECTIVE | LARGER).items():
+    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER | SELECTIVE | LARGER | GATED).items():
         for library in ["chainrule"] if kind == NUMPY else libraries:
             yield f"{name} ({kind if kind == NUMPY else library})", library, code, []
             for mistake, lines in mistakes.items():

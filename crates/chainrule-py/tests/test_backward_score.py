@@ -11,6 +11,7 @@ from chainrule._follow.differences import slope
 from deeper_backward_cases import DEEPER
 from follow_cases import LIBRARIES, loaded, spoiled
 from further_backward_cases import FURTHER, UNUSUAL
+from gated_backward_cases import GATED
 from larger_backward_cases import LARGER
 from later_backward_cases import LATER
 from mixed_backward_cases import MIXED, MIXED_RIGHT
@@ -19,7 +20,7 @@ from rarer_backward_cases import ALSO_RIGHT, RARER
 from selective_backward_cases import SELECTIVE, SELECTIVE_RIGHT
 from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
-ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER | SELECTIVE | LARGER
+ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER | SELECTIVE | LARGER | GATED
 UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT | SELECTIVE_RIGHT
 
 

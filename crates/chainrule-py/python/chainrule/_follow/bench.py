@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import CodeType
 from typing import Any
 
 from .case import Array, Case, Point
@@ -166,13 +167,37 @@ class Bench:
                 valid.append(i)
             except (SyntaxError, AttributeError, IndexError):
                 continue
-        code = unit.compiled(lambda node: _spliced(node, statement, trees))
+        code, fit = self._compiled(unit, statement, trees)
+        valid = [valid[j] for j in fit]
         with hooked([unit], [code], self.hook):
             self.hook.k = 0
             try:
                 yield valid
             finally:
                 self.hook.k = 0
+
+
+    @staticmethod
+    def _compiled(unit: Unit, statement: Statement, trees: list[Any]) -> tuple[CodeType, list[int]]:
+        """The code with these trees beside the statement, and which of them it has: what is parsed
+        is not always compiled, as an argument that is given twice.
+        """
+
+        def code_of(some: list[Any]) -> CodeType:
+            return unit.compiled(lambda node: _spliced(node, statement, some))
+
+        def is_compiled(tree: Any) -> bool:
+            try:
+                code_of([tree])
+            except (SyntaxError, ValueError):
+                return False
+            return True
+
+        try:
+            return code_of(trees), list(range(len(trees)))
+        except (SyntaxError, ValueError):
+            fit = [j for j, tree in enumerate(trees) if is_compiled(tree)]
+            return code_of([trees[j] for j in fit]), fit
 
 
 def _spliced(node: Any, statement: Statement, trees: list[Any]) -> Any:

@@ -63,6 +63,8 @@ class Scope:
     values: dict[int, list[Any]]
     numbers: Numbers
     constants: list[float]
+    bounds: list[float]
+    """The numbers that either pass compares with, and its constants."""
     functions: list[str] = field(default_factory=list)
     masks: list[str] = field(default_factory=list)
     slices: list[str] = field(default_factory=list)

@@ -217,11 +217,11 @@ class Edits(Indices):
             for op in _COMPARED.get(type(node.ops[0]), []):
                 yield self._edit(node, f"{self.text(node.left)} {op} {self.text(node.comparators[0])}", 1.2, f"`{op}` is due in the comparison")
             if shape is not None:
-                for c in self.scope.constants:
+                for c in self.scope.bounds:
                     for op, bound in (("<", c), (">", c), ("<", -c), (">", -c)):
                         yield self._edit(node, f"({self.text(node)}) & ({self.text(node.left)} {op} {bound!r})", 1.9, f"the bound {bound!r} is missing")
         if isinstance(node, ast.Name) and shape:
-            for c in self.scope.constants[:6]:
+            for c in self.scope.bounds[:6]:
                 yield self._edit(node, f"{node.id}.clamp({-abs(c)!r}, {abs(c)!r})", 2.4, f"the bound {abs(c)!r} is missing")
         if isinstance(node, ast.Call):
             yield from self._call(node, shape)
@@ -502,7 +502,7 @@ class Edits(Indices):
             base = self.scope.shape(function.value) or ()
             for axis in range(len(base) if len(base) > 1 else 0):
                 yield self._edit(node, f"{self.text(node)[:-1]}{axis})", 1.2, f"axis {axis} is due, not all of them")
-        if name in ("sum", "mean", "amax", "var") and not any(k.arg == "keepdim" for k in node.keywords) and node.args:
+        if name in ("sum", "mean", "amax", "var") and not any(k.arg in ("keepdim", "keepdims") for k in node.keywords) and node.args:
             inner = self.text(node)[:-1].rstrip().rstrip(",")
             yield self._edit(node, f"{inner}, keepdim=True)", 1.2, "the axis is to be kept")
         if name in ("clamp", "masked_fill", "half", "float", "bfloat16", "to", "detach", "round", "type") and isinstance(function, ast.Attribute) and shape is not None:

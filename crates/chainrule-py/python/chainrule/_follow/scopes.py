@@ -43,7 +43,7 @@ class Scopes(Ranks):
             passes = [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]
             self._rows = [row for unit, values in passes for row in chains(unit, values, engine.is_tensor)]
         kinds, donors, steep = self._kinds(names), self._donors(step, names), self._slopes(step, names)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep, indices)
+        return Scope(engine, names, self.values, numbers, self.constants, self.bounds, [], masks, list(dict.fromkeys(slices)), transpose, kinds, donors, self._rows, steep, indices)
 
     def _indices(self) -> list[tuple[str, set[str]]]:
         """The indices of either pass that have several axes and a slice, and the names that each

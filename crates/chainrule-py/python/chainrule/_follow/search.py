@@ -310,7 +310,7 @@ class Search(Scopes):
         """
         self.bench.extend(0.4)
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
-        found = [s for s in near if s.results and not s.right and isinstance(d := self.due_of(s), Due) and self._is_evidence(s, d)]
+        found = [s for s in near if s.results and not (s.right and s.is_named is not False) and isinstance(d := self.due_of(s), Due) and self._is_evidence(s, d)]
         open_ones = [s for s in near if not s.results and s.touches]
         if self.bench.left() <= 0:
             # Lines that could not be looked at might be it as well.

@@ -16,7 +16,7 @@ from .bench import Bench, target_of, targets_of
 from .chains import Link
 from .case import SINGLE, Array, Case, Point, Quantity
 from .edit import Edit, Scope
-from .texts import number_of
+from .texts import name_of, number_of
 from .known import Known, Match
 from .outside import Outside
 from .record import Hook, hooked, watched
@@ -161,6 +161,7 @@ class Recording:
             forward_names.setdefault(key_of(engine.array(v)), name)
         self.known = self._known(forward_names)
         self.constants = self._constants()
+        self.bounds = self._bounds()
         self.still = self._still()
         self.local = self._local()
         self.scaled: set[Any] = set()
@@ -244,6 +245,17 @@ class Recording:
                 if x is not None and x not in found and not (isinstance(x, int) and abs(x) < 3):
                     found.append(x)
         return found[:24]
+
+    def _bounds(self) -> list[float]:
+        """The numbers that either pass compares with or holds values within, and its constants."""
+        found: list[Any] = []
+        for unit in [*self.forwards, *self.units]:
+            for n in ast.walk(unit.node):
+                if isinstance(n, ast.Compare):
+                    found += [n.left, *n.comparators]
+                elif isinstance(n, ast.Call) and name_of(n) in ("clamp", "clip", "maximum", "minimum"):
+                    found += [*n.args, *(k.value for k in n.keywords)]
+        return list(dict.fromkeys([abs(x) for n in found if (x := number_of(n))] + self.constants))
 
     def _match(self, v: Any) -> Match | None:
         if not self.engine.is_float(v):

@@ -30,6 +30,9 @@ WORK = 2.5e8
 """The products that are compared with one value, in units of about a nanosecond."""
 DISPATCH = 5e4
 
+MOST_LIKE = 32
+"""The most parts of variables that neither pass reads."""
+
 GLANCE = 6
 """The mixed directions in which products are compared before they are compared as a whole."""
 
@@ -101,12 +104,12 @@ def _like_slices(search: Search, step: Step, scope: Scope, solved: Due) -> list[
 
 
 def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, list[Array]]]:
-    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, with
-    what they are in each run of a statement.
+    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, and the
+    same parts of variables of the same shape, with what they are in each run of a statement.
     """
-    for text, v in scope.donors:
-        if not search.engine.is_float(v) or not text.endswith("]") or "(" in text:
-            continue
+    read = [text for text, v in scope.donors if search.engine.is_float(v) and text.endswith("]") and "(" not in text]
+    like = [text for part in read for text in _same_part(search, part, scope)][:MOST_LIKE]
+    for text in dict.fromkeys([*read, *like]):
         try:
             # The variables are those of the run, and an index changes nothing.
             values = [eval(text, {"__builtins__": {}}, dict(names)) for names in solved.runs]
@@ -114,6 +117,15 @@ def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, l
             continue
         if all(search.engine.is_float(x) for x in values):
             yield text, [search.engine.array(x) for x in values]
+
+
+def _same_part(search: Search, part: str, scope: Scope) -> Iterator[str]:
+    """The part `z[:, :n]` of each variable that has the shape of `z`."""
+    base, _, index = part.partition("[")
+    v = scope.names.get(base)
+    if search.engine.is_float(v) and ":" in index:
+        shape = tuple(v.shape)
+        yield from (f"{name}[{index}" for name, x in scope.names.items() if name.isidentifier() and name != base and search.engine.is_float(x) and tuple(x.shape) == shape)
 
 
 def _fitted(x: Array, shape: tuple[int, ...]) -> tuple[str, Array, float] | None:
@@ -147,17 +159,19 @@ def _atoms(search: Search, step: Step, scope: Scope, solved: Due) -> list[Atom]:
             text, cost = text + (scope.transpose if first[0] == "T" else first[0]), cost + first[2]
             x = np.concatenate([np.broadcast_to(f[1], shape).reshape(-1) for f, shape in zip(fitted, shapes) if f is not None])
             out.append(Atom(text, x, cost))
-            forms = [(f"(1 - {text})", 1 - x, 0.4), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4), (f"{text} * (1 - {text})", x * (1 - x), 0.5), (f"{text} ** 2", x * x, 0.4)]
+            # Slopes of a sigmoid are made of shares, and those of tanh of values up to one.
+            share, below_one = 0.0 if ((x >= 0) & (x <= 1)).all() else 0.3, 0.0 if (np.abs(x) <= 1).all() else 0.3
+            forms = [(f"(1 - {text})", 1 - x, 0.4 + share), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4 + below_one), (f"{text} * (1 - {text})", x * (1 - x), 0.5 + share), (f"{text} ** 2", x * x, 0.4)]
             forms += [(f"1 / {text}", 1 / x, 0.35), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.log()", np.log(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
             if cost <= 0.2 and text.isidentifier():
-                forms += _gates(text, x, scope.constants)
+                forms += _gates(text, x, scope.bounds)
             out += [Atom(t, v, cost + c) for t, v, c in forms if np.isfinite(v).all() and v.any()]
     return sorted(out, key=lambda a: a.cost)[:260]
 
 
-def _gates(text: str, x: Array, constants: list[float]) -> Iterator[tuple[str, Array, float]]:
+def _gates(text: str, x: Array, bounds: list[float]) -> Iterator[tuple[str, Array, float]]:
     """Masks of a value by a bound of either pass, and the value held within it."""
-    for c in [c for c in constants if x.min() < c < x.max() or x.min() < -c < x.max()][:4]:
+    for c in [c for c in bounds if x.min() < c < x.max() or x.min() < -c < x.max()][:4]:
         yield f"{text}.clamp({-c!r}, {c!r})", np.clip(x, -abs(c), abs(c)), 0.7
         yield f"({text}.abs() < {c!r})", (np.abs(x) < c) * 1.0, 0.8
         for bound in (c, -c):
