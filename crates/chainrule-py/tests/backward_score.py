@@ -11,6 +11,7 @@ from pathlib import Path
 
 import chainrule as cr
 from backward_cases import CASES, NUMPY, RIGHT
+from contrastive_backward_cases import CONTRASTIVE
 from deeper_backward_cases import DEEPER
 from follow_cases import function_is_right, function_of, line_of, loaded, mended, pair_is_right, pair_of, spoiled, torch
 from further_backward_cases import FURTHER, UNUSUAL
@@ -72,7 +73,7 @@ def case_of(module):
 
 
 def all_cases(libraries):
-    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER | SELECTIVE | LARGER | GATED).items():
+    for name, (kind, code, mistakes) in (CASES | MORE | FURTHER | RARER | MIXED | LATER | STRUCTURED | DEEPER | SELECTIVE | LARGER | GATED | CONTRASTIVE).items():
         for library in ["chainrule"] if kind == NUMPY else libraries:
             yield f"{name} ({kind if kind == NUMPY else library})", library, code, []
             for mistake, lines in mistakes.items():

@@ -8,6 +8,7 @@ import pytest
 from backward_cases import CASES, RIGHT
 from backward_score import all_cases, judged, report_of
 from chainrule._follow.differences import slope
+from contrastive_backward_cases import CONTRASTIVE
 from deeper_backward_cases import DEEPER
 from follow_cases import LIBRARIES, loaded, spoiled
 from further_backward_cases import FURTHER, UNUSUAL
@@ -20,7 +21,7 @@ from rarer_backward_cases import ALSO_RIGHT, RARER
 from selective_backward_cases import SELECTIVE, SELECTIVE_RIGHT
 from structured_backward_cases import STRUCTURED, STRUCTURED_RIGHT
 
-ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER | SELECTIVE | LARGER | GATED
+ALL = CASES | MORE | FURTHER | RARER | MIXED | LATER | DEEPER | SELECTIVE | LARGER | GATED | CONTRASTIVE
 UNLIKE = RIGHT | UNUSUAL | ALSO_RIGHT | MIXED_RIGHT | STRUCTURED_RIGHT | SELECTIVE_RIGHT
 
 

@@ -123,7 +123,7 @@ class Edits(Indices):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             left, value = node.targets[0], text(node.value)
             if isinstance(left, (ast.Name, ast.Subscript)):
-                known = isinstance(left, ast.Subscript) or self._is_tensor_name(text(left))
+                known = isinstance(left, ast.Subscript) or self._is_held(text(left))
                 if known:
                     for op in ("+=", "-="):
                         # Only a sum is written so: a sign alone is written as one.
@@ -171,8 +171,12 @@ class Edits(Indices):
         node = self.statement.node
         return self.text(node.targets[0]) if isinstance(node, ast.Assign) else ""
 
-    def _is_tensor_name(self, name: str) -> bool:
-        return bool(self.scope.engine.is_tensor(self.scope.names.get(name)))
+    def _is_held(self, name: str) -> bool:
+        """Whether a variable has a tensor or a number before the statement: a sum may begin with
+        `0.0`.
+        """
+        held = self.scope.names.get(name)
+        return isinstance(held, (int, float)) and not isinstance(held, bool) or bool(self.scope.engine.is_tensor(held))
 
     def _scattered(self, target: Any, value: str) -> Iterator[Edit]:
         """An assignment by an index in which a place may occur several times."""
@@ -335,6 +339,9 @@ class Edits(Indices):
         for value, cost in others:
             if isinstance(value, float) and value.is_integer() and (isinstance(x, int) or abs(value) < 5):
                 value = int(value)
+            if isinstance(value, int) and abs(value) > max(1000, 100 * abs(x)):
+                # As a size it would fill the memory.
+                continue
             if repr(value) not in seen and value != x and (isinstance(value, int) or not self._is_argument(node)):
                 seen.add(repr(value))
                 yield self._edit(node, repr(value), cost + (0.3 if self._is_argument(node) else 0.0), f"{value!r} for {x!r}")

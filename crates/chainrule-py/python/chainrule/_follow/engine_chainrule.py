@@ -130,9 +130,11 @@ class _Tensors(Engine):
             outputs, _ = case.forward(list(leaves))
         pairs = [(y, g) for y, g in zip(outputs, above) if self.is_float(y) and y.requires_grad]
         seen: dict[int, Any] = {}
+        # What one use of a variable gets is a part of its gradient.
+        uses = {id(x) for x in hook.uses}
         for values in hook.values.values():
             for x in values:
-                if self.is_float(x) and x.requires_grad:
+                if self.is_float(x) and x.requires_grad and id(x) not in uses:
                     seen.setdefault(id(x), x)
         targets = [*wanted, *seen.values(), *hook.uses]
         found = _c._grad([y for y, _ in pairs], targets, [g for _, g in pairs], False)

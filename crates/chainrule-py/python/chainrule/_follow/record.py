@@ -5,6 +5,7 @@ what becomes of it when one value is another.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FunctionType, ModuleType
@@ -13,6 +14,16 @@ from typing import Any
 from .units import Statement, Unit
 
 HOOK = "__chainrule__"
+
+
+WIDER = 64
+"""How many times the largest value of a pass an edited statement may give."""
+
+
+def _count(value: Any) -> int:
+    """The number of elements of an array; 0 of anything else, also of what has another `shape`."""
+    shape = getattr(value, "shape", None)
+    return math.prod(shape) if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape) else 0
 
 
 class Moment:
@@ -57,10 +68,13 @@ class Hook:
         """A number that is looked for."""
         self.takes: list[Any] = []
         """The values that the edited statement assigned, in each of its runs."""
+        self.most = 0
+        """The most elements of a value that was kept."""
         self._last: dict[int, tuple[Any, int, Any]] = {}
 
     def _kept(self, value: Any) -> Any:
         """A copy of a value; the one from before, if nothing was written into it since."""
+        self.most = max(self.most, _count(value))
         try:
             version = value._version
         except (AttributeError, RuntimeError):
@@ -84,6 +98,9 @@ class Hook:
         return value
 
     def take(self, value: Any) -> None:
+        if _count(value) > WIDER * self.most + WIDER:
+            # An edit of a size may make gigabytes of what no gradient is made of.
+            raise ValueError("a value is far larger than any of the pass")
         # A later run may write into it.
         self.takes.append(self.keep(value))
 

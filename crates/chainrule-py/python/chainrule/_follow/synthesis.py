@@ -123,7 +123,7 @@ def _same_part(search: Search, part: str, scope: Scope) -> Iterator[str]:
     """The part `z[:, :n]` of each variable that has the shape of `z`."""
     base, _, index = part.partition("[")
     v = scope.names.get(base)
-    if search.engine.is_float(v) and ":" in index:
+    if v is not None and search.engine.is_float(v) and ":" in index:
         shape = tuple(v.shape)
         yield from (f"{name}[{index}" for name, x in scope.names.items() if name.isidentifier() and name != base and search.engine.is_float(x) and tuple(x.shape) == shape)
 
