@@ -80,16 +80,22 @@ pub(crate) fn read(input: &mut impl Read) -> Result<(Kind, u64, Vec<u8>), String
 }
 
 fn body(input: &mut impl Read, len: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = pool::take(len.min(CHUNK) as usize);
-    while (bytes.len() as u64) < len {
-        let next = CHUNK.min(len - bytes.len() as u64);
-        bytes
-            .try_reserve(next as usize)
-            .map_err(|_| format!("sends {len} bytes, for which there is no memory"))?;
-        let got = input.take(next).read_to_end(&mut bytes).map_err(reason)?;
-        if got as u64 != next {
-            return Err("has ended in the middle of a message".into());
+    let mut bytes = pool::take_filled(len.min(CHUNK) as usize);
+    let mut got = 0;
+    loop {
+        input.read_exact(&mut bytes[got..]).map_err(|e| match e.kind() {
+            ErrorKind::UnexpectedEof => "has ended in the middle of a message".into(),
+            _ => reason(e),
+        })?;
+        got = bytes.len();
+        let next = CHUNK.min(len - got as u64) as usize;
+        if next == 0 {
+            break;
         }
+        bytes
+            .try_reserve(next)
+            .map_err(|_| format!("sends {len} bytes, for which there is no memory"))?;
+        bytes.resize(got + next, 0);
     }
     Ok(bytes)
 }

@@ -34,6 +34,7 @@ mod sum;
 mod tcp;
 mod threads;
 mod tree;
+mod values;
 
 pub use agree::agree;
 pub use cost::{Delayed, Network, StepTimes, Workload};
@@ -43,8 +44,9 @@ pub use exchange::{Begun, Exchange};
 pub use launch::{Launch, MAX_RANKS};
 #[doc(hidden)]
 pub use sum::gather_bytes;
-pub use sum::{RankSum, Values, ValuesLayout, gather, owners};
+pub use sum::{RankSum, gather, owners};
 #[cfg(not(target_family = "wasm"))]
 pub use tcp::{Tcp, TcpOptions, Watch};
 pub use threads::Threads;
 pub use tree::{SumNode, SumTree};
+pub use values::{Values, ValuesLayout};

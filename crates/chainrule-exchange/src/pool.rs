@@ -15,27 +15,43 @@ fn free() -> MutexGuard<'static, Vec<Vec<u8>>> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty buffer with this room, the smallest there is if it is not much too large.
+/// An empty buffer with this room.
 pub(crate) fn take(room: usize) -> Vec<u8> {
+    let mut buffer = find(room).unwrap_or_else(|| Vec::with_capacity(room));
+    buffer.clear();
+    buffer
+}
+
+/// A buffer of this many bytes, with left-over contents for the most part: so it is written once.
+pub(crate) fn take_filled(len: usize) -> Vec<u8> {
+    let mut buffer = find(len).unwrap_or_default();
+    match buffer.capacity() {
+        0 => vec![0; len],
+        _ => {
+            buffer.resize(len, 0);
+            buffer
+        }
+    }
+}
+
+/// The smallest free buffer with this room, if it is not much too large.
+fn find(room: usize) -> Option<Vec<u8>> {
     if room >= LEAST {
         let mut free = free();
         let fits = |(_, buffer): &(usize, &Vec<u8>)| {
             (room..=room.saturating_mul(4)).contains(&buffer.capacity())
         };
         let found = free.iter().enumerate().filter(fits).min_by_key(|(_, b)| b.capacity());
-        if let Some((at, _)) = found {
-            return free.swap_remove(at);
-        }
+        return found.map(|(at, _)| at).map(|at| free.swap_remove(at));
     }
-    Vec::with_capacity(room)
+    None
 }
 
 /// Keeps a buffer that nobody needs any more.
-pub(crate) fn give(mut buffer: Vec<u8>) {
+pub(crate) fn give(buffer: Vec<u8>) {
     if buffer.capacity() < LEAST {
         return;
     }
-    buffer.clear();
     let mut free = free();
     let kept: usize = free.iter().map(Vec::capacity).sum();
     if kept.saturating_add(buffer.capacity()) <= MOST {
@@ -56,6 +72,8 @@ mod tests {
             give(buffer);
             let again = take(room);
             assert!(again.is_empty() && again.capacity() >= room);
+            give(again);
+            assert_eq!(take_filled(room).len(), room);
         }
         give(Vec::with_capacity(MOST + 1));
         assert!(free().iter().map(Vec::capacity).sum::<usize>() <= MOST);

@@ -4,109 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::tree::Stack;
-use crate::{Begun, Exchange, ExchangeError, Result, SumTree, pool};
-
-/// The numbers of one tensor.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-}
-
-impl Values {
-    /// The number of bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Values::F32(x) => size_of_val(&x[..]),
-            Values::F64(x) => size_of_val(&x[..]),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(self.bytes());
-        match self {
-            Values::F32(x) => write_blocks(x, out, f32::to_le_bytes),
-            Values::F64(x) => write_blocks(x, out, f64::to_le_bytes),
-        }
-    }
-
-    /// Dtype and count.
-    pub fn layout(&self) -> ValuesLayout {
-        match self {
-            Values::F32(x) => ValuesLayout::F32(x.len()),
-            Values::F64(x) => ValuesLayout::F64(x.len()),
-        }
-    }
-
-    fn add(&mut self, other: &Values) -> Option<()> {
-        match (self, other) {
-            (Values::F32(x), Values::F32(y)) if x.len() == y.len() => {
-                x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
-            }
-            (Values::F64(x), Values::F64(y)) if x.len() == y.len() => {
-                x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-}
-
-/// Writes numbers by way of a block that stays in the cache: room in the target would be set to
-/// zeros first.
-fn write_blocks<T: Copy, const N: usize>(x: &[T], out: &mut Vec<u8>, bytes: impl Fn(T) -> [u8; N]) {
-    const BLOCK: usize = 512;
-    let mut block = [[0; N]; BLOCK];
-    for x in x.chunks(BLOCK) {
-        block.iter_mut().zip(x).for_each(|(b, x)| *b = bytes(*x));
-        out.extend_from_slice(block[..x.len()].as_flattened());
-    }
-}
-
-/// Dtype and count of the numbers of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValuesLayout {
-    /// Single precision, and the count.
-    F32(usize),
-    /// Double precision, and the count.
-    F64(usize),
-}
-
-impl ValuesLayout {
-    /// The number of bytes.
-    pub fn bytes(self) -> usize {
-        match self {
-            ValuesLayout::F32(n) => n.saturating_mul(4),
-            ValuesLayout::F64(n) => n.saturating_mul(8),
-        }
-    }
-
-    /// Zeros.
-    pub fn zeros(self) -> Values {
-        match self {
-            ValuesLayout::F32(n) => Values::F32(vec![0.0; n]),
-            ValuesLayout::F64(n) => Values::F64(vec![0.0; n]),
-        }
-    }
-
-    /// Numbers of this layout from the first of the bytes.
-    fn read(self, bytes: &mut &[u8]) -> Option<Values> {
-        let (own, rest) = bytes.split_at_checked(self.bytes())?;
-        *bytes = rest;
-        Some(match self {
-            ValuesLayout::F32(_) => {
-                let (numbers, _) = own.as_chunks();
-                Values::F32(numbers.iter().map(|&b| f32::from_le_bytes(b)).collect())
-            }
-            ValuesLayout::F64(_) => {
-                let (numbers, _) = own.as_chunks();
-                Values::F64(numbers.iter().map(|&b| f64::from_le_bytes(b)).collect())
-            }
-        })
-    }
-}
+use crate::values::Operand;
+use crate::{Begun, Exchange, ExchangeError, Result, SumTree, Values, ValuesLayout, pool};
 
 /// The rank that owns each tensor: as even in bytes as whole tensors can be. It depends on the
 /// sizes alone.
@@ -268,7 +167,7 @@ impl RankSum {
             return Err(misfit());
         }
         self.pushed[i] += 1;
-        self.stacks[i].push(value, &mut plus);
+        self.stacks[i].push(value, &mut Values::plus);
         Ok(())
     }
 
@@ -349,17 +248,17 @@ impl RankSum {
             for (peer, bytes) in received.iter_mut().enumerate() {
                 if peer == self.rank {
                     for (node, value) in std::mem::take(&mut self.stacks[i].nodes) {
-                        stack.put(node, value, &mut plus);
+                        stack.put(node, Operand::Own(value), &mut Operand::plus);
                     }
                     continue;
                 }
                 for node in self.tree.nodes(self.tree.share(peer, self.size)) {
-                    let value = self.layouts[i].read(bytes);
+                    let value = self.layouts[i].split_off(bytes);
                     let value = value.ok_or_else(|| other_model(self.rank, self.size, peer))?;
-                    stack.put(node, value, &mut plus);
+                    stack.put(node, Operand::Sent(self.layouts[i], value), &mut Operand::plus);
                 }
             }
-            totals[i] = stack.nodes.pop().map(|(_, total)| total);
+            totals[i] = stack.nodes.pop().map(|(_, total)| total.into_values());
         }
         match received.iter().enumerate().find(|(peer, b)| *peer != self.rank && !b.is_empty()) {
             Some((peer, _)) => Err(other_model(self.rank, self.size, peer)),
@@ -375,12 +274,6 @@ fn misfit() -> ExchangeError {
     ExchangeError::Settings(
         "a part of a sum has other tensors than were told, or is beyond the rank's share".into(),
     )
-}
-
-/// The sum of two values of one layout.
-fn plus(mut left: Values, right: Values) -> Values {
-    left.add(&right);
-    left
 }
 
 /// Buckets of tensors on their way from their owners to all.
