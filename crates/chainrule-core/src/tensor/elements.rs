@@ -229,7 +229,7 @@ impl Tensor {
 }
 
 /// Turns elements of this machine to those whose low bytes come first, and back.
-fn low_first(bytes: &mut [u8], dtype: DType) {
+pub(super) fn low_first(bytes: &mut [u8], dtype: DType) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use super::elements::low_first;
 use super::node::{Leaf, Source, lock};
 use super::value::Value;
 use super::{Tensor, log};
@@ -126,6 +127,26 @@ impl Tensor {
         }
         *lock(&leaf.value) = new.contiguous()?;
         Ok(())
+    }
+
+    /// As [`Tensor::try_set`] with a tensor of [`Tensor::try_from_bytes`], in the memory that the
+    /// leaf has, if nobody else holds it.
+    #[doc(hidden)]
+    pub fn try_set_bytes(&self, bytes: &[u8]) -> Result<()> {
+        let leaf = self.leaf("set")?;
+        let (shape, dtype) = (&leaf.meta.shape, leaf.meta.dtype);
+        if !log::is_on() && dtype.is_float() {
+            let mut value = lock(&leaf.value);
+            if let Some(value) = Arc::get_mut(&mut value)
+                && value.owns()
+                && bytes.len() == value.numel() * dtype.size()
+            {
+                value.bytes_mut().copy_from_slice(bytes);
+                low_first(value.bytes_mut(), dtype);
+                return Ok(());
+            }
+        }
+        self.try_set(&Tensor::try_from_bytes(bytes, shape, dtype)?)
     }
 
     /// The value of a leaf to change in place, locked; a copy of it if anybody else holds it.

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::nn::{Module, StateDict};
 use crate::optim::Optimizer;
-use crate::rank_values::{self, facts_of_the_program, values};
+use crate::rank_values::{self, facts_of_the_program, quotient, values};
 use crate::rng::Generator;
 use crate::sync_norm::SharedExchange;
 use crate::tensor::Tensor;
@@ -327,7 +327,7 @@ impl Step<'_> {
             return Ok(Some(done));
         }
         for ((p, total), used) in self.parts.parameters.iter().zip(gradients).zip(&used) {
-            p.set_grad(if *used { Some(mean(total, p, self.n)?) } else { None })?;
+            p.set_grad(if *used { Some(quotient(&total, self.n, p)?) } else { None })?;
         }
         // The noise is known where this rank had all micro-batches.
         if let (Some(watch), true) = (rest.due(), self.norms.len() == self.n) {
@@ -369,7 +369,7 @@ impl Step<'_> {
         self.start.end(self.task.module())?;
         if done.loss.is_finite() {
             for (buffer, value) in self.parts.buffers.iter().zip(totals.into_iter().skip(1)) {
-                buffer.try_set(&mean(value, buffer, self.n)?)?;
+                buffer.try_set(&quotient(&value, self.n, buffer)?)?;
             }
         }
         Ok(Some((done, numbers[NUMBERS..].iter().map(|&used| used > 0.0).collect())))
@@ -484,10 +484,6 @@ fn mixed(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
-}
-
-fn mean(total: Values, like: &Tensor, n: usize) -> Result<Tensor> {
-    rank_values::wide(&total, like)?.try_div(n as f64)?.try_to_dtype(like.dtype())
 }
 
 impl Rest {

@@ -3,12 +3,12 @@
 
 use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, gather_bytes, owners};
 
-use super::{Parts, Programs, Ranks, Start, Step, error, lock, mean};
+use super::{Parts, Programs, Ranks, Start, Step, error, lock};
 use crate::Task;
 use crate::error::Result;
 use crate::nn::StateDict;
 use crate::optim::Optimizer;
-use crate::rank_values::values;
+use crate::rank_values::{self, quotient, values};
 use crate::tensor::Tensor;
 use crate::trainer::Rest;
 use crate::trainer::engine::Done;
@@ -31,23 +31,35 @@ impl Step<'_> {
         let exchange = &mut **exchange;
         let rank = exchange.rank();
         let mut totals = sum.reduce_scatter(exchange).map_err(error)?;
-        let mut gradients = totals.split_off(first);
-        let told = gather(exchange, &self.owners[..first], &layouts[..first], totals);
-        let told = told.map_err(error)?;
+        let gradients = totals.split_off(first);
+        let (parameters, owners) = (&self.parts.parameters, &self.owners[first..]);
+        let own = |(total, p): (Option<Values>, &Tensor)| {
+            total.map(|total| quotient(&total, self.n, p)).transpose()
+        };
+        let mut gradients =
+            gradients.into_iter().zip(parameters).map(own).collect::<Result<Vec<_>>>()?;
+        // The squares travel with the numbers: one exchange less to wait for.
+        let squares = match rest.options.clip {
+            Some(_) => squares(&gradients)?,
+            None => Vec::new(),
+        };
+        let count = first + squares.len();
+        totals.extend(squares);
+        let squared = vec![ValuesLayout::F64(1); count - first];
+        let layouts_of_told = [&layouts[..first], &squared].concat();
+        let told = gather(exchange, &self.owners[..count], &layouts_of_told, totals);
+        let mut told = told.map_err(error)?;
+        let squares = told.split_off(first);
         let told = self.told(rest.place.step, ranks, exchange, told, programs)?;
         let Some((done, used)) = told else { return Ok(None) };
         if !done.loss.is_finite() {
             return Ok(Some(done));
         }
-        let owners = &self.owners[first..];
         if ranks.wanted {
-            let all = gather(exchange, owners, &layouts[first..], gradients).map_err(error)?;
-            gradients = all.into_iter().map(Some).collect();
+            gradients = gathered(exchange, owners, &layouts[first..], parameters, gradients)?;
         }
-        let parameters = &self.parts.parameters;
-        for (i, (p, total)) in parameters.iter().zip(gradients).enumerate() {
-            let grad = total.filter(|_| used[i]).map(|total| mean(total, p, self.n));
-            p.set_grad(grad.transpose()?)?;
+        for (i, (p, gradient)) in parameters.iter().zip(gradients).enumerate() {
+            p.set_grad(gradient.filter(|_| used[i]))?;
         }
         rest.due().into_iter().for_each(|watch| watch.before(self.task.module()));
         let is_own = |i: usize| owners[i] == rank;
@@ -57,7 +69,7 @@ impl Step<'_> {
             }
         }
         if let Some(most) = rest.options.clip {
-            let norm = norm(exchange, owners, parameters, &used)?;
+            let norm = norm(&squares, &used);
             shrink(parameters, most, norm)?;
             rest.grad_norm.iter().try_for_each(|kept| kept.try_set(&Tensor::scalar(norm)))?;
         }
@@ -100,49 +112,54 @@ impl Step<'_> {
                 *failure = done;
             }
         };
-        let write = |i: usize, out: &mut Vec<u8>| match changed[i].0.try_to_bytes() {
-            Ok(bytes) => out.extend_from_slice(&bytes),
-            Err(e) => {
+        let write = |i: usize, out: &mut Vec<u8>| {
+            let written = changed[i].0.try_with_bytes(|bytes| out.extend_from_slice(bytes));
+            if written.is_err() {
                 out.resize(out.len() + sizes[i], 0);
-                keep(Err(e));
             }
+            keep(written);
         };
-        let take = |i: usize, bytes: &[u8]| {
-            let p = changed[i].0;
-            let new = Tensor::try_from_bytes(bytes, p.shape(), p.dtype());
-            keep(new.and_then(|new| p.try_set(&new)));
-        };
+        let take = |i: usize, bytes: &[u8]| keep(changed[i].0.try_set_bytes(bytes));
         gather_bytes(exchange, &owners, &sizes, write, take).map_err(error)?;
         failure.into_inner()
     }
 }
 
-/// The norm of all gradients laid end to end, from the sums of squares of each, in their order.
-fn norm(
+/// The gradients of all parameters, each from its owner.
+fn gathered(
     exchange: &mut dyn Exchange,
     owners: &[usize],
+    layouts: &[ValuesLayout],
     parameters: &[Tensor],
-    used: &[bool],
-) -> Result<f64> {
-    let mut own = Vec::new();
-    for p in parameters {
-        own.push(match p.grad().map(|grad| values(&grad)).transpose()? {
-            Some(Values::F32(x)) => Some(power_sum(&x, 2.0)),
-            Some(Values::F64(x)) => Some(power_sum(&x, 2.0)),
-            None => None,
+    own: Vec<Option<Tensor>>,
+) -> Result<Vec<Option<Tensor>>> {
+    let numbers = own.iter().map(|gradient| gradient.as_ref().map(values).transpose());
+    let numbers = numbers.collect::<Result<Vec<_>>>()?;
+    let all = gather(exchange, owners, layouts, numbers).map_err(error)?;
+    let all = all.iter().zip(parameters).map(|(numbers, p)| rank_values::tensor(numbers, p));
+    all.map(|gradient| gradient.map(Some)).collect()
+}
+
+/// The sums of the squares of the gradients that this rank has.
+fn squares(gradients: &[Option<Tensor>]) -> Result<Vec<Option<Values>>> {
+    let square = |gradient: &Option<Tensor>| {
+        let numbers = gradient.as_ref().map(values).transpose()?;
+        let square = numbers.map(|numbers| match numbers {
+            Values::F32(x) => power_sum(&x, 2.0),
+            Values::F64(x) => power_sum(&x, 2.0),
         });
-    }
-    let rank = exchange.rank();
-    let filled = own.into_iter().zip(owners).map(|(square, owner)| {
-        (*owner == rank).then(|| Values::F64(vec![square.unwrap_or_default()]))
-    });
-    let layouts = vec![ValuesLayout::F64(1); parameters.len()];
-    let squares = gather(exchange, owners, &layouts, filled.collect()).map_err(error)?;
+        Ok(square.map(|square| Values::F64(vec![square])))
+    };
+    gradients.iter().map(square).collect()
+}
+
+/// The norm of all gradients laid end to end, from the sums of squares of each, in their order.
+fn norm(squares: &[Values], used: &[bool]) -> f64 {
     let of = |(square, used): (&Values, &bool)| match square {
         Values::F64(x) if *used => x.first().copied(),
         _ => None,
     };
-    Ok(squares.iter().zip(used).filter_map(of).sum::<f64>().sqrt())
+    squares.iter().zip(used).filter_map(of).sum::<f64>().sqrt()
 }
 
 /// As [`clip_grad_norm`](crate::optim::clip_grad_norm) does, for a norm that is known.
