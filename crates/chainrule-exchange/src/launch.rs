@@ -50,8 +50,9 @@ impl Launch {
     /// variables of Open MPI, MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`.
     /// `None` where there is one rank.
     ///
-    /// Errors for a number that is none, for a rank beyond the ranks, and where the ranks are on
-    /// several machines and no `MASTER_ADDR` says where they meet.
+    /// Errors for a number that is none, for a rank beyond the ranks, for one beyond the first
+    /// where nothing says how many there are, and where the ranks are on several machines and no
+    /// `MASTER_ADDR` says where they meet.
     pub fn from_env() -> Result<Option<Launch>> {
         Launch::from_variables(|name| std::env::var(name).ok())
     }
@@ -91,6 +92,14 @@ impl Launch {
                 local,
                 token: variable("CHAINRULE_TOKEN").filter(|token| !token.is_empty()),
             }));
+        }
+        // A rank beyond the first one is not alone, whoever forgot to say so.
+        for [sizes, ranks, ..] in LAUNCHERS {
+            let rank = variable(ranks).and_then(|text| text.trim().parse::<usize>().ok());
+            if let Some(rank) = rank.filter(|&rank| rank > 0) {
+                let why = format!("{ranks} is {rank}, but {sizes} does not say how many there are");
+                return Err(ExchangeError::Settings(why));
+            }
         }
         Ok(None)
     }
@@ -175,11 +184,15 @@ mod tests {
         assert_eq!(launched(&six).unwrap().unwrap().address, "[::1]:29500");
         assert_eq!(launched(&[]), Ok(None));
         assert_eq!(launched(&[("WORLD_SIZE", "1"), ("RANK", "0")]), Ok(None));
+        // The script of sbatch, and a variable that is nobody's rank.
+        assert_eq!(launched(&[("SLURM_PROCID", "0"), ("RANK", "of the colonel")]), Ok(None));
     }
 
     #[test]
     fn wrong_variables_are_one_line() {
-        let cases: [&[(&str, &str)]; 7] = [
+        let cases: [&[(&str, &str)]; 9] = [
+            &[("RANK", "1"), ("MASTER_ADDR", "a")],
+            &[("OMPI_COMM_WORLD_RANK", "2")],
             &[("WORLD_SIZE", "many"), ("RANK", "0")],
             &[("WORLD_SIZE", "2")],
             &[("WORLD_SIZE", "2"), ("RANK", "2"), ("MASTER_ADDR", "a")],

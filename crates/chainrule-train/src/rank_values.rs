@@ -116,7 +116,7 @@ mod tests {
         let place = w.memory().unwrap().address();
         w.try_set_bytes(&bytes).unwrap();
         assert_eq!((w.memory().unwrap().address(), w.to_vec::<f32>()), (place, vec![5.0, 6.0]));
-        // Whoever holds the value keeps it.
+        // Another holder of the value keeps it.
         let held = w.detach();
         w.try_set_bytes(&bytes.iter().rev().copied().collect::<Vec<_>>()).unwrap();
         assert_eq!(held.to_vec::<f32>(), [5.0, 6.0]);
