@@ -38,7 +38,7 @@ fn the_likeliest_tokens_are_those_of_transformers() {
     for name in ["gpt2", "llama3", "llama2"] {
         let (place, want) = place(name);
         without_end(&place, name);
-        for more in ["", "--no-cache", "--threads 1"] {
+        for more in ["", "--no-cache", "--threads 1", "--mmap"] {
             let mut command =
                 place.command(&format!("text --model {name} --length 24 --json {more}"));
             let output = command.arg("--prompt").arg(want["prompt"].as_str().unwrap()).output();

@@ -18,11 +18,12 @@
 //! ```
 
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod budget;
 mod gguf;
 mod map;
+mod mapped;
 mod npy;
 mod pickle;
 mod place;

@@ -109,6 +109,12 @@ pub fn read(
     shape: &[usize],
     [stored, wanted]: [DType; 2],
 ) -> Outcome<Tensor> {
+    let pages = source.pages.as_ref().filter(|_| stored == wanted);
+    if let Some(tensor) =
+        pages.map(|pages| pages.tensor(place, shape, stored)).transpose()?.flatten()
+    {
+        return Ok(tensor);
+    }
     let len = span(shape, stored, &place.form)?;
     let change = Change::new(stored, wanted).ok_or("its elements cannot be converted")?;
     let fill = |out: &mut [u8]| -> Outcome<()> {

@@ -62,7 +62,12 @@ fn dtype(dtype: Dtype) -> Option<DType> {
 }
 
 /// The tensors of all shards that an index names, which lie beside it.
-pub fn read_shards(source: &Source, path: &Path, into: &mut Read) -> Outcome<Vec<Source>> {
+pub fn read_shards(
+    source: &Source,
+    path: &Path,
+    open: fn(&Path) -> Outcome<Source>,
+    into: &mut Read,
+) -> Outcome<Vec<Source>> {
     if source.len() > MOST_INDEX {
         return Err(format!("{} bytes are too many for an index of shards", source.len()));
     }
@@ -81,8 +86,7 @@ pub fn read_shards(source: &Source, path: &Path, into: &mut Read) -> Outcome<Vec
     }
     let mut files = Vec::new();
     for (file, shard) in shards.into_iter().enumerate() {
-        let source =
-            Source::open(&path.with_file_name(shard)).map_err(|e| format!("{shard}: {e}"))?;
+        let source = open(&path.with_file_name(shard)).map_err(|e| format!("{shard}: {e}"))?;
         read(&source, file, into).map_err(|e| format!("{shard}: {e}"))?;
         files.push(source);
     }

@@ -5,6 +5,8 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::mapped::MappedFile;
+
 /// An outcome whose error is a line without the file's name.
 pub type Outcome<T> = Result<T, String>;
 
@@ -16,6 +18,8 @@ impl<T: Read + Seek + Send> Readable for T {}
 pub struct Source {
     data: Mutex<Box<dyn Readable>>,
     len: u64,
+    /// Its pages, where tensors share them.
+    pub pages: Option<MappedFile>,
 }
 
 impl Source {
@@ -29,12 +33,22 @@ impl Source {
             return Err("this is a pipe or a device; save its content in a file".into());
         }
         let file = File::open(path).map_err(|e| reason(&e))?;
-        Ok(Source { data: Mutex::new(Box::new(file)), len: about.len() })
+        Ok(Source { data: Mutex::new(Box::new(file)), len: about.len(), pages: None })
+    }
+
+    /// As [`Source::open`], with the pages of the file.
+    pub fn open_mapped(path: &Path) -> Outcome<Source> {
+        let source = Source::open(path)?;
+        let pages = match source.len {
+            0 => None,
+            _ => Some(MappedFile::open(path)?),
+        };
+        Ok(Source { pages, ..source })
     }
 
     pub fn bytes(bytes: Vec<u8>) -> Source {
         let len = bytes.len() as u64;
-        Source { data: Mutex::new(Box::new(Cursor::new(bytes))), len }
+        Source { data: Mutex::new(Box::new(Cursor::new(bytes))), len, pages: None }
     }
 
     pub fn len(&self) -> u64 {

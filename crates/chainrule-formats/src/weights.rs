@@ -141,24 +141,42 @@ impl Weights {
     /// Errors name the file and what is wrong: it is cut off, claims more than it has, needs code
     /// to be run, or has another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Weights> {
-        let path = path.as_ref();
-        let open = || Weights::of(Source::open(path)?, path);
-        open().map_err(|why| Error::File { path: path.to_owned(), why: one_line(&why) })
+        Weights::open_by(path.as_ref(), Source::open)
+    }
+
+    /// As [`Weights::open`], and tensors share the pages of the file where their elements lie there
+    /// as they do in memory; others are read. Pages come from the disk when they are first used,
+    /// and several processes have them once. A change of such a tensor is one of a copy, never of
+    /// the file.
+    ///
+    /// The file is to stay as it is while such a tensor lives: where another program changes it,
+    /// the numbers may change too, and where it is cut off, the system ends the process at the next
+    /// use of a page that is gone. A file that is replaced by another one, as [`save`] does it,
+    /// does no harm.
+    ///
+    /// [`save`]: chainrule_nn::io::save
+    pub fn open_mapped(path: impl AsRef<Path>) -> Result<Weights> {
+        Weights::open_by(path.as_ref(), Source::open_mapped)
+    }
+
+    fn open_by(path: &Path, open: fn(&Path) -> Outcome<Source>) -> Result<Weights> {
+        let read = || Weights::of(open(path)?, path, open);
+        read().map_err(|why| Error::File { path: path.to_owned(), why: one_line(&why) })
     }
 
     /// As [`Weights::open`], from the bytes of a file.
     pub fn parse(bytes: Vec<u8>) -> Result<Weights> {
-        Weights::of(Source::bytes(bytes), Path::new(""))
+        Weights::of(Source::bytes(bytes), Path::new(""), Source::open)
             .map_err(|why| Error::argument("weights", one_line(&why)))
     }
 
-    fn of(source: Source, path: &Path) -> Outcome<Weights> {
+    fn of(source: Source, path: &Path, open: fn(&Path) -> Outcome<Source>) -> Outcome<Weights> {
         let format = detect(&source, path)?;
         let mut read = Read::default();
         let (mut tree, mut shards) = (None, None);
         match format {
             Format::Safetensors => safe::read(&source, 0, &mut read)?,
-            Format::Shards => shards = Some(safe::read_shards(&source, path, &mut read)?),
+            Format::Shards => shards = Some(safe::read_shards(&source, path, open, &mut read)?),
             Format::Torch => tree = Some(torch::read(&source, &mut read)?),
             Format::TorchLegacy => tree = Some(torch::read_legacy(&source, &mut read)?),
             Format::Npy => npy::read(&source, &mut read)?,

@@ -3,9 +3,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::Write as _;
+use std::path::Path;
 
-use chainrule::Result;
 use chainrule::formats::Weights;
+use chainrule::{Result, Tensor, io};
 
 /// Counts what the thread holds.
 struct Counting;
@@ -236,4 +237,35 @@ fn entries_of_a_zip_that_share_bytes_are_an_error() {
     let other: Entry<'_> = ("b.npy", one.1.clone(), 1000, true);
     let why = error("shared bytes", zip(&[one, other], true));
     assert!(why.contains("`a.npy` and `b.npy` overlap"), "{why}");
+}
+
+/// Tensors over the pages of a file take no memory of their own, and are changed elsewhere.
+#[test]
+fn mapped_tensors_take_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    let numbers: Vec<f32> = (0..1 << 20).map(|i| i as f32).collect();
+    // Kept, so that its memory is not used again.
+    let tensor = Tensor::try_from_slice(&numbers, [1024, 1024]).unwrap();
+    io::save(&path, &[("w".to_owned(), tensor.clone())].into(), &Default::default()).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let taken = |open: fn(&Path) -> Result<Weights>| {
+        HELD.set(0);
+        let state = open(&path).unwrap().load().unwrap();
+        (HELD.get(), state["w"].clone())
+    };
+    let (read, _read) = taken(|path| Weights::open(path));
+    let (mapped, w) = taken(|path| Weights::open_mapped(path));
+    assert!(read >= 4 << 20 && mapped < 1 << 14, "{read} bytes read, {mapped} mapped");
+    assert_eq!(w.to_vec::<f32>(), numbers);
+    let w = w.parameter();
+    (&w * 2.0).sum_all().backward();
+    w.hold("test").unwrap().elements::<f32>()[0] = 7.0;
+    assert_eq!(w.to_vec::<f32>()[..2], [7.0, 1.0]);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    // Another file in its place leaves the pages of the first one.
+    let second = Weights::open_mapped(&path).unwrap().load().unwrap()["w"].clone();
+    io::save(&path, &[("w".to_owned(), Tensor::from([1.0f32]))].into(), &Default::default())
+        .unwrap();
+    assert_eq!(second.to_vec::<f32>(), tensor.to_vec::<f32>());
 }

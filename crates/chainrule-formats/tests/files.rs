@@ -358,3 +358,26 @@ fn mutated_files_do_no_harm() {
 fn many_mutated_files_do_no_harm() {
     fuzz(10_000_000);
 }
+
+/// Mapped files give what read ones do, also where elements are converted, and the same errors.
+#[test]
+fn mapped_files_are_those_that_are_read() {
+    let folder = std::fs::read_dir(data("")).unwrap();
+    let mut counts = [0, 0];
+    for path in folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        match (Weights::open(&path), Weights::open_mapped(&path)) {
+            (Ok(read), Ok(mapped)) => {
+                let [read, mapped] = [read, mapped].map(|weights| weights.load().unwrap());
+                assert_eq!(read.len(), mapped.len(), "{path:?}");
+                equal(&mapped, "", &read);
+                counts[0] += 1;
+            }
+            (Err(read), Err(mapped)) => {
+                assert_eq!(read.to_string(), mapped.to_string());
+                counts[1] += 1;
+            }
+            (read, _) => panic!("{path:?} is read one way alone: {:?}", read.err()),
+        }
+    }
+    assert!(counts[0] >= 8 && counts[1] >= 2, "{counts:?} files");
+}

@@ -18,8 +18,11 @@ const NAMES: [&str; 4] = [
     "pytorch_model.bin.index.json",
 ];
 
+/// The way to open a file of weights: [`Weights::open`] or [`Weights::open_mapped`].
+pub type Opening = fn(&Path) -> Result<Weights>;
+
 /// Reads the weights of a folder under their new names.
-pub fn load(folder: &Path, names: &NameMap) -> Result<StateDict> {
+pub fn load(folder: &Path, names: &NameMap, open: Opening) -> Result<StateDict> {
     let Some(path) = NAMES.iter().map(|name| folder.join(name)).find(|path| path.exists()) else {
         let why = format!("has no weights; there should be one of {}", NAMES.join(", "));
         return Err(Error::File { path: folder.to_owned(), why });
@@ -30,7 +33,7 @@ pub fn load(folder: &Path, names: &NameMap) -> Result<StateDict> {
     };
     let mut state = StateDict::new();
     for file in files {
-        for (name, tensor) in names.load_as(&Weights::open(&file)?, in_f32)? {
+        for (name, tensor) in names.load_as(&open(&file)?, in_f32)? {
             if state.insert(name.clone(), tensor).is_some() {
                 let why = format!("`{name}` stands in another shard, too");
                 return Err(Error::File { path: file, why });

@@ -6,16 +6,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chainrule_core::error::{Error, Result};
+use chainrule_formats::Weights;
 use chainrule_nn::io;
 use serde_json::Value;
 
 use crate::config::Json;
 use crate::decoder::Decoder;
+use crate::folder::{self, Opening};
 use crate::generate::{Generation, generate};
 use crate::gpt2::{Gpt2, Gpt2Config};
 use crate::llama::{Llama, LlamaConfig};
 use crate::tokenizer::Tokenizer;
-use crate::{folder, gpt2, llama};
+use crate::{gpt2, llama};
 
 /// Files of the tokenizer and of generation, which a saved model takes over as they are.
 const BESIDE: [&str; 9] = [
@@ -46,7 +48,16 @@ impl TextModel {
     /// Reads a folder with `config.json`, a tokenizer and weights. Errors name the file, and what
     /// is missing, unknown or of another shape.
     pub fn open(folder: impl AsRef<Path>) -> Result<TextModel> {
-        let folder = folder.as_ref();
+        TextModel::open_by(folder.as_ref(), |path| Weights::open(path))
+    }
+
+    /// As [`TextModel::open`], and weights of f32 share the pages of their files, by
+    /// [`Weights::open_mapped`], which tells what that asks of the files.
+    pub fn open_mapped(folder: impl AsRef<Path>) -> Result<TextModel> {
+        TextModel::open_by(folder.as_ref(), |path| Weights::open_mapped(path))
+    }
+
+    fn open_by(folder: &Path, open: Opening) -> Result<TextModel> {
         if !folder.is_dir() {
             let why = "is no folder; give one with config.json, a tokenizer and weights".into();
             return Err(Error::File { path: folder.to_owned(), why });
@@ -60,12 +71,12 @@ impl TextModel {
         let model: Box<dyn Decoder> = match config.text("model_type")? {
             Some("gpt2") => {
                 let sizes = Gpt2Config::read(&config)?;
-                let state = folder::load(folder, &gpt2::names()?)?;
+                let state = folder::load(folder, &gpt2::names()?, open)?;
                 Box::new(Gpt2::new(sizes, state).map_err(in_folder)?)
             }
             Some(kind @ ("llama" | "mistral" | "qwen2")) => {
                 let sizes = LlamaConfig::read(&config, kind)?;
-                let state = folder::load(folder, &llama::names()?)?;
+                let state = folder::load(folder, &llama::names()?, open)?;
                 Box::new(Llama::new(sizes, state).map_err(in_folder)?)
             }
             other => {

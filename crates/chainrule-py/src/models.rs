@@ -14,8 +14,12 @@ pub struct PyTextModel(TextModel);
 #[pymethods]
 impl PyTextModel {
     #[new]
-    fn new(py: Python<'_>, folder: std::path::PathBuf) -> PyResult<PyTextModel> {
-        py.detach(|| run(|| TextModel::open(folder))).map(PyTextModel)
+    fn new(py: Python<'_>, folder: std::path::PathBuf, mmap: bool) -> PyResult<PyTextModel> {
+        let open = || match mmap {
+            true => TextModel::open_mapped(folder),
+            false => TextModel::open(folder),
+        };
+        py.detach(|| run(open)).map(PyTextModel)
     }
 
     fn kind(&self) -> String {

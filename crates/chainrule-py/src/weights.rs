@@ -10,14 +10,19 @@ use crate::tensor::PyTensor;
 
 type NamedTensors = Vec<(String, PyTensor)>;
 
-/// The tensors of a file of another program by name, and its nest with numbers of tensors.
+/// The tensors of a file of another program by name, and its nest with numbers of tensors; over the
+/// pages of the file with `mmap`.
 #[pyfunction]
 pub fn _weights_load<'py>(
     py: Python<'py>,
     path: std::path::PathBuf,
+    mmap: bool,
 ) -> PyResult<(NamedTensors, Option<Bound<'py, PyAny>>)> {
     let (weights, tensors) = run(|| {
-        let weights = Weights::open(&path)?;
+        let weights = match mmap {
+            true => Weights::open_mapped(&path)?,
+            false => Weights::open(&path)?,
+        };
         let tensors = weights.tensors()?;
         Ok((weights, tensors))
     })?;

@@ -43,6 +43,37 @@ def test_a_negated_view_is_refused(tmp_path: Path) -> None:
         cr.load(tmp_path / "x.pt")
 
 
+def rows(t: cr.Tensor) -> bytes:
+    return t.float().numpy().tobytes()
+
+
+
+@pytest.mark.parametrize("name", ["x.safetensors", "x.pt"])
+def test_mapped_tensors_are_those_that_are_read(tmp_path: Path, name: str) -> None:
+    """The file stays as it was, whatever is done with its tensors."""
+    path = tmp_path / name
+    state = {"w": torch.randn(64, 33), "half": torch.randn(7).bfloat16(), "flag": torch.tensor([True, False]), "n": torch.arange(5), "one": torch.tensor(2.5)}
+    if name.endswith("pt"):
+        torch.save({**state, "turned": state["w"].t()[3:]}, path)
+    else:
+        cr.save({k: cr.tensor(v.tolist(), dtype=getattr(cr, str(v.dtype).split(".")[1])) for k, v in state.items()}, path)
+    before = path.read_bytes()
+    read, mapped = cr.load(path), cr.load(path, mmap=True)
+    assert list(read) == list(mapped)
+    for key, t in mapped.items():
+        assert (t.dtype, t.shape) == (read[key].dtype, read[key].shape) and rows(t) == rows(read[key]), key
+    mapped["w"].add_(1)
+    read["w"].add_(1)
+    mapped["n"][1] = 9
+    p = cr.nn.Parameter(mapped["half"].float())
+    (p * 3.0).sum().backward()
+    cr.optim.SGD([p], lr=0.1).step()
+    assert rows(mapped["w"]) == rows(read["w"]) and mapped["n"].tolist() == [0, 9, 2, 3, 4]
+    assert path.read_bytes() == before
+    path.unlink()
+    assert rows(mapped["half"]) == rows(read["half"])
+
+
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_arrays_come_back(tmp_path: Path, save: Any) -> None:
     arrays = {"w": np.random.default_rng(1).normal(size=(3, 5)), "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "big": np.arange(3, dtype=">i4")}

@@ -22,6 +22,10 @@ pub struct Text {
     #[arg(long, value_name = "DIR")]
     pub model: PathBuf,
 
+    /// Let weights of f32 share the pages of their files, which are to stay as they are
+    #[arg(long)]
+    pub mmap: bool,
+
     /// Begin of the text; by default the token that begins a text
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub prompt: String,

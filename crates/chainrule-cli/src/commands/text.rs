@@ -61,7 +61,10 @@ pub fn run(args: &Text) -> Result<()> {
         chainrule::set_num_threads(threads);
     }
     let texts = args.train.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
-    let model = TextModel::open(&args.model)?;
+    let model = match args.mmap {
+        true => TextModel::open_mapped(&args.model)?,
+        false => TextModel::open(&args.model)?,
+    };
     let mut written = Written {
         model: args.model.display().to_string(),
         kind: model.kind(),

@@ -186,7 +186,11 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
     more than tensors, numbers, texts and containers is an error with that name. Only
     `weights_only=False` reads the objects that `save` pickled, of a file that is trusted.
 
-    `map_location` may name the processor, the one device; `mmap` has no effect.
+    `map_location` may name the processor, the one device. With `mmap` tensors share the pages of
+    the file, which come from the disk when they are first used; deflated, swapped and quantised
+    elements and bools are read. A change of such a tensor stays in this process. The file is to
+    stay as it is meanwhile: with one that another program cuts off, the process ends at the next
+    use.
     """
     if map_location is not None and not callable(map_location) and not isinstance(map_location, Mapping):
         from ._devices import device
@@ -200,9 +204,9 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
     # `open` would take an integer for a descriptor, and close it.
     path = os.fspath(f)
     if not _is_safetensors(path):
-        named, tree = _c._weights_load(path)
+        named, tree = _c._weights_load(path, bool(mmap))
         return dict(named) if tree is None else _placed(tree, [t for _, t in named])
-    tensors = dict(_c._safetensors_load(path))
+    tensors = dict(_c._weights_load(path, True)[0] if mmap else _c._safetensors_load(path))
     if list(tensors) == [OBJECTS]:
         return _unpickled(tensors[OBJECTS], weights_only)
     more = _metadata(path)

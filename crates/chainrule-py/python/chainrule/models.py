@@ -17,11 +17,12 @@ class LanguageModel:
     and `merges.txt`, and the weights: `model.safetensors` or `pytorch_model.bin`, also in shards.
 
     Called with int64 tokens `[batch, time]` it gives logits `[batch, time, vocabulary]`. Its
-    parameters train with the optimizers of `cr.optim`; computation is in float32.
+    parameters train with the optimizers of `cr.optim`; computation is in float32. With `mmap`
+    weights of float32 share the pages of their files, as in `cr.load`.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._model = _c.TextModel(os.fspath(folder))
+    def __init__(self, folder: str | os.PathLike[str], mmap: bool = False) -> None:
+        self._model = _c.TextModel(os.fspath(folder), bool(mmap))
 
     @property
     def kind(self) -> str:

@@ -9,12 +9,13 @@ const LINES: usize = 100;
 const COLUMNS: usize = 100;
 
 /// Folders with unsafe code, and single files.
-const UNSAFE: [&str; 5] = [
+const UNSAFE: [&str; 6] = [
     "crates/chainrule-kernels/src",
     "crates/chainrule-py/src",
     "crates/chainrule-core/src/tensor",
     "crates/chainrule-program/src/run",
     "crates/chainrule-gpu/src/cuda",
+    "crates/chainrule-formats/src/mapped.rs",
 ];
 
 fn page() -> String {
