@@ -13,6 +13,7 @@ mod detect;
 mod measures;
 mod monitor;
 mod numbers;
+mod places;
 mod record;
 mod report;
 mod series;

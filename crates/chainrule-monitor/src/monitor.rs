@@ -1,6 +1,6 @@
 //! The monitor: it is told the steps of a training, and says what goes wrong.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use chainrule_core::autograd::Graph;
 use chainrule_core::tensor::Tensor;
@@ -9,6 +9,7 @@ use crate::answer::Answers;
 use crate::detect;
 use crate::measures::Measures;
 use crate::numbers::{is_zero, squares, with};
+use crate::places::Places;
 use crate::series::{LossCurve, Series};
 use crate::stats::Stats;
 use crate::symptom::Symptom;
@@ -102,8 +103,8 @@ pub struct Monitor {
     pub(crate) steps: u64,
     pub(crate) parameters: Vec<ParameterTrack>,
     pub(crate) outputs: Vec<OutputTrack>,
-    parameter_places: HashMap<String, usize>,
-    output_places: HashMap<String, usize>,
+    parameter_places: Places,
+    output_places: Places,
     pub(crate) losses: LossCurve,
     pub(crate) first_loss: Option<f64>,
     pub(crate) recent: VecDeque<f64>,
@@ -145,8 +146,8 @@ impl Monitor {
             steps: 0,
             parameters: Vec::new(),
             outputs: Vec::new(),
-            parameter_places: HashMap::new(),
-            output_places: HashMap::new(),
+            parameter_places: Places::default(),
+            output_places: Places::default(),
             losses: LossCurve::new(CURVE),
             first_loss: None,
             recent: VecDeque::new(),
@@ -254,28 +255,24 @@ impl Monitor {
     }
 
     pub(crate) fn parameter_track(&mut self, name: &str, dims: &[usize]) -> &mut ParameterTrack {
-        let known = self.parameter_places.get(name).copied();
-        let at = known.unwrap_or(self.parameters.len());
-        if known.is_none() {
+        let at = self.parameter_places.add(name);
+        if at == self.parameters.len() {
             self.parameters.push(ParameterTrack::new(name, dims));
-            self.parameter_places.insert(name.to_owned(), at);
         }
         &mut self.parameters[at]
     }
 
     pub(crate) fn output_track(&mut self, name: &str, kind: OutputKind) -> &mut OutputTrack {
-        let known = self.output_places.get(name).copied();
-        let at = known.unwrap_or(self.outputs.len());
-        if known.is_none() {
+        let at = self.output_places.add(name);
+        if at == self.outputs.len() {
             self.outputs.push(OutputTrack::new(name, kind));
-            self.output_places.insert(name.to_owned(), at);
         }
         &mut self.outputs[at]
     }
 
     /// The parameter after the update.
     pub fn updated(&mut self, name: &str, value: &Tensor) {
-        if let Some(&at) = self.parameter_places.get(name) {
+        if let Some(at) = self.parameter_places.find(name) {
             self.parameters[at].end(Some(value), self.has_all_bins);
         }
     }
@@ -291,7 +288,7 @@ impl Monitor {
     /// step.
     pub fn same_output(&mut self, name: &str, kind: OutputKind, of: &str) {
         let step = self.steps;
-        let Some(&other) = self.output_places.get(of).filter(|_| name != of) else { return };
+        let Some(other) = self.output_places.find(of).filter(|_| name != of) else { return };
         let other = self.outputs[other].units();
         self.output_track(name, kind).follow(step, other);
     }
@@ -299,10 +296,10 @@ impl Monitor {
     /// The gradient of the other output is that of this one, too.
     pub fn same_output_gradient(&mut self, name: &str, of: &str) {
         let step = self.steps;
-        let Some(&other) = self.output_places.get(of).filter(|_| name != of) else { return };
+        let Some(other) = self.output_places.find(of).filter(|_| name != of) else { return };
         let latest = self.outputs[other].latest.as_ref().filter(|latest| latest.0 == step);
         let gradient = latest.and_then(|latest| latest.1.gradient.clone());
-        if let (Some(&at), Some(gradient)) = (self.output_places.get(name), gradient) {
+        if let (Some(at), Some(gradient)) = (self.output_places.find(name), gradient) {
             self.outputs[at].set_gradient(step, gradient);
         }
     }
@@ -341,7 +338,7 @@ impl Monitor {
     /// The gradient of the module's output that was told in this step.
     pub fn output_gradient(&mut self, name: &str, gradient: &Tensor) {
         let (step, has_all_bins) = (self.steps, self.has_all_bins);
-        if let Some(&at) = self.output_places.get(name) {
+        if let Some(at) = self.output_places.find(name) {
             let track = &mut self.outputs[at];
             with(gradient, |all| track.add_gradient(step, all, has_all_bins));
         }
