@@ -1,11 +1,11 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
+mod look;
 mod program;
 mod sights;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
 
 use chainrule::Tensor;
 use chainrule::monitor::{self, Dependence};
@@ -45,6 +45,10 @@ impl Drop for ForeignHook {
 pub struct PyMonitor {
     shared: Arc<MonitorState>,
     held: Mutex<MonitoredTensors>,
+    /// Looks so far.
+    looks: AtomicU64,
+    /// Distance of the looks that are taken through Python, where looks have no share of the time.
+    often: Option<u64>,
 }
 
 /// Handles that are asked at each step.
@@ -109,25 +113,30 @@ impl PyMonitor {
         gradients.into_iter().any(|g| !monitor::Monitor::is_zero(&g))
     }
 
-    /// Tells of the norm of the gradients that were noted and of those that are there now, if
-    /// these are others. Else the monitor takes it from its statistics.
-    fn compare_gradients(&self) {
-        let Some(before) = self.held().gradients.take() else { return };
-        let after = self.gradients();
-        let same = before.len() == after.len()
-            && before.iter().zip(&after).all(|(before, after)| is_one(before, after));
-        if !same {
-            self.lock().changed_gradients(&before, &after);
-        }
-    }
-
-    /// The parameters with their gradients before the update.
+    /// Tells of the parameters with their gradients before the update; and of the norm of the
+    /// gradients that were noted and of those that are there now, if these are others. Else the
+    /// monitor takes it from its statistics.
     fn see_parameters(&self) {
-        let (held, mut monitor) = (self.held(), self.lock());
-        for (name, p) in &held.parameters {
+        let mut held = self.held();
+        let before = held.gradients.take();
+        let of = |p: &Py<PyTensor>| {
             let p = p.get().tensor();
+            (p.grad(), p)
+        };
+        let all: Vec<(Option<Tensor>, Tensor)> =
+            held.parameters.iter().map(|(_, p)| of(p)).collect();
+        let mut monitor = self.lock();
+        if let Some(before) = before {
+            let now = || all.iter().filter_map(|(g, _)| g.as_ref());
+            let same = before.len() == now().count()
+                && before.iter().zip(now()).all(|(a, b)| is_one(a, b));
+            if !same {
+                monitor.changed_gradients(&before, &now().cloned().collect::<Vec<_>>());
+            }
+        }
+        for ((name, _), (gradient, p)) in held.parameters.iter().zip(&all) {
             if p.requires_grad() {
-                monitor.parameter(name, &p, p.grad().as_ref());
+                monitor.parameter(name, p, gradient.as_ref());
             }
         }
     }
@@ -193,16 +202,18 @@ type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &
 #[pymethods]
 impl PyMonitor {
     #[new]
-    fn new(every: u64) -> PyMonitor {
+    #[pyo3(signature = (every, often=None))]
+    fn new(every: u64, often: Option<u64>) -> PyMonitor {
         let monitor = monitor::Monitor::new().every(every).with_sparse_histograms();
         let shared = Arc::new(MonitorState {
             monitor: Mutex::new(monitor),
             spent: AtomicU64::new(0),
+            timed: AtomicU64::new(1),
             is_asleep: AtomicBool::new(false),
             collected: Mutex::new(None),
             newest: Mutex::new(None),
         });
-        PyMonitor { shared, held: Mutex::default() }
+        PyMonitor { shared, held: Mutex::default(), looks: AtomicU64::new(0), often }
     }
 
     /// The hook of a module with that name, the bounds of its function, and whether it has no
@@ -290,45 +301,12 @@ impl PyMonitor {
         }
     }
 
-    /// Sees the parameters with their gradients before the update, and whether these are those that
-    /// were noted, if the step is looked at; whether it is.
-    fn before_step(&self) -> bool {
-        if !self.is_due() {
-            return false;
-        }
-        let began = Instant::now();
-        self.compare_gradients();
-        self.see_parameters();
-        self.shared.spend(began);
-        true
-    }
-
     /// The gradients after a backward pass and those of the update, in one order.
     fn changed_gradients(&self, before: Vec<Bound<'_, PyTensor>>, after: Vec<Bound<'_, PyTensor>>) {
         let of = |all: &[Bound<'_, PyTensor>]| -> Vec<Tensor> {
             all.iter().map(|t| t.get().tensor()).collect()
         };
         self.lock().changed_gradients(&of(&before), &of(&after));
-    }
-
-    /// Ends a step, of which `out` is what a compiled function gave that made it: after a look
-    /// with the parameters after the update. The loss, whether it was a spike, and whether the next
-    /// step is looked at.
-    fn end_step(
-        &self,
-        optimizer: &Bound<'_, PyAny>,
-        out: &Bound<'_, PyAny>,
-        is_look: bool,
-    ) -> PyResult<(Option<f64>, bool, bool)> {
-        if is_look {
-            let began = Instant::now();
-            let (held, mut monitor) = (self.held(), self.lock());
-            held.parameters.iter().for_each(|(name, p)| monitor.updated(name, &p.get().tensor()));
-            drop(monitor);
-            self.shared.spend(began);
-        }
-        let passed = self.pass(optimizer, Some(out), true)?;
-        Ok((passed.loss, passed.is_spike, passed.is_due))
     }
 
     /// A program is about to make a step that is looked at: keeps the parameters' values.
@@ -346,7 +324,7 @@ impl PyMonitor {
         results: Vec<Bound<'_, PyTensor>>,
         inputs: Option<Bound<'_, PyTensor>>,
     ) {
-        let began = Instant::now();
+        let began = self.shared.clock();
         let results: Vec<Tensor> = results.iter().map(|t| t.get().tensor()).collect();
         let inputs = inputs.map(|t| t.get().tensor());
         look.tell(&mut self.held(), &mut self.lock(), &results, inputs.as_ref());
@@ -399,23 +377,6 @@ impl PyMonitor {
     /// Whether the tensors of the next step are wanted.
     fn is_due(&self) -> bool {
         self.lock().is_due()
-    }
-
-    /// Whether this step is not looked at, and nothing is traced.
-    fn is_calm(&self) -> bool {
-        !self.lock().is_due() && crate::session::current().is_none()
-    }
-
-    /// Ends a step that was not looked at: `out` is what a compiled function gave that made it.
-    /// Whether its loss was a spike, and whether the next step is looked at.
-    #[pyo3(signature = (optimizer, out=None))]
-    fn pass_over(
-        &self,
-        optimizer: &Bound<'_, PyAny>,
-        out: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(bool, bool)> {
-        let passed = self.pass(optimizer, out, true)?;
-        Ok((passed.is_spike, passed.is_due))
     }
 
     /// The largest rate of an optimizer's groups, if one has a rate.

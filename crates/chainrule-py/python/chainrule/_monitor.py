@@ -34,6 +34,8 @@ _RARE = 16
 # Looks at first that ask for all settings, and every how many later ones do; of looks at each step
 # it is as many times fewer.
 _OFTEN = 8
+# The native side has told of a part of a look itself.
+_LOOK = 2
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Self = TypeVar("Self", bound="Monitor")
@@ -109,14 +111,16 @@ class Monitor:
     _tensor: Any = Tensor
     # Whether a step of the optimizer that is not looked at is only counted.
     _counts_steps = True
+    # Whether most looks, of those whatever they cost, are told of by the native side alone.
+    _has_plain_looks = True
     _bounds: Mapping[Any, tuple[int, int]] = {activations.Tanh: (-1, 1), activations.Sigmoid: (0, 1)}
     # Least and largest result of other modules, as far as the last one decides what can be said.
     _ranges: Mapping[str, tuple[float, float]] = {"ReLU": (0.0, math.inf), "Softplus": (0.0, math.inf), "Softmax": (0.0, 1.0)}
 
     def __init__(self, model: Any, optimizer: Any = None, *, every: int | None = None, _depth: int = 1) -> None:
-        self._native = _c.Monitor(100 if every is None else every)
+        self._native = _c.Monitor(100 if every is None else every, _OFTEN if every is not None and self._has_plain_looks else None)
         self._share = _SHARE if every is None else None
-        self._began, self._looks, self._timed = time.perf_counter(), 0, Clock(self._share is not None)
+        self._began, self._timed = time.perf_counter(), Clock(self._share is not None)
         self._optimizers = 1
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
@@ -200,15 +204,16 @@ class Monitor:
         owner, original = self._tensor, self._tensor.backward
         monitor = self
 
-        native, is_calm = self._native, self._native.is_calm
+        begin, note = self._native.begin_pass, self._native.note_gradients
 
         def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if monitor._has_calm_steps and is_calm():
+            if monitor._has_calm_steps and not monitor._is_probing and (stage := begin(self, monitor._has_stepped)):
                 monitor._passes += 1
-                native.before_backward(self, monitor._has_stepped)
                 monitor._has_stepped = False
                 out = original(self, *args, **kwargs)
                 monitor._answer_questions()
+                if stage == _LOOK:
+                    note()
                 return out
             if monitor._is_tracing():
                 if monitor._tracer is None:
@@ -235,13 +240,13 @@ class Monitor:
         original = owner.step
         monitor = self
 
-        is_calm = self._native.is_calm
+        begin = self._native.begin_step
 
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            if optimizer is monitor._optimizer and monitor._has_calm_steps and is_calm():
+            if optimizer is monitor._optimizer and monitor._has_calm_steps and not monitor._is_probing and (stage := begin()):
                 out = original(optimizer, *args, **kwargs)
                 monitor._has_stepped = True
-                monitor._pass_over()
+                monitor._end_look() if stage == _LOOK else monitor._pass_over()
                 return out
             if monitor._is_tracing() or not monitor._steps_here(optimizer):
                 if monitor._tracer is not None and monitor._steps_here(optimizer):
@@ -266,8 +271,8 @@ class Monitor:
 
     def _put_off(self) -> None:
         """The next look waits until its time is earned."""
-        self._looks += 1
-        if self._share is None and self._looks > _OFTEN and self._looks % _OFTEN:
+        looks = self._native.looked()
+        if self._share is None and looks > _OFTEN and looks % _OFTEN:
             return
         spent = self._timed.spent + self._native.spent()
         each = (time.perf_counter() - self._began - spent) / max(self._native.steps(), 1)
@@ -278,7 +283,7 @@ class Monitor:
             if spent * self._timed.share < _FREE:
                 return
             self._timed.is_counting = False
-        self._native.rest_until(int(spent * (1 + 1 / self._looks) / self._share / max(each, 1e-9)))
+        self._native.rest_until(int(spent * (1 + 1 / looks) / self._share / max(each, 1e-9)))
 
     # The events of a step
 
@@ -299,7 +304,7 @@ class Monitor:
         """Whether the next look takes in what costs several passes: the 16th, the 32nd and so on,
         or each eightfold one where no share of the time bounds looks.
         """
-        looks = self._looks + 1
+        looks = self._native.looks() + 1
         if looks < _RARE or looks & (looks - 1):
             return False
         return self._share is not None or ((looks // _RARE).bit_length() - 1) % 3 == 0
@@ -339,7 +344,7 @@ class Monitor:
         if optimizer is not self._optimizer:
             self._optimizers, self._optimizer = self._optimizers + 1, optimizer
             self._hold()
-        looks = self._looks
+        looks = self._native.looks()
         if (looks < _OFTEN or looks % (_OFTEN * _OFTEN if self._share is None else _OFTEN) == 0) and self._native.is_due():
             if "step" not in self._lines:
                 self._lines["step"] = _line()
@@ -386,6 +391,14 @@ class Monitor:
     def _end_step(self, out: Any) -> tuple[float | None, bool, bool]:
         """The loss, whether it was a spike, and whether the next step is looked at."""
         return self._native.end_step(self._optimizer, out, self._was_due)
+
+    def _end_look(self, out: Any = None) -> None:
+        """Ends a step that was looked at and asks nothing more."""
+        is_spike, is_due = self._native.end_look(self._optimizer, out)
+        if self._sights is not None and (is_spike or not is_due):
+            if is_spike:
+                self._sights.see_spike()
+            self._sights.attend(is_due)
 
     def _pass_over(self, out: Any = None) -> None:
         """Ends a step that was not looked at."""
@@ -476,9 +489,13 @@ class Monitor:
             return out
         if is_due and self._whole.get(key, True):
             beside = self._beside.get(key)
-            if beside is not None and beside.is_usable and not self._is_rare():
+            is_plain = self._native.is_plain()
+            if beside is not None and beside.is_usable and (is_plain or not self._is_rare()):
                 out = beside.run(args, kwargs)
                 if beside.is_usable:
+                    if is_plain:
+                        self._end_look(out)
+                        return out
                     self._was_due = True
                     self._finish_step(out)
                     return out

@@ -113,18 +113,18 @@ class Beside:
         """A step that is looked at. If it cannot be done so, all is as before and the monitor has
         to do it op by op.
         """
-        try:
-            return self._run(args, kwargs)
-        finally:
-            give_again()
-
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for traced in self._seen._recent:
             known, watched = self._known.get(id(traced)), traced.guards.watched
             if known is not None and watched is not None:
                 tensors = traced.conditions.tensors(watched, args, kwargs)
                 if tensors is not None:
                     return self._looked(traced, tensors, known[1], args, kwargs)
+        try:
+            return self._run(args, kwargs)
+        finally:
+            give_again()
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             traced, tensors = self._seen._found(args, kwargs)
         except (_c.GradientError, RuntimeError, TypeError, ValueError):

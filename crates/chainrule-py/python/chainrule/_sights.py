@@ -145,6 +145,8 @@ class Sights:
             else:
                 bounds = self._range_of(out)
                 self._monitor._hook(out, lambda g: self._answered(x, out, g, bounds))
+            if self._has_asked and not self.sees_batches and isinstance(self._of_whole, WholeSight):
+                self._of_whole.rest()
 
     def _evaluates(self, is_evaluating: bool) -> None:
         self.is_evaluating = is_evaluating

@@ -71,6 +71,9 @@ class LivePage(Monitor, Served):
     on from there with its next batch, as a run of its own.
     """
 
+    # The page shows each look.
+    _has_plain_looks = False
+
     def __init__(self, model: Any, optimizer: Any, every: int | None, title: str, page: Any, depth: int) -> None:
         super().__init__(model, optimizer, every=100 if every is None else every, _depth=depth + 1)
         # Looks that would take more of the loop's time come later, unless their distance is given.

@@ -16,6 +16,7 @@ class TorchMonitor(Monitor):
 
     _tensor = _torch.Tensor
     _counts_steps = False
+    _has_plain_looks = False
     _noted: list[tuple[Any, Tensor]] | None = None
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
 

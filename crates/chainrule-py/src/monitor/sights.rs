@@ -18,17 +18,22 @@ pub struct MonitorState {
     pub monitor: Mutex<monitor::Monitor>,
     /// Nanoseconds that looks took here.
     pub spent: AtomicU64,
+    /// Looks for which the next one stands, as clocks are read at some of them alone; 0 where they
+    /// are not.
+    pub timed: AtomicU64,
     /// The model is asked something: what it answers is no part of the training.
     pub is_asleep: AtomicBool,
     /// A trace that is to give what a look sees: hooks put it here.
     pub collected: Mutex<Option<Py<PyList>>>,
-    /// The newest result of a module, and the names of those that gave it.
+    /// The newest result of a module, and those that gave it.
     pub newest: Mutex<Option<Newest>>,
 }
 
 pub struct Newest {
     pub output: Tensor,
-    pub names: Arc<Mutex<Vec<String>>>,
+    /// The first module that gave it, and those that gave the same.
+    name: Arc<str>,
+    others: Arc<Mutex<Vec<Arc<str>>>>,
     /// Whether the first of them has no modules inside, and the bounds of its results.
     pub is_leaf: bool,
     pub bounds: Option<(f64, f64)>,
@@ -43,8 +48,16 @@ impl MonitorState {
         locked(&self.monitor)
     }
 
-    pub fn spend(&self, since: Instant) {
-        self.spent.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    /// The time, where it is read at this look.
+    pub fn clock(&self) -> Option<Instant> {
+        (self.timed.load(Ordering::Relaxed) > 0).then(Instant::now)
+    }
+
+    /// Counts the time that this took, of as many looks as this one stands for.
+    pub fn spend(&self, since: Option<Instant>) {
+        let Some(since) = since else { return };
+        let took = since.elapsed().as_nanos() as u64 * self.timed.load(Ordering::Relaxed);
+        self.spent.fetch_add(took, Ordering::Relaxed);
     }
 }
 
@@ -56,7 +69,7 @@ pub fn kind_of(bounds: Option<(i8, i8)>) -> OutputKind {
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct Sight {
     shared: Arc<MonitorState>,
-    name: String,
+    name: Arc<str>,
     bounds: Option<(i8, i8)>,
     is_leaf: bool,
     /// Bounds that say what the loss is to be.
@@ -89,7 +102,7 @@ impl Sight {
         {
             return Ok(());
         }
-        let began = Instant::now();
+        let began = shared.clock();
         self.see(output)?;
         shared.spend(began);
         Ok(())
@@ -104,7 +117,7 @@ impl Sight {
         is_leaf: bool,
         range: Option<(f64, f64)>,
     ) -> Sight {
-        Sight { shared, name, bounds, is_leaf, range }
+        Sight { shared, name: name.into(), bounds, is_leaf, range }
     }
 
     /// Puts a result where a trace gives it from.
@@ -121,31 +134,31 @@ impl Sight {
         if out.get().tensor().requires_grad() {
             out.get().tensor().retain_grad();
         }
-        list.append((&self.name, self.bounds, out, self.is_leaf, self.range))
+        list.append((&*self.name, self.bounds, out, self.is_leaf, self.range))
     }
 
     fn see(&self, output: Tensor) -> PyResult<()> {
         let kind = kind_of(self.bounds);
         let mut newest = locked(&self.shared.newest);
         if let Some(same) = newest.as_ref().filter(|newest| newest.output.is_same(&output)) {
-            let first = locked(&same.names)[0].clone();
-            self.shared.lock().same_output(&self.name, kind, &first);
-            locked(&same.names).push(self.name.clone());
+            self.shared.lock().same_output(&self.name, kind, &same.name);
+            locked(&same.others).push(self.name.clone());
             return Ok(());
         }
         self.shared.lock().output(&self.name, kind, &output);
-        let names = Arc::new(Mutex::new(vec![self.name.clone()]));
+        let (name, others) = (self.name.clone(), Arc::<Mutex<Vec<Arc<str>>>>::default());
         if output.requires_grad() {
-            let (shared, names) = (self.shared.clone(), names.clone());
+            let (shared, name, others) = (self.shared.clone(), name.clone(), others.clone());
             let hook = move |g: &Tensor| {
                 if shared.is_asleep.load(Ordering::Relaxed) {
                     return None;
                 }
-                let began = Instant::now();
-                let names = locked(&names).clone();
+                let began = shared.clock();
                 let mut monitor = shared.lock();
-                monitor.output_gradient(&names[0], g);
-                names[1..].iter().for_each(|name| monitor.same_output_gradient(name, &names[0]));
+                monitor.output_gradient(&name, g);
+                for other in locked(&others).iter() {
+                    monitor.same_output_gradient(other, &name);
+                }
                 drop(monitor);
                 shared.spend(began);
                 None
@@ -153,7 +166,7 @@ impl Sight {
             crate::error::run(|| output.register_hook(hook))?;
         }
         let (is_leaf, bounds) = (self.is_leaf, self.range);
-        *newest = Some(Newest { output, names, is_leaf, bounds });
+        *newest = Some(Newest { output, name, others, is_leaf, bounds });
         Ok(())
     }
 }
@@ -169,12 +182,32 @@ pub struct WholeSight {
     inputs: Mutex<Option<Py<PyTensor>>>,
     /// The newest pass with a gradient was in evaluation mode.
     is_evaluating: AtomicBool,
+    /// Looks ask nothing of Python but what the answer is compared with, now and then.
+    rests: AtomicBool,
 }
 
 impl WholeSight {
     pub fn new(shared: Arc<MonitorState>, has_modes: bool, look: Py<PyAny>) -> WholeSight {
-        let is_evaluating = AtomicBool::new(false);
-        WholeSight { shared, has_modes, look, inputs: Mutex::default(), is_evaluating }
+        let (is_evaluating, rests) = (AtomicBool::new(false), AtomicBool::new(false));
+        WholeSight { shared, has_modes, look, inputs: Mutex::default(), is_evaluating, rests }
+    }
+
+    /// Sees the inputs of a pass that is looked at, if that is all that is to be seen.
+    fn see(&self, inputs: Option<&Bound<'_, PyTensor>>) -> bool {
+        let Some(inputs) = inputs.filter(|_| self.rests.load(Ordering::Relaxed)) else {
+            return false;
+        };
+        let (inputs, began) = (inputs.get().tensor(), self.shared.clock());
+        let mut monitor = self.shared.lock();
+        if inputs.rank() == 0 || !monitor.passes_over_answer() {
+            return false;
+        }
+        if inputs.dtype().is_float() {
+            monitor.inputs(&inputs);
+        }
+        drop(monitor);
+        self.shared.spend(began);
+        true
     }
 }
 
@@ -204,10 +237,12 @@ impl WholeSight {
                 || !self.is_evaluating.load(Ordering::Relaxed)
                     && module.getattr(intern!(py, "training"))?.is_truthy()?)
         };
-        if recorded && !is_due && is_usual()? {
+        if recorded && is_usual()? {
             let first = args.iter().find_map(|x| x.cast_into::<PyTensor>().ok());
-            *locked(&self.inputs) = first.map(Bound::unbind);
-            return Ok(());
+            if !is_due || self.see(first.as_ref()) {
+                *locked(&self.inputs) = first.map(Bound::unbind);
+                return Ok(());
+            }
         }
         *locked(&self.inputs) = None;
         self.look.call1(py, (module, args, out)).map(drop)
@@ -216,6 +251,11 @@ impl WholeSight {
     /// The inputs of the newest pass that was not looked at, once.
     fn inputs(&self) -> Option<Py<PyTensor>> {
         locked(&self.inputs).take()
+    }
+
+    /// The model was asked all that it is asked once, and its batches differ.
+    fn rest(&self) {
+        self.rests.store(true, Ordering::Relaxed);
     }
 
     /// Tells whether the newest pass with a gradient was in evaluation mode.
