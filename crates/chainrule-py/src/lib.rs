@@ -78,6 +78,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<monitor::MonitorLook>()?;
     m.add_class::<monitor::Sight>()?;
     m.add_class::<monitor::WholeSight>()?;
+    m.add_class::<monitor::ForeignSight>()?;
     m.add_class::<distributed::PyExchange>()?;
     m.add_class::<studio::PyStudio>()?;
     m.add_class::<onnx::PyOnnxModel>()?;

@@ -1,5 +1,6 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
+mod foreign;
 mod look;
 mod program;
 mod sights;
@@ -15,6 +16,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+pub use self::foreign::ForeignSight;
 pub use self::program::MonitorLook;
 use self::program::first_number;
 use self::sights::{MonitorState, kind_of, locked};
@@ -63,6 +65,10 @@ struct MonitoredTensors {
     values: Vec<Tensor>,
     /// The gradients as they were after the backward pass.
     gradients: Option<Vec<Tensor>>,
+    /// Parameters of another library by name, and copies of their gradients after the backward
+    /// pass.
+    foreign: Vec<(String, Py<PyAny>)>,
+    foreign_gradients: Option<Vec<Option<Tensor>>>,
 }
 
 impl MonitoredTensors {
@@ -149,6 +155,9 @@ impl PyMonitor {
         let mean = (!held.losses.is_empty()).then_some(mean);
         held.losses.clear();
         *locked(&self.shared.newest) = None;
+        // An object of Python goes away behind the lock.
+        let newest = locked(&self.shared.newest_foreign).take();
+        drop(newest);
         let loss = mean.or(loss);
         let mut monitor = self.lock();
         monitor.step(loss, rate);
@@ -212,6 +221,7 @@ impl PyMonitor {
             is_asleep: AtomicBool::new(false),
             collected: Mutex::new(None),
             newest: Mutex::new(None),
+            newest_foreign: Mutex::new(None),
         });
         PyMonitor { shared, held: Mutex::default(), looks: AtomicU64::new(0), often }
     }
@@ -371,6 +381,7 @@ impl PyMonitor {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(held) = self.held.try_lock() else { return Ok(()) };
         held.parameters.iter().try_for_each(|(_, p)| visit.call(p))?;
+        held.foreign.iter().try_for_each(|(_, p)| visit.call(p))?;
         held.stepped.iter().try_for_each(|p| visit.call(p))
     }
 

@@ -29,14 +29,14 @@ class TorchMonitor(Monitor):
         self._undo += [before.remove, after.remove]
 
     def _hold(self) -> None:
-        """Tensors of PyTorch are asked here."""
+        self._native.hold_foreign(list(self._parameters.items()))
 
     def _begin_backward(self, loss: Any) -> None:
         self._note_loss(loss)
         self._native.backward(self._has_stepped and self._is_stale())
 
     def _note_loss(self, loss: Any) -> None:
-        if loss.numel() == 1:
+        if not self._native.note_foreign_loss(loss) and loss.numel() == 1:
             self._native.note_loss(self._ours(loss.double()))
 
     def _see_curvature(self, loss: Any) -> None:
@@ -59,8 +59,10 @@ class TorchMonitor(Monitor):
         if not self._native.is_due():
             return False
         with self._timed:
-            self._compare_gradients()
-            self._take_parameters()
+            # Tensors that cannot be read where they lie are asked for their memory here.
+            if self._noted is not None or not self._native.see_foreign():
+                self._compare_gradients()
+                self._take_parameters()
         return True
 
     def _take_parameters(self) -> None:
@@ -70,14 +72,17 @@ class TorchMonitor(Monitor):
     def _end_step(self, out: Any) -> tuple[float | None, bool, bool]:
         if self._was_due:
             with self._timed:
-                self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
+                if not self._native.foreign_updated():
+                    self._native.all_updated([(name, self._ours(p)) for name, p in self._parameters.items()])
         return self._native.end_step(self._optimizer, out, False)
 
     def _note_gradients(self) -> None:
         if not self._native.is_due():
             return
+        self._noted = None
         with self._timed:
-            self._noted = [(p, self._copy(p.grad)) for p in self._parameters.values() if p.grad is not None]
+            if not self._native.note_foreign_gradients():
+                self._noted = [(p, self._copy(p.grad)) for p in self._parameters.values() if p.grad is not None]
 
     def _compare_gradients(self) -> None:
         noted, self._noted = self._noted, None
@@ -87,7 +92,11 @@ class TorchMonitor(Monitor):
             self._native.changed_gradients([g for _, g in noted], now)
 
     def _sight(self, name: str, module: Any, bounds: Any, is_leaf: bool) -> Any:
-        return self._sights.hook(name, bounds, is_leaf) if self._sights is not None else None
+        sights = self._sights
+        if sights is None:
+            return None
+        kind = type(module).__name__ if is_leaf else None
+        return self._native.foreign_sight(name, bounds, kind, sights, sights.hook(name, bounds, is_leaf))
 
     def _hook(self, t: Any, hook: Any) -> None:
         t.register_hook(hook)
@@ -102,6 +111,7 @@ class TorchMonitor(Monitor):
             t = t.cpu()
         if t.layout != _torch.strided:
             t = t.to_dense()
+        t = t.resolve_neg()
         return _c._from_dlpack(t if t.dtype in (_torch.float32, _torch.float64) else t.float(), None)
 
     def _copy(self, t: Any) -> Tensor:

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::foreign::NewestForeign;
 use crate::tensor::PyTensor;
 
 /// The part that hooks have, too.
@@ -27,6 +28,7 @@ pub struct MonitorState {
     pub collected: Mutex<Option<Py<PyList>>>,
     /// The newest result of a module, and those that gave it.
     pub newest: Mutex<Option<Newest>>,
+    pub newest_foreign: Mutex<Option<NewestForeign>>,
 }
 
 pub struct Newest {
