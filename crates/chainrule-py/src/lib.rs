@@ -92,7 +92,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     functions! {
         error: _panic;
         args: _dtype _promoted get_default_dtype set_default_dtype;
-        session: _session_begin _session_end _session_on _session_stepped _session_walked _uses_begin _uses_end;
+        session: _session_begin _session_end _session_on _session_stepped _session_walked _session_twins _uses_begin _uses_end;
         create: tensor _full _arange _linspace _manual_seed _default_generator _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         laws: _law_draws;

@@ -56,6 +56,8 @@ struct Session {
     walked: bool,
     /// Whether an op with a rule by hand was applied, which keeps tensors of its own.
     custom: bool,
+    /// Whether a leaf was met whose memory another one has, too.
+    twins: bool,
 }
 
 /// A counter of writes rises by this much where a handle is given another leaf; a write adds one.
@@ -114,6 +116,7 @@ pub fn met(handle: &PyTensor, tensor: &Tensor) {
             return;
         }
         let counter = handle.writes.get_or_init(Default::default);
+        session.twins |= tensor.has_twin();
         if tensor.is_changeable() {
             let known = |leaf: &Leaf| Arc::ptr_eq(&leaf.counter.0, counter);
             if !session.leaves.iter().any(known) {
@@ -228,6 +231,18 @@ pub fn is_new(handle: &PyTensor) -> bool {
 /// Whether a backward pass was run in the trace that is going on.
 #[pyfunction]
 pub fn _session_walked() -> bool {
+    is_walked()
+}
+
+/// Whether the trace that is going on met a leaf whose memory another one has, too: a program has a
+/// place of its own for each.
+#[pyfunction]
+pub fn _session_twins() -> bool {
+    CURRENT.with_borrow(|session| session.as_ref().is_some_and(|s| s.twins))
+}
+
+/// Whether a backward pass used up a graph in the trace that is going on.
+pub fn is_walked() -> bool {
     CURRENT.with_borrow(|session| session.as_ref().is_some_and(|s| s.walked))
 }
 

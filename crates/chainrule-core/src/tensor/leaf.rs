@@ -52,6 +52,23 @@ impl Tensor {
         Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
     }
 
+    /// A leaf that requires a gradient and has its memory in common with this one: a value that is
+    /// given to either is that of both. Their gradients are apart.
+    #[doc(hidden)]
+    pub fn try_twin(&self) -> Result<Tensor> {
+        let leaf = self.leaf("twin")?;
+        if !self.dtype().is_float() {
+            return self.try_parameter();
+        }
+        Ok(Tensor { value: None, source: Source::Leaf(Arc::new(leaf.twin(true))) })
+    }
+
+    /// Whether another leaf has the memory of this one, too.
+    #[doc(hidden)]
+    pub fn has_twin(&self) -> bool {
+        matches!(&self.source, Source::Leaf(leaf) if Arc::strong_count(&leaf.value) > 1)
+    }
+
     /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or
     /// [`Tensor::buffer`].
     #[inline]

@@ -233,7 +233,8 @@ impl TraceLog {
     /// trace away.
     fn restore(&self) {
         self.generators.iter().for_each(Drawn::rewind);
-        for met in &self.leaves {
+        // The last that was met comes first: leaves may have one memory.
+        for met in self.leaves.iter().rev() {
             *lock(&met.leaf.value) = met.before.clone();
         }
         for source in &self.graded {

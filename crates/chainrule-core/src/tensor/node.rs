@@ -152,7 +152,8 @@ pub struct Leaf {
     pub number: u64,
     pub meta: Meta,
     pub requires_grad: AtomicBool,
-    pub value: Mutex<Arc<Value>>,
+    /// The memory, which twins have in common.
+    pub value: Arc<Mutex<Arc<Value>>>,
     pub notes: Mutex<Option<Box<Notes>>>,
 }
 
@@ -162,7 +163,18 @@ impl Leaf {
             number: next_number(),
             meta: value.meta,
             requires_grad: AtomicBool::new(requires_grad),
-            value: Mutex::new(value),
+            value: Arc::new(Mutex::new(value)),
+            notes: Mutex::new(None),
+        }
+    }
+
+    /// Another leaf over the same memory.
+    pub fn twin(&self, requires_grad: bool) -> Leaf {
+        Leaf {
+            number: next_number(),
+            meta: self.meta,
+            requires_grad: AtomicBool::new(requires_grad),
+            value: self.value.clone(),
             notes: Mutex::new(None),
         }
     }
@@ -307,7 +319,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 #[inline]
-pub(crate) fn next_number() -> u64 {
+/// A number that no leaf and no node has yet.
+pub fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 

@@ -192,6 +192,8 @@ class Compiled:
             finally:
                 read = _c._uses_end()
             info["switches"] = _c._is_autocast() != rounds
+            if _c._session_twins():
+                raise _NotInPrograms("compile: two parameters have one memory, and a program has a place for each: run as it is")
             changed = containers.changed()
             info["refilled"] = [path for path, _ in changed]
             if changed:

@@ -288,7 +288,15 @@ impl PyTensor {
             root.get().bump();
             return PyTensor::hand_arrays(root.get(), slf);
         }
+        // Two leaves of one memory, as of `nn.Parameter(p.data)`.
+        let shares = inner.alias.is_none() && inner.tensor.is_changeable();
+        let twin = (shares && path.is_only_detached()).then(|| inner.tensor.try_twin());
         drop(inner);
+        if let Some(twin) = twin {
+            slf.get().replace(run(|| twin)?);
+            root.get().bump_by(session::REPLACED);
+            return Ok(());
+        }
         drop(alias);
         // SAFETY: the object is alive; the link that was cut is its only holder, if nobody else is.
         if unsafe { pyo3::ffi::Py_REFCNT(root.as_ptr()) } > 1 {

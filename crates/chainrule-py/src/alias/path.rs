@@ -144,7 +144,8 @@ impl Path {
 
     /// Whether it is no more than `detach()`.
     pub fn is_only_detached(&self) -> bool {
-        self.before.is_none() && self.last == Step::Detached
+        std::iter::successors(Some(self), |path| path.before())
+            .all(|path| path.last == Step::Detached)
     }
 
     /// From the root on.

@@ -176,8 +176,16 @@ impl PyTensor {
         if behind { PyTensor::note_behind(other) } else { Ok(()) }
     }
 
-    /// Lets the arrays of a tensor follow a write.
+    /// Lets the arrays of a tensor follow a write, and those of other leaves of its memory.
     pub fn follow_arrays(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let has_twin = slf.get().lock().tensor.has_twin();
+        match has_twin {
+            true => follow_behind(slf.py(), &[Behind::Leaves]),
+            false => PyTensor::follow_own_arrays(slf),
+        }
+    }
+
+    fn follow_own_arrays(slf: &Bound<'_, Self>) -> PyResult<()> {
         let alive = match slf.get().lock().rest.as_ref().and_then(|rest| rest.outside.as_ref()) {
             Some(out) => out.shows.alive(),
             None => return Ok(()),
@@ -228,5 +236,5 @@ pub fn follow_behind(py: Python<'_>, which: &[Behind]) -> PyResult<()> {
         });
         COUNT.store(all.len(), Ordering::Relaxed);
     }
-    roots.iter().try_for_each(PyTensor::follow_arrays)
+    roots.iter().try_for_each(PyTensor::follow_own_arrays)
 }

@@ -81,6 +81,10 @@ impl PyTensor {
             }
             return PyTensor::put(slf, value);
         }
+        if let Some(twin) = twin_for(own, new)? {
+            PyTensor::leave_memory(slf)?;
+            return own.become_twin(twin);
+        }
         let leaf = match own.lock().link() {
             Some(Link::Grad { leaf }) => Some(leaf.clone()),
             _ => None,
@@ -110,8 +114,10 @@ impl PyTensor {
         if !traced {
             PyTensor::leave_memory(slf)?;
         }
-        if fits && old.is_changeable() {
+        if fits && old.is_changeable() && (traced || !old.has_twin()) {
             run(|| old.try_set(&new))?;
+        } else if fits && old.is_changeable() {
+            return slf.get().become_twin(run(|| new.try_parameter())?);
         } else if old.is_changeable() {
             let leaf = run(|| new.try_parameter())?;
             if !old.requires_grad() {
@@ -127,6 +133,24 @@ impl PyTensor {
             slf.get().replace(run(|| old.revalued(&new)).unwrap_or(new));
         }
         slf.get().bump();
+        Ok(())
+    }
+
+    /// Takes this leaf in the place of its own, with the name, the gradient and the flag of that
+    /// one.
+    fn become_twin(&self, leaf: Tensor) -> PyResult<()> {
+        let old = self.tensor();
+        run(|| leaf.set_requires_grad(old.requires_grad()))?;
+        if let Some(name) = old.name() {
+            leaf.named(&name);
+        }
+        self.cut_gradient();
+        if old.has_lost_grad() {
+            leaf.lose_grad();
+        } else if leaf.meta() == old.meta() {
+            run(|| leaf.set_grad(old.grad()))?;
+        }
+        self.replace(leaf);
         Ok(())
     }
 
@@ -207,6 +231,28 @@ impl PyTensor {
         }
         Ok(())
     }
+}
+
+/// A leaf with the memory of `new`, for a leaf that takes it. None where `new` is no leaf, or a
+/// part of one, or where the old leaf has hooks, which would be lost.
+fn twin_for(own: &PyTensor, new: &Bound<'_, PyTensor>) -> PyResult<Option<Tensor>> {
+    let old = own.tensor();
+    let mut hooks = 0;
+    old.visit_held(&mut |_| hooks += 1);
+    if !old.is_changeable() || hooks > 0 {
+        return Ok(None);
+    }
+    let root = match new.get().lock().link() {
+        None => new.clone(),
+        Some(Link::View { root, path }) if path.is_only_detached() => root.get(new.py()),
+        Some(_) => return Ok(None),
+    };
+    let source = root.get().tensor();
+    if !source.is_changeable() || !source.dtype().is_float() || root.get().lock().alias.is_some() {
+        return Ok(None);
+    }
+    root.get().replaced();
+    run(|| source.try_twin()).map(Some)
 }
 
 /// The new value in the shape and dtype of the old one.
