@@ -13,8 +13,9 @@ use crate::args::{DTypeArg, Operand, ShapeArg, default_float};
 use crate::complex;
 use crate::error::{argument_error, room, run};
 use crate::interchange::tensor_of;
+use crate::laid::of_all;
 use crate::session;
-use crate::tensor::{PyTensor, copied};
+use crate::tensor::{PyTensor, copied, work};
 
 /// Numbers of nested lists.
 #[derive(Default)]
@@ -548,13 +549,21 @@ pub fn _broadcast_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyT
 #[pyfunction]
 pub fn _einsum(equation: &str, tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<PyTensor> {
     let all = all_of(&tensors);
-    run(|| Tensor::try_einsum(equation, &all.iter().collect::<Vec<_>>())).map(PyTensor::from)
+    let out = run(|| Tensor::try_einsum(equation, &all.iter().collect::<Vec<_>>()));
+    let out = PyTensor::from(out?);
+    out.lock().rest().loose = true;
+    Ok(out)
 }
 
 #[pyfunction]
-pub fn _where(condition: &Bound<'_, PyTensor>, a: Operand, b: Operand) -> PyResult<PyTensor> {
+pub fn _where(
+    py: Python<'_>,
+    condition: &Bound<'_, PyTensor>,
+    a: Operand,
+    b: Operand,
+) -> PyResult<PyTensor> {
     let condition = condition.get().tensor();
-    run(|| {
+    work(py, condition.numel(), || {
         let (a, b) = match (a, b) {
             (Operand::Tensor(a), Operand::Tensor(b)) => chainrule::ops::binding::meet(a, b)?,
             (Operand::Tensor(a), b) => {
@@ -564,7 +573,7 @@ pub fn _where(condition: &Bound<'_, PyTensor>, a: Operand, b: Operand) -> PyResu
             (a, Operand::Tensor(b)) => (a.beside(&b)?, b),
             (a, b) => (a.alone(), b.alone()),
         };
-        condition.try_where(&a, &b)
+        of_all(&[&condition, &a, &b], |all| all[0].try_where(&all[1], &all[2]))
     })
     .map(PyTensor::from)
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::args::{Operand, default_float};
 use crate::complex::{self, Other};
 use crate::error::run;
+use crate::laid::{of_one, of_two};
 use crate::tensor::{PyTensor, work};
 
 #[inline]
@@ -18,7 +19,7 @@ fn one(
     f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<PyTensor> {
     let t = x.tensor();
-    work(py, t.numel(), || f(&t)).map(PyTensor::from)
+    work(py, t.numel(), || of_one(&t, f)).map(PyTensor::from)
 }
 
 pub fn as_float(t: Tensor) -> PyResult<Tensor> {
@@ -37,15 +38,13 @@ fn two(
         Operand::Tensor(b) => a.numel().max(b.numel()),
         _ => a.numel(),
     };
-    work(py, elements, move || {
-        let (a, b) = match b {
-            Operand::Tensor(b) => meet(a, b)?,
-            number => {
-                let b = number.beside(&a)?;
-                (a, b)
-            }
-        };
-        f(&a, &b)
+    work(py, elements, move || match b {
+        Operand::Tensor(b) if a.dtype() == b.dtype() => of_two(&a, &b, f),
+        Operand::Tensor(b) => of_two(&a, &b, |a, b| {
+            let (a, b) = meet(a.clone(), b.clone())?;
+            f(&a, &b)
+        }),
+        number => of_one(&a, |a| f(a, &number.beside(a)?)),
     })
     .map(PyTensor::from)
 }
@@ -93,7 +92,7 @@ macro_rules! unary {
     };
 }
 
-unary! { __neg__ try_neg, __abs__ try_abs, __invert__ try_bitwise_not, _nonzero try_nonzero, }
+unary! { __neg__ try_neg, __abs__ try_abs, __invert__ try_bitwise_not, }
 
 macro_rules! binary {
     ($call:ident: $($name:ident $try_name:ident,)*) => {
@@ -140,7 +139,7 @@ macro_rules! in_place {
 in_place! {
     __iadd__ sum_any, __imul__ product_any, __isub__ try_sub, __itruediv__ try_div, __ifloordiv__ try_floor_divide,
     __imod__ try_remainder, __iand__ try_bitwise_and, __ior__ try_bitwise_or, __ixor__ try_bitwise_xor,
-    __ilshift__ try_bitwise_left_shift, __irshift__ try_bitwise_right_shift, __imatmul__ try_matmul,
+    __ilshift__ try_bitwise_left_shift, __irshift__ try_bitwise_right_shift,
 }
 
 fn power(py: Python<'_>, x: &PyTensor, exponent: Operand) -> PyResult<PyTensor> {
@@ -230,6 +229,18 @@ impl PyTensor {
         product(py, other.alone(), self.tensor())
     }
 
+    fn __imatmul__(slf: &Bound<'_, Self>, py: Python<'_>, other: Operand) -> PyResult<()> {
+        let new = product(py, slf.get().tensor(), other.alone())?;
+        PyTensor::assign(slf, new.tensor())
+    }
+
+    fn _nonzero(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let found = work(py, t.numel(), || t.try_nonzero()).map(PyTensor::from)?;
+        found.lock().rest().loose = true;
+        Ok(found)
+    }
+
     /// `self` where the condition holds, else `other`.
     #[pyo3(name = "where")]
     fn where_(
@@ -238,8 +249,7 @@ impl PyTensor {
         condition: &Bound<'_, PyTensor>,
         other: Operand,
     ) -> PyResult<PyTensor> {
-        let condition = condition.get().tensor();
-        two(py, self, other, |a, b| condition.try_where(a, b))
+        crate::create::_where(py, condition, Operand::Tensor(self.tensor()), other)
     }
 }
 

@@ -27,6 +27,7 @@ mod error;
 mod fused;
 mod indexing;
 mod interchange;
+mod laid;
 mod laws;
 mod linalg;
 mod models;

@@ -25,6 +25,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::args::default_float;
 use crate::elementwise::as_float;
 use crate::error::{of_panic, run};
+use crate::laid;
 use crate::tensor::{PyTensor, work};
 
 /// The argument of functions that can write their result to the tensor.
@@ -334,7 +335,13 @@ impl Point {
             }
             false => own,
         };
+        let is_elementwise = matches!(self.entry.family, Family::Unary | Family::Binary);
         match binding.call {
+            Call::One(call)
+                if is_elementwise && given.args.is_empty() && given.named.is_empty() =>
+            {
+                work(py, own.numel(), || laid::of_one(own, call)).map(Out::One)
+            }
             Call::One(call) if given.args.is_empty() && given.named.is_empty() => {
                 work(py, own.numel(), || call(own)).map(Out::One)
             }
@@ -353,16 +360,26 @@ impl Point {
                     Argument::Tensor(other) => own.numel().max(other.numel()),
                     _ => own.numel(),
                 };
-                work(py, elements, || match other {
-                    Argument::Tensor(other) if own.dtype() == other.dtype() => call(own, &other),
-                    Argument::Tensor(other) => {
-                        let (a, b) = meet(own.clone(), other)?;
+                let meeting = |a: &Tensor, b: &Tensor| match a.dtype() == b.dtype() {
+                    true => call(a, b),
+                    false => {
+                        let (a, b) = meet(a.clone(), b.clone())?;
                         call(&a, &b)
+                    }
+                };
+                work(py, elements, || match other {
+                    Argument::Tensor(other) if is_elementwise => laid::of_two(own, &other, meeting),
+                    Argument::Tensor(other) => meeting(own, &other),
+                    number if is_elementwise => {
+                        laid::of_one(own, |own| call(own, &number.beside(own)?))
                     }
                     number => call(own, &number.beside(own)?),
                 })
                 .map(Out::One)
             }
+            Call::With(call) if is_elementwise => self
+                .with(py, own, given, |own, values| laid::of_call(own, values, call))
+                .map(Out::One),
             Call::With(call) => self.with(py, own, given, call).map(Out::One),
             Call::Pair(call) => self.with(py, own, given, call).map(Out::Pair),
             Call::ByHand(_) => unreachable!("it is forwarded"),
@@ -374,7 +391,7 @@ impl Point {
         py: Python<'_>,
         own: &Tensor,
         given: Given<'_, '_>,
-        call: fn(&Tensor, &Arguments<'_>) -> Result<T>,
+        call: impl FnOnce(&Tensor, &Arguments<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
         let values = self.values(given)?;
         let mut elements = own.numel();

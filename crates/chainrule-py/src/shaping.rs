@@ -13,12 +13,21 @@ use crate::tensor::{PyTensor, work};
 #[pymethods]
 impl PyTensor {
     /// A view with the same elements in row-major order under another shape; a size of -1 is what
-    /// is left over. Writes are seen on both sides, also where the elements lie in another order.
+    /// is left over. An error where they are known to lie in another order, as in `x.t().view(-1)`:
+    /// `reshape` copies them.
     #[pyo3(signature = (*shape))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let sizes = sizes(shape)?;
         let t = slf.get().tensor();
         let out = run(|| t.try_reshape(sizes))?;
+        if PyTensor::is_turned(slf, &t, &out) {
+            return Err(argument_error(format!(
+                "view: shape {} with strides {:?} as {}: its elements lie in another order in memory; use reshape, which copies them",
+                t.shape(),
+                &t.value().layout().strides[..t.rank()],
+                out.shape(),
+            )));
+        }
         let step = Step::reshape(out.shape());
         Ok(PyTensor::linked_to(slf, &t, out, step))
     }

@@ -14,6 +14,7 @@ use crate::alias::{Alias, Behind, Past, Shows, Views, follow_behind};
 use crate::args::{DTypeArg, Operand, PyDType, default_float};
 use crate::derive::{Handle, backward_to};
 use crate::error::{GradientError, argument_error, check, has_room, keep, run, through};
+use crate::laid::{self, of_one};
 use crate::{places, session};
 
 /// A tensor of Python.
@@ -44,6 +45,8 @@ pub struct Rest {
     pub born: Option<Arc<()>>,
     /// Others that show its memory.
     pub outside: Option<Outside>,
+    /// Whether its elements may lie in another order in PyTorch.
+    pub loose: bool,
     /// Memory that it had, which views still show.
     pub past: Vec<Past>,
 }
@@ -474,17 +477,19 @@ impl PyTensor {
         if t.dtype() == dtype.0 {
             return Ok(slf.clone().unbind());
         }
-        Py::new(py, PyTensor::from(work(py, t.numel(), || t.try_to_dtype(dtype.0))?))
+        let cast = || of_one(&t, |t| t.try_to_dtype(dtype.0));
+        Py::new(py, PyTensor::from(work(py, t.numel(), cast)?))
     }
 
-    /// A copy, recorded on the tape.
+    /// Whether its elements lie in memory as PyTorch has them.
+    fn _is_laid(&self) -> bool {
+        laid::is_known(&self.tensor())
+    }
+
+    /// A copy, recorded on the tape; its elements lie in memory as those of the tensor do.
     fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
         let t = self.tensor();
-        let out = work(py, t.numel(), || match t.dtype() {
-            _ if t.requires_grad() && chainrule::is_grad_enabled() => t.try_mul(1.0),
-            _ => copied(&t),
-        })?;
-        Ok(out.into())
+        work(py, t.numel(), || of_one(&t, in_order)).map(PyTensor::from)
     }
 
     /// The tensor itself if its elements lie in row-major order, else a copy.
@@ -492,7 +497,8 @@ impl PyTensor {
         if slf.get().tensor().is_contiguous() {
             return Ok(slf.clone().unbind());
         }
-        Py::new(py, slf.get().clone(py)?)
+        let t = slf.get().tensor();
+        Py::new(py, PyTensor::from(work(py, t.numel(), || in_order(&t))?))
     }
 
     /// Makes the handle a leaf without a gradient, whose value lasts from run to run of a program.
@@ -586,6 +592,14 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, Self>> {
         PyTensor::become_view(slf, view)?;
         Ok(slf.clone())
+    }
+}
+
+/// A copy in row-major order, recorded on the tape.
+fn in_order(t: &Tensor) -> chainrule::Result<Tensor> {
+    match t.requires_grad() && chainrule::is_grad_enabled() {
+        true => t.try_mul(1.0),
+        false => copied(t),
     }
 }
 

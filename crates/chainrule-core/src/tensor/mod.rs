@@ -35,7 +35,7 @@ use std::sync::atomic::Ordering;
 use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result, raise};
 use crate::param::{Param, Parameters};
-use crate::shape::Shape;
+use crate::shape::{Shape, Strides};
 use node::{HeldObject, Hook, Mode, Notes, Registered, Source, next_number};
 use value::{Meta, Value};
 
@@ -190,6 +190,18 @@ impl Tensor {
     /// Whether the elements lie in memory in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.value_ref().is_contiguous()
+    }
+
+    /// Its strides, if the elements do not lie in row-major order without gaps.
+    #[inline]
+    #[doc(hidden)]
+    pub fn other_strides(&self) -> Option<Strides> {
+        let of = |value: &Value| (!value.is_contiguous()).then(|| value.layout().strides);
+        match (&self.value, &self.source) {
+            (Some(value), _) => of(value),
+            (None, Source::Leaf(leaf)) => of(&node::lock(&leaf.value)),
+            (None, _) => None,
+        }
     }
 
     /// The op that made this tensor, if it was recorded.

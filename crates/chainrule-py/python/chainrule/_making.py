@@ -80,7 +80,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False,
     """Zeros of the same shape and dtype."""
     _on(device)
     try:
-        return _leaf(_c._full(input._dims, 0.0, dtype or input.dtype), requires_grad)
+        return _leaf(drawn_like(input, lambda dims: _c._full(dims, 0.0, dtype or input.dtype)), requires_grad)
     except TypeError:
         return _z.filled(input._dims, 0.0, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 
@@ -89,7 +89,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, 
     """Ones of the same shape and dtype."""
     _on(device)
     try:
-        return _leaf(_c._full(input._dims, 1.0, dtype or input.dtype), requires_grad)
+        return _leaf(drawn_like(input, lambda dims: _c._full(dims, 1.0, dtype or input.dtype)), requires_grad)
     except TypeError:
         return _z.filled(input._dims, 1.0, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 
@@ -98,7 +98,7 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Any = None, requires_
     """The same number everywhere, in the same shape and dtype."""
     _on(device)
     try:
-        return _leaf(_c._full(input._dims, fill_value, dtype or input.dtype), requires_grad)
+        return _leaf(drawn_like(input, lambda dims: _c._full(dims, fill_value, dtype or input.dtype)), requires_grad)
     except TypeError:
         return _z.filled(input._dims, fill_value, dtype or input.dtype, requires_grad)  # type: ignore[no-any-return]
 

@@ -17,7 +17,7 @@ Drawer = Callable[[Sequence[int]], Tensor]
 def axes_in_memory(x: Tensor) -> list[int] | None:
     """The axes of `x` from the outermost in memory to the innermost; none where they lie in order.
     """
-    if x.ndim < 2 or x.is_contiguous():
+    if not isinstance(x, Tensor) or x.ndim < 2 or x.is_contiguous() or not x._is_laid():
         return None
     strides = x.stride()
     axes = [axis for axis, size in enumerate(x._dims) if size != 1]

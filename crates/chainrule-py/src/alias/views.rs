@@ -1,5 +1,6 @@
 //! Making views, and taking them anew.
 
+use chainrule::ops::Family;
 use chainrule::{Index, Tensor};
 use pyo3::prelude::*;
 
@@ -70,6 +71,25 @@ impl PyTensor {
             }
         };
         PyTensor::linked(out, Link::View { root, path }, seen)
+    }
+
+    /// Whether `out` has the elements of this view in an order that no strides give: the view was
+    /// taken from a tensor whose own elements lie one after the other, in PyTorch too.
+    pub fn is_turned(slf: &Bound<'_, Self>, t: &Tensor, out: &Tensor) -> bool {
+        if t.is_contiguous() || out.numel() == 0 || out.shares_memory(t) {
+            return false;
+        }
+        let root = match slf.get().lock().link() {
+            Some(Link::View { root, .. }) => root.get(slf.py()),
+            _ => return false,
+        };
+        let loose = root.get().lock().rest.as_ref().is_some_and(|rest| rest.loose);
+        let root = root.get().tensor();
+        let by_lapack = root.op_id().is_some_and(|id| {
+            let entry = id.entry();
+            matches!(entry.family, Family::Linalg | Family::Index) && entry.name != "matmul"
+        });
+        root.is_contiguous() && !loose && !by_lapack
     }
 
     /// The same elements with the tape, as another handle.

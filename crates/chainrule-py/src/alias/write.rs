@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
 use crate::error::{GradientError, argument_error, run};
+use crate::laid;
 use crate::session;
 use crate::tensor::{PyTensor, copied};
 
@@ -347,7 +348,7 @@ pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
 /// The new value with its elements where those of the old one lie: a `reshape` after the write is
 /// a view, or a copy, as it was before it.
 fn laid_as(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
-    if new.is_contiguous() && old.is_contiguous() {
+    if new.is_contiguous() && old.is_contiguous() || !laid::is_known(old) {
         return Ok(new);
     }
     let (from, to) = (new.value(), old.value());
