@@ -41,6 +41,7 @@ mod reducing;
 mod script;
 mod session;
 mod shaping;
+mod spent;
 mod studio;
 mod tensor;
 mod train;

@@ -14,6 +14,7 @@ use crate::alias::{Behind, follow_behind};
 use crate::device::OnDevice;
 use crate::error::{run, through};
 use crate::script::PYTHON;
+use crate::spent;
 use crate::tensor::{PyTensor, tensors_of};
 
 /// Calls a Python function with tensors; gives what it returned, and the tensors in it.
@@ -41,6 +42,8 @@ pub struct PyProgram {
     device: Option<OnDevice>,
     /// Its use of the gradients of leaves that are older than it.
     graded: Vec<Graded>,
+    /// Results whose graph a backward pass used up, with the names of their ops.
+    spent: Vec<(usize, &'static str)>,
 }
 
 #[pymethods]
@@ -58,16 +61,20 @@ impl PyProgram {
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let passes = Passes { simplification: simplify, fusion: fuse };
+        let mut spent = Vec::new();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
-            let (program, graded) =
-                Program::trace_graded(PYTHON, pairs, |x| call("compile", &f, x))?;
+            let (program, graded) = Program::trace_graded(PYTHON, pairs, |x| {
+                let results = call("compile", &f, x)?;
+                spent = spent::of_trace(&results);
+                Ok(results)
+            })?;
             Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
         let device = device.map(|name| run(|| OnDevice::load(name, precision, program.program())));
         let device = device.transpose()?;
-        Ok(PyProgram { program: RwLock::new(program), device, graded })
+        Ok(PyProgram { program: RwLock::new(program), device, graded, spent })
     }
 
     /// Whether each parameter has a gradient, or none, as it had in the trace.
@@ -94,7 +101,7 @@ impl PyProgram {
     /// The results for these arguments; the lock of the interpreter is released.
     pub fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
-        let out = py.detach(|| {
+        let mut out = py.detach(|| {
             run(|| {
                 self.give_gradients()?;
                 let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
@@ -104,6 +111,11 @@ impl PyProgram {
             })
         })?;
         follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
+        for &(i, op) in &self.spent {
+            if let Some(t) = out.get_mut(i) {
+                *t = spent::spent(t, op);
+            }
+        }
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 

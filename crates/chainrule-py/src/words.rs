@@ -7,6 +7,10 @@ use chainrule::DType;
 const PHRASES: &[(&str, &str)] = &[
     ("backward_with().gradient(&g).run()", "backward(g)"),
     ("(Backward::keep_graph)", "(retain_graph=True)"),
+    (
+        "its saved values were freed by an earlier backward",
+        "backward through the graph a second time: its saved values were freed by an earlier backward",
+    ),
     ("give it with Tensor::named", "give it with x.named(name)"),
     ("Tensor::named", "x.named(name)"),
     ("program::Compiled", "compile"),
