@@ -313,6 +313,30 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
+_scatter = Tensor.scatter
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """The tensor with the elements of `src`, or a number, at indexed places along an axis; with
+    `reduce` 'add' or 'multiply' what stands there is a term or a factor.
+
+    ```
+    x = cr.zeros(2, 3).scatter(1, cr.tensor([[2], [0]]), value=1.0)
+    assert x.tolist() == [[0, 0, 1], [1, 0, 0]]
+    ```
+    """
+    src = value if src is None else src
+    if src is None:
+        raise ArgumentError("scatter: src or value is needed")
+    if reduce is None:
+        return _scatter(input, dim, index, src)
+    if reduce not in ("add", "multiply"):
+        raise ArgumentError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}")
+    if not isinstance(src, Tensor):
+        src = _c._full(index._dims, src, input.dtype)
+    return scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
+
+
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """The elements of `src` that go to one position, reduced by 'sum', 'prod', 'mean', 'amax' or
     'amin', with what stands
@@ -506,7 +530,7 @@ METHODS: dict[str, Any] = {
     name: globals()[name]
     for name in (
         "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk fliplr flipud rot90 msort diagflat diagonal_scatter "
-        "select_scatter slice_scatter argwhere nonzero_static unique_consecutive put scatter_reduce index_reduce as_strided as_strided_scatter "
+        "select_scatter slice_scatter argwhere nonzero_static unique_consecutive put scatter scatter_reduce index_reduce as_strided as_strided_scatter "
         "sum_to_size isin"
     ).split()
 } | {
@@ -514,14 +538,14 @@ METHODS: dict[str, Any] = {
     "mH": property(lambda self: self.mT, doc="The conjugate transposes of matrices; real numbers stay."),
 }
 """Functions that are methods, too."""
-IN_PLACE = ("put", "scatter_reduce", "index_reduce")
+IN_PLACE = ("put", "scatter", "scatter_reduce", "index_reduce")
 """Methods that also write their result to the tensor."""
 
 __all__ = [
     "alias_copy", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag",
     "cartesian_prod", "column_stack", "combinations", "diagflat", "diagonal_copy", "diagonal_scatter", "dsplit", "dstack", "expand_copy", "fill",
     "fliplr", "flipud", "hsplit", "index_reduce", "isin", "msort", "narrow_copy", "nonzero_static", "permute_copy", "put", "rot90", "row_stack",
-    "scalar_tensor", "scatter_reduce", "select_scatter", "slice_copy", "slice_scatter", "split_with_sizes", "split_with_sizes_copy",
+    "scalar_tensor", "scatter", "scatter_reduce", "select_scatter", "slice_copy", "slice_scatter", "split_with_sizes", "split_with_sizes_copy",
     "squeeze_copy", "t_copy", "tensor_split", "transpose_copy", "tril_indices", "triu_indices", "unbind_copy", "unfold_copy", "unique_consecutive",
     "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze_copy", "view_copy", "vsplit",
 ]
