@@ -89,6 +89,8 @@ def test_a_method_that_writes_gives_what_the_op_gives(name, in_place):
         x = cr.tensor([[3, 0], [1, 2]])
     if name == "index_put":
         args = ((index, index), cr.tensor([5.0, 6.0]))
+    elif name == "scatter":
+        args = (0, cr.tensor([[1, 0], [0, 1]]), x * 2.0)
     else:
         given = {
             "mask": mask, "index": index if name.startswith("index") else cr.tensor([[1, 0], [0, 1]]), "dim": 0, "end": x + 1.0,

@@ -31,7 +31,7 @@ RESULTS = {
     "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
     "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
     "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "trace_json": "str", "graph_json": "str", "contributions_json": "str", "to_json": "str", "graph_svg": "str",
-    "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
+    "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None", "_is_laid": "bool",
     "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None", "_base": "Any", "_is_view": "bool", "retains_grad": "bool", "to_sparse": "Any", "to_sparse_coo": "Any", "register_post_accumulate_grad_hook": "Any",
     "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",
     "__setitem__": "None", "__delitem__": "None", "__contains__": "bool", "__iter__": "Iterator[Tensor]", "__repr__": "str", "__str__": "str",
@@ -46,7 +46,7 @@ RESULTS = {
     "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
     "_is_new": "bool", "_is_same": "bool", "_shows_other": "bool", "_writes": "int", "_root_id": "int", "_as_leaf": "None", "_recast": "None",
     "_default_generator": "Generator", "_device": "str | None", "_rng_state": "list[int]", "_set_rng_state": "None", "_session_begin": "bool", "_session_end": "tuple[Met, bool]", "_session_on": "bool",
-    "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
+    "_session_stepped": "None", "_session_walked": "bool", "_session_twins": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
     "_enter_scope": "None", "_leave_scope": "None", "_coming_number": "builtins.int", "_onnx_load": "tuple[OnnxModel, list[tuple[str, Tensor, bool]]]", "OnnxModel.inputs": "list[tuple[str, dtype | None, list[builtins.int | None] | None]]",
@@ -212,6 +212,10 @@ def of_table() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
                 functional |= {own: f"{of_networks} -> {gives}"} if of_networks else {}
             elif function:
                 functions[own] = of_method(own)
+    # It has more arguments in `_shapes`.
+    del functions["scatter"]
+    for own in ("scatter", "scatter_"):
+        methods[own] = methods[own].replace("src: _TensorLike", "src: _TensorLike | None = None, *, value: _TensorLike | None = None, reduce: str | None = None")
     return methods, functions, functional
 
 

@@ -26,6 +26,8 @@ def _of_method(name: str) -> Any:
 FUNCTIONS: dict[str, Any] = dict(_c._functions)
 for _name, _, _aliases, _ in _c._by_hand(functions=True):
     FUNCTIONS |= dict.fromkeys((_name, *_aliases), _of_method(_name))
+# It has more arguments in `_shapes`.
+del FUNCTIONS["scatter"]
 globals().update(FUNCTIONS)
 
 __all__ = sorted(FUNCTIONS)
