@@ -146,3 +146,14 @@ def test_functions_of_numpy():
         np.add(a, 1.0, out=x)
     with pytest.raises(cr.GradientError, match="detach"):
         np.sqrt(x.requires_grad_())
+
+
+def test_negated_views_of_pytorch_keep_their_sign():
+    torch = pytest.importorskip("torch")
+    negated = torch.complex(torch.ones(2), torch.tensor([3.0, -4.0])).conj().imag
+    assert negated.is_neg()
+    assert cr.from_dlpack(negated).tolist() == [-3.0, 4.0]
+    assert cr.torch.to_chainrule(negated).tolist() == [-3.0, 4.0]
+    assert cr.io.of_torch(negated.bfloat16()).tolist() == [-3.0, 4.0]
+    with pytest.raises(BufferError, match="negates its memory"):
+        cr.from_dlpack(negated, copy=False)

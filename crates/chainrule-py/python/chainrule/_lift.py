@@ -29,7 +29,7 @@ def to_chainrule(t: Any, requires_grad: bool = False) -> Tensor:
         t = t.float()
     elif not t.is_floating_point() and t.dtype not in (_torch.int64, _torch.bool):
         t = t.long()
-    return _c.tensor(t.numpy(), None, requires_grad)
+    return _c.tensor(t.resolve_neg().numpy(), None, requires_grad)
 
 
 def to_pytorch(t: Tensor) -> Any:

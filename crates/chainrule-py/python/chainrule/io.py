@@ -283,7 +283,7 @@ def from_torch(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def of_torch(t: Any) -> Tensor:
     """A tensor of PyTorch's elements, in its dtype."""
-    t = t.detach().cpu()
+    t = t.detach().cpu().resolve_neg()
     # PyTorch gives NumPy no bfloat16, of which NumPy has none of its own.
     if str(t.dtype) == "torch.bfloat16":
         return _c._from_dlpack(t, None).clone()
