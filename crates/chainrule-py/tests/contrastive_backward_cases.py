@@ -1,5 +1,5 @@
-"""Backward passes of models that compare, filter and mix, and lines of theirs as people get them wrong;
-see `backward_cases`.
+"""Backward passes of models that compare, filter and mix, and lines of theirs as people
+get them wrong; see `backward_cases`.
 """
 
 from backward_cases import EITHER, NUMPY

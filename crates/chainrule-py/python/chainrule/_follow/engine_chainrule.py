@@ -130,7 +130,7 @@ class _Tensors(Engine):
             outputs, _ = case.forward(list(leaves))
         pairs = [(y, g) for y, g in zip(outputs, above) if self.is_float(y) and y.requires_grad]
         seen: dict[int, Any] = {}
-        # What one use of a variable gets is a part of its gradient.
+        # One use of a variable gets a part of its gradient.
         uses = {id(x) for x in hook.uses}
         for values in hook.values.values():
             for x in values:

@@ -17,7 +17,7 @@ HOOK = "__chainrule__"
 
 
 WIDER = 64
-"""How many times the largest value of a pass an edited statement may give."""
+"""Bound of what an edited statement may give, in times of the largest value of the pass."""
 
 
 def _count(value: Any) -> int:

@@ -104,8 +104,8 @@ def _like_slices(search: Search, step: Step, scope: Scope, solved: Due) -> list[
 
 
 def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, list[Array]]]:
-    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, and the
-    same parts of variables of the same shape, with what they are in each run of a statement.
+    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, and
+    the same parts of variables of the same shape, with what they are in each run of a statement.
     """
     read = [text for text, v in scope.donors if search.engine.is_float(v) and text.endswith("]") and "(" not in text]
     like = [text for part in read for text in _same_part(search, part, scope)][:MOST_LIKE]
