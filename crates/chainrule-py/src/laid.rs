@@ -11,12 +11,13 @@ use chainrule::{Result, Shape, Tensor};
 use chainrule_core::tensor::node::Source;
 use smallvec::SmallVec;
 
-type Axes = SmallVec<[i64; 8]>;
+/// A number for each axis.
+type PerAxis = SmallVec<[i64; 8]>;
 
 /// The axes of a result from the outermost in memory to the innermost, and the way back.
 pub struct Order {
-    axes: Axes,
-    back: Axes,
+    axes: PerAxis,
+    back: PerAxis,
 }
 
 impl Order {
@@ -32,7 +33,7 @@ impl Order {
     #[inline(never)]
     fn of_strides(operands: &[&Tensor]) -> Option<Order> {
         let rank = operands.iter().map(|t| t.rank()).max()?;
-        let sizes: Axes = (0..rank)
+        let sizes: PerAxis = (0..rank)
             .map(|axis| {
                 let size = |t: &&Tensor| match (axis + t.rank()).checked_sub(rank) {
                     Some(own) => t.shape()[own] as i64,
@@ -41,9 +42,10 @@ impl Order {
                 operands.iter().map(size).find(|&n| n != 1).unwrap_or(1)
             })
             .collect();
-        let strides: SmallVec<[Axes; 3]> = operands.iter().map(|t| strides_in(t, &sizes)).collect();
+        let strides: SmallVec<[PerAxis; 3]> =
+            operands.iter().map(|t| strides_in(t, &sizes)).collect();
         // From the innermost axis on.
-        let mut axes: Axes = (0..rank as i64).rev().collect();
+        let mut axes: PerAxis = (0..rank as i64).rev().collect();
         for i in 1..rank {
             let mut at = i;
             for before in (0..i).rev() {
@@ -61,7 +63,7 @@ impl Order {
         if axes.iter().enumerate().all(|(i, &axis)| i as i64 == axis) {
             return None;
         }
-        let mut back: Axes = axes.clone();
+        let mut back: PerAxis = axes.clone();
         for (i, &axis) in axes.iter().enumerate() {
             back[axis as usize] = i as i64;
         }
@@ -106,7 +108,7 @@ pub fn is_known(t: &Tensor) -> bool {
 }
 
 /// The strides of an operand along the axes of the result, 0 where it is broadcast.
-fn strides_in(t: &Tensor, sizes: &[i64]) -> Axes {
+fn strides_in(t: &Tensor, sizes: &[i64]) -> PerAxis {
     let (shape, value) = (t.shape(), t.value());
     let own = match value.layout().strides {
         own if own.iter().all(|&s| s >= 0) && is_known(t) => own,
@@ -122,7 +124,7 @@ fn strides_in(t: &Tensor, sizes: &[i64]) -> Axes {
 
 /// Whether an inner axis and an outer one have to change places, as the first operand says that
 /// tells them apart.
-fn swaps(strides: &[Axes], sizes: &[i64], inner: usize, outer: usize) -> Option<bool> {
+fn swaps(strides: &[PerAxis], sizes: &[i64], inner: usize, outer: usize) -> Option<bool> {
     for own in strides {
         let (a, b) = (own[inner], own[outer]);
         if a == 0 || b == 0 {

@@ -93,7 +93,7 @@ fn gradient(p: &Bound<'_, PyAny>) -> PyResult<Option<Option<Tensor>>> {
 }
 
 /// Parameters with their gradients at a look.
-struct Seen {
+struct ForeignLook {
     all: Vec<Option<(Tensor, Option<Tensor>)>>,
     /// The gradients that were noted and those of the update, where they are others.
     changed: Option<(Vec<Tensor>, Vec<Tensor>)>,
@@ -109,8 +109,8 @@ impl PyMonitor {
         &self,
         py: Python<'_>,
         noted: Option<&[Option<Tensor>]>,
-    ) -> PyResult<Option<Seen>> {
-        let mut seen = Seen { all: Vec::new(), changed: None };
+    ) -> PyResult<Option<ForeignLook>> {
+        let mut seen = ForeignLook { all: Vec::new(), changed: None };
         let (mut was, mut is, mut differ) = (Vec::new(), Vec::new(), false);
         for (at, p) in self.foreign(py).iter().enumerate() {
             let p = p.bind(py);
