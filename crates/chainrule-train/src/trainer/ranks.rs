@@ -15,7 +15,6 @@ mod verdicts;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chainrule_core::kernels::simd::{Level, level};
 use chainrule_exchange::{Exchange, RankSum, SumTree, Threads, Values, ValuesLayout, agree};
 
 use self::early::Early;
@@ -152,9 +151,12 @@ fn interval(steps: u64) -> String {
 /// Whether the processor multiplies bf16 by itself.
 fn multiplies_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16");
+    {
+        use chainrule_core::kernels::simd::{Level, level};
+        level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16")
+    }
     #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    false
 }
 
 /// The dtype of autocast; its roundings are others where the processor multiplies bf16 by itself.
