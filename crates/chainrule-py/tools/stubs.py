@@ -177,7 +177,7 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Program":
         lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None, precision: str | None) -> Program: ..."]
     elif name in ("Monitor", "TextModel", "MonitorLook", "UnwatchedRun", "Watched", "Conditions"):
-        lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' for p in inspect.signature(cls).parameters)}) -> {name}: ..."]
+        lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' if of.default is of.empty else f'{p}: Any = {of.default!r}' for p, of in inspect.signature(cls).parameters.items())}) -> {name}: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
     setters = {"requires_grad", "grad", "data"}
@@ -216,6 +216,7 @@ def of_table() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     del functions["scatter"]
     for own in ("scatter", "scatter_"):
         methods[own] = methods[own].replace("src: _TensorLike", "src: _TensorLike | None = None, *, value: _TensorLike | None = None, reduce: str | None = None")
+    methods["scatter"] = methods["scatter"].replace("self, /,", "input,")
     return methods, functions, functional
 
 
