@@ -67,21 +67,39 @@ fn use_of(tokenizer: &Tokenizer) -> Result<()> {
     tokenizer.decode(&tokens).map(drop)
 }
 
-#[test]
-fn tokenizers() {
+fn tokenizer(name: &str) {
     let path = Path::new("tokenizer.json");
-    for name in ["llama2", "llama3"] {
-        fuzz(name, &text(&format!("{name}/tokenizer.json")), |text| {
-            use_of(&Tokenizer::whole(&Json::parse(path, text)?)?)
-        });
-    }
-    let (words, merges) = (text("gpt2/vocab.json"), text("gpt2/merges.txt"));
-    let read = |words: &str, merges: &str| {
-        let words = Json::parse(Path::new("vocab.json"), words)?;
-        use_of(&Tokenizer::of_texts(&words, (Path::new("merges.txt"), merges), Vec::new())?)
-    };
-    fuzz("vocab.json", &words, |text| read(text, &merges));
-    fuzz("merges.txt", &merges, |text| read(&words, text));
+    fuzz(name, &text(&format!("{name}/tokenizer.json")), |text| {
+        use_of(&Tokenizer::whole(&Json::parse(path, text)?)?)
+    });
+}
+
+#[test]
+fn tokenizer_of_llama2() {
+    tokenizer("llama2");
+}
+
+#[test]
+fn tokenizer_of_llama3() {
+    tokenizer("llama3");
+}
+
+/// A vocabulary and its merges.
+fn read(words: &str, merges: &str) -> Result<()> {
+    let words = Json::parse(Path::new("vocab.json"), words)?;
+    use_of(&Tokenizer::of_texts(&words, (Path::new("merges.txt"), merges), Vec::new())?)
+}
+
+#[test]
+fn vocabulary() {
+    let merges = text("gpt2/merges.txt");
+    fuzz("vocab.json", &text("gpt2/vocab.json"), |text| read(text, &merges));
+}
+
+#[test]
+fn merges() {
+    let words = text("gpt2/vocab.json");
+    fuzz("merges.txt", &text("gpt2/merges.txt"), |text| read(&words, text));
 }
 
 #[test]
