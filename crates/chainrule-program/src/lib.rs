@@ -85,6 +85,7 @@ mod passes;
 mod place;
 mod python;
 mod run;
+mod slices;
 mod trace;
 mod validated;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use super::Program;
 use super::access::Line;
 use super::ir::{Id, Instruction, Origin};
+use super::slices::slice_of;
 use crate::tensor::reading::Reading;
 use crate::tensor::role::Role;
 
@@ -126,6 +127,9 @@ fn expression(line: &Line<'_>) -> String {
     }
     if let ([a], Reading::Neg) = (inputs.as_slice(), reading) {
         return format!("-{a}");
+    }
+    if let ([a], Some(slice)) = (inputs.as_slice(), slice_of(line)) {
+        return format!("{a}[{slice}]");
     }
     let parameters = line.parameters();
     let parts = inputs.into_iter().chain((!parameters.is_empty()).then_some(parameters));

@@ -5,12 +5,10 @@ use super::library::Library;
 use super::params::{AsPython, tuple};
 use crate::dtype::DType;
 use crate::param::Param;
+use crate::slices::{SLICED, cuts};
 
 /// The parameters of a loss of classes.
 const COUNTING: &str = "{reduction}, {ignore_index}, {tensor}, {batch}";
-
-/// The form of a slice.
-const SLICED: &str = "{0}[{slice}]";
 
 /// The parameters of a convolution.
 const CONV: &str = "groups={groups}, input={input}, output={output}, kernel={kernel}, \
@@ -209,41 +207,4 @@ fn tuples(cuts: &[String]) -> Vec<String> {
         false => cut.clone(),
     };
     cuts.iter().map(tupled).collect()
-}
-
-/// The cut of each axis, and `None` for each new one.
-fn cuts(op: &Param) -> Option<Vec<String>> {
-    let cuts = op.field("cuts")?.items();
-    let from = op.field("from")?.items();
-    let one = |cut: &Param, kept: bool| {
-        let [start, count, step] =
-            ["start", "count", "step"].map(|k| cut.field(k).and_then(Param::integer));
-        let (start, count, step) = (start?, count?, step?);
-        Some(match (kept, count, step) {
-            (false, ..) => start.to_string(),
-            (_, 0, _) => "0:0".to_string(),
-            (_, _, 1) => format!("{start}:{}", start + count),
-            _ => {
-                let end = start + step * count;
-                let end = if end < 0 { String::new() } else { end.to_string() };
-                format!("{start}:{end}:{step}")
-            }
-        })
-    };
-    let (mut out, mut next) = (Vec::new(), 0);
-    for axis in from {
-        let Some(axis) = axis.integer() else {
-            out.push("None".to_string());
-            continue;
-        };
-        for cut in &cuts[next..axis as usize] {
-            out.push(one(cut, false)?);
-        }
-        out.push(one(cuts[axis as usize], true)?);
-        next = axis as usize + 1;
-    }
-    for cut in &cuts[next..] {
-        out.push(one(cut, false)?);
-    }
-    Some(out)
 }
