@@ -183,6 +183,8 @@ fn the_users_own_backward_pass_comes_from_a_file() {
     assert_eq!((&given["title"], &given["hand"]), (&json!("f.py"), &json!("dx = x\n")));
     place.refused("studio f.py b.py --no-open", 1);
     place.refused("studio none.py --no-open", 1);
+    std::fs::write(place.path("bad.py"), "x = leaf(3.0)\ny = x *\n").unwrap();
+    assert!(place.refused("studio bad.py --no-open", 1).contains("bad.py, line 2: "));
     std::fs::create_dir(place.path("empty")).unwrap();
     assert!(place.refused("studio empty --no-open", 1).contains("no run of chainrule train"));
 }

@@ -16,7 +16,7 @@ mod live;
 #[cfg(feature = "server")]
 mod server;
 
-pub use engine::{Captured, Engine, Given, HandGradients, Reply, view};
+pub use engine::{Captured, Engine, Given, HandGradients, Reply, check, view};
 #[cfg(feature = "server")]
 pub use live::{Branch, Hub, LiveRun, RunFiles, SteeredSchedule};
 #[cfg(feature = "server")]

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use chainrule::io;
-use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, export, view};
+use chainrule_studio::{Given, Hub, LiveRun, RunFiles, Studio, check, export, view};
 
 use super::python;
 use crate::args;
@@ -87,6 +87,7 @@ fn show(args: &args::Studio) -> Result<()> {
         let given = given.context("--json is for a program: give a FILE, or --example NAME")?;
         return output::line(&view(given).map_err(Error::msg)?.to_string());
     }
+    given.iter().cloned().try_for_each(check).map_err(Error::msg)?;
     let shows_runs = given.is_empty() && !runs.is_empty();
     let studio = Studio::bind(args.port, given)
         .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;

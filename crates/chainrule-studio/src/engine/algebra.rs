@@ -9,12 +9,13 @@ use chainrule_core::tensor::value::Meta;
 use chainrule_lab::formulas::formula;
 use serde_json::{Value, json};
 
-use super::replay::{LINES, Replay};
+use super::replay::Replay;
 use super::session::Session;
 use super::timing::{self, Took};
 use super::{Clock, tex};
 use crate::language::fault::{Fault, Outcome};
 use crate::language::interpreter::Interpreter;
+use crate::language::lines::{LINES, lines_of};
 use crate::language::value::Data;
 
 /// A program and the arguments that it is run with.
@@ -46,8 +47,8 @@ impl Traced {
         })
     }
 
-    /// A program of the language, with the gradients of its leaves.
-    pub fn of(text: &str, seed: u64) -> Outcome<Traced> {
+    /// A program of the language in a file of this name, with the gradients of its leaves.
+    pub fn of(file: &str, text: &str, seed: u64) -> Outcome<Traced> {
         let mut first = Interpreter::new(seed);
         first.run(text)?;
         let memory = first.memory().clone();
@@ -58,11 +59,12 @@ impl Traced {
         let draws = memory.draws.clone();
         let names: Vec<String> = (1..=draws.len()).map(|i| format!("draw{i}")).collect();
         let mut failed = None;
-        let program = Program::trace(names.iter().map(String::as_str).zip(&draws), |arguments| {
+        let named = names.iter().map(String::as_str).zip(&draws);
+        let program = Program::trace_script(LINES, named, |arguments| {
             let mut memory = memory.clone();
             memory.draws = arguments.to_vec();
             let mut run = Interpreter::new(seed).after(memory.clone());
-            if let Err(fault) = run.run(text) {
+            if let Err(fault) = lines_of(file, || run.run(text)) {
                 failed = Some(fault);
             }
             let Some(Data::Tensor(result)) = run.result() else { return Ok(Vec::new()) };

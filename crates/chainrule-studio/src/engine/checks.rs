@@ -108,15 +108,13 @@ pub fn broadcast(a: &[usize], b: &[usize], tried: Option<&[usize]>) -> Outcome<V
         let missing: Vec<usize> = sum_a.iter().copied().filter(|i| !tried.contains(i)).collect();
         let extra: Vec<usize> = asked.iter().copied().filter(|i| !sum_a.contains(i)).collect();
         let why = match (&missing[..], &extra[..]) {
-            ([], []) => {
-                "right: these are the axes along which one value was used many times".to_string()
-            }
+            ([], []) => "These are the axes along which one value was used many times.".to_string(),
             (missing, []) => format!(
-                "along axis {} one value was used many times; its parts are still apart",
+                "Along axis {} one value was used many times; its parts are still apart.",
                 list(missing)
             ),
             (_, extra) => format!(
-                "along axis {} every position has a value of its own; a sum mixes their gradients",
+                "Along axis {} every position has a value of its own; a sum mixes their gradients.",
                 list(extra)
             ),
         };

@@ -32,7 +32,7 @@ pub(crate) use json::number;
 
 use crate::language::fault::{Fault, Outcome};
 use algebra::Traced;
-pub use view::view;
+pub use view::{check, view};
 
 pub use by_hand::HandGradients;
 use by_hand::Held;
@@ -417,7 +417,7 @@ impl Engine {
                 }
                 None => {
                     let (text, seed) = self.source(args)?;
-                    Traced::of(&text, seed)
+                    Traced::of(&self.title(args)?, &text, seed)
                 }
             },
         }
@@ -452,13 +452,18 @@ impl Engine {
         found.ok_or_else(|| Fault::request("there is no such program"))
     }
 
-    fn open(&mut self, args: &Args<'_>) -> Outcome<Value> {
-        let session = self.session_of(args)?;
-        let title = match (args.maybe_text("example"), args.integer("given")) {
+    /// The name of the program that the arguments name.
+    fn title(&self, args: &Args<'_>) -> Outcome<String> {
+        Ok(match (args.maybe_text("example"), args.integer("given")) {
             (Some(name), _) => name.to_string(),
             (None, Ok(given)) => self.given(given)?.title.clone(),
             _ => "program".to_string(),
-        };
+        })
+    }
+
+    fn open(&mut self, args: &Args<'_>) -> Outcome<Value> {
+        let session = self.session_of(args)?;
+        let title = self.title(args)?;
         let mut opened = graph::open(&session, &title, most(args));
         opened["session"] = json!(self.sessions.keep(session));
         Ok(opened)

@@ -1,9 +1,6 @@
 //! A captured computation run once more, from its leaves: the way from a tape to a program.
 
-use std::cell::RefCell;
-
 use chainrule::Tensor;
-use chainrule::program::Script;
 use chainrule_core::autograd::custom::is_custom;
 use chainrule_core::tensor::node::{Node, Source};
 use chainrule_core::tensor::reading::Reading;
@@ -11,14 +8,7 @@ use chainrule_core::tensor::run::apply_again;
 
 use super::session::{Place, Session};
 use crate::language::fault::{Fault, Outcome};
-
-thread_local! {
-    /// The line of the user's file whose op is run again now.
-    static LINE: RefCell<Option<(String, u32)>> = const { RefCell::new(None) };
-}
-
-/// Gives the lines of a replay's program the places of the user's file.
-pub const LINES: Script = Script { caller: || LINE.with_borrow(Clone::clone), source: |_| None };
+use crate::language::lines::{lines_of, reach};
 
 /// A computation that can be run on other values of its leaves and constants.
 pub struct Replay<'a> {
@@ -127,15 +117,14 @@ impl<'a> Replay<'a> {
                 place.inputs.iter().map(|&input| values[input].as_ref()).collect();
             let inputs = inputs.filter(|inputs| inputs.len() == node.inputs.len());
             let inputs = inputs.ok_or_else(|| again(node, "its inputs are not known"))?;
-            let line = place.line.map(|line| (self.file.to_owned(), line as u32));
-            LINE.set(line);
             let definition = if self.in_steps { node.op.definition() } else { None };
-            let result = match definition {
-                Some(steps) => steps(&inputs.iter().map(|&t| t.clone()).collect::<Vec<_>>()),
-                None => apply_again(&node.op, &inputs),
-            };
-            LINE.set(None);
-            let result = result?;
+            let result = lines_of(self.file, || {
+                reach(place.line.unwrap_or(0));
+                match definition {
+                    Some(steps) => steps(&inputs.iter().map(|&t| t.clone()).collect::<Vec<_>>()),
+                    None => apply_again(&node.op, &inputs),
+                }
+            })?;
             if result.meta() != node.meta {
                 return Err(again(node, "the tape does not keep the shapes of its inputs"));
             }

@@ -30,7 +30,8 @@ impl Fault {
 /// An error of the library, without the line of Rust that called it.
 impl From<chainrule_core::Error> for Fault {
     fn from(error: chainrule_core::Error) -> Fault {
-        Fault::request(error.to_string())
+        // The place in Rust is one of the interpreter.
+        Fault::request(error.kind().to_string())
     }
 }
 

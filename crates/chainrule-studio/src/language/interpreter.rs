@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use chainrule::{Generator, Tensor, record_all};
 
 use super::fault::{At, Fault, Outcome, Placed};
-use super::operators;
 use super::syntax::{
     Expression, ExpressionKind as Kind, Position, Statement, StatementKind, Target,
 };
 use super::value::Data;
 use super::{indexing, parser};
+use super::{lines, operators};
 
 /// Limit of statements and calls.
 const STEPS: u64 = 3_000_000;
@@ -192,6 +192,7 @@ impl Interpreter {
     fn step(&mut self, at: At) -> Outcome<()> {
         self.steps += 1;
         self.at = at;
+        lines::reach(at.line);
         match self.steps > STEPS {
             true => Err(Fault::new("the program runs too long; is there an endless loop?", at)),
             false => Ok(()),

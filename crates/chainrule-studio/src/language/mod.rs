@@ -13,6 +13,7 @@ mod functions;
 mod indexing;
 pub mod interpreter;
 mod lexer;
+pub mod lines;
 mod operators;
 pub mod parser;
 pub mod syntax;
