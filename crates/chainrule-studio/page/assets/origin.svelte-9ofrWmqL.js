@@ -1,0 +1,8 @@
+import{Q as e,V as t,X as n,Z as r,c as i,i as a}from"./index-waq8TYPs.js";var o=class{#e=e(n([]));get examples(){return t(this.#e)}set examples(e){r(this.#e,e,!0)}#t=e(n([]));get functions(){return t(this.#t)}set functions(e){r(this.#t,e,!0)}#n=e(n([]));get mistakes(){return t(this.#n)}set mistakes(e){r(this.#n,e,!0)}#r=e(``);get choice(){return t(this.#r)}set choice(e){r(this.#r,e,!0)}#i=e(n(localStorage.getItem(`chainrule-own`)??s));get own(){return t(this.#i)}set own(e){r(this.#i,e,!0)}#a=e(null);get seed(){return t(this.#a)}set seed(e){r(this.#a,e,!0)}#o=-1;async load(){if(this.#o===i.session||i.session===0)return;this.#o=i.session;let e=await i.call(`examples`);if(this.examples=e.examples,this.functions=e.functions,this.mistakes=e.mistakes,this.choice!==``)return;let t=a.query.example;this.choice=t!==void 0&&e.examples.some(e=>e.name===t)?t:i.given.length>0?`given 0`:i.remote?`names`:`neuron`}get origin(){if(this.choice===``)return null;let e=this.seed===null?{}:{seed:this.seed};return this.choice===`own`?{source:this.own,...e}:this.choice.startsWith(`given `)?{given:Number(this.choice.slice(6)),...e}:{example:this.choice,...e}}keepOwn(e){this.own=e,localStorage.setItem(`chainrule-own`,e)}},s=`# Any computation; leaf(..) makes a parameter.
+x = randn(8, 3)
+y = randint(0, 4, [8])
+W = leaf(randn(3, 4) * 0.5)
+b = leaf(zeros(4))
+logits = x @ W + b
+loss = cross_entropy(logits, y)
+`,c=new o;export{c as t};
