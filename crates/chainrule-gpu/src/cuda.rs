@@ -2,6 +2,7 @@
 //! device is opened, so that none is needed to build.
 
 mod cublas;
+mod persistent;
 
 use std::sync::Arc;
 
@@ -12,9 +13,11 @@ use cudarc::driver::{DevicePtr, DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 
 use self::cublas::{Library, Plan};
-use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
+use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork};
+use crate::device::{PersistentArgument, fault};
 use crate::dialect::Dialect;
 use crate::module::{DeviceLaunch, KernelLaunch, KernelModule};
+use crate::persistent::PersistentKernel;
 
 /// The oldest version of the driver that has all that is used here.
 const OLDEST: i32 = 12_000;
@@ -24,6 +27,8 @@ pub(crate) struct Cuda {
     name: String,
     /// The kind of its processors: `compute_90`.
     architecture: String,
+    /// Blocks that a cluster may have, the best number first.
+    clusters: &'static [usize],
     stream: Arc<CudaStream>,
     /// By the numbers of their memory; none where it was given back.
     buffers: Vec<Option<CudaSlice<u8>>>,
@@ -75,7 +80,8 @@ impl Cuda {
         let architecture = format!("compute_{major}{minor}");
         let library = Library::open(&stream)?;
         let (buffers, modules, graphs) = Default::default();
-        Ok(Cuda { name, architecture, stream, buffers, modules, graphs, library })
+        let clusters = persistent::clusters(major);
+        Ok(Cuda { name, architecture, clusters, stream, buffers, modules, graphs, library })
     }
 
     fn error(&self, e: DriverError) -> Error {
@@ -311,6 +317,28 @@ impl Device for Cuda {
     fn launch(&mut self, graph: DeviceGraph) -> Result<()> {
         let Captured(graph) = &self.graphs[graph.0];
         graph.as_ref().map_or(Ok(()), CudaGraph::launch).map_err(|e| self.error(e))
+    }
+
+    fn clusters(&self) -> &[usize] {
+        self.clusters
+    }
+
+    fn persistent(&mut self, kernel: &PersistentKernel) -> Result<Option<DeviceCode>> {
+        self.compile_persistent(kernel)
+    }
+
+    fn launch_persistent(
+        &mut self,
+        code: DeviceCode,
+        arguments: &[PersistentArgument],
+    ) -> Result<()> {
+        self.begin_persistent(code, arguments)?.map_err(|e| self.error(e))
+    }
+
+    fn tick(&self) -> f64 {
+        let rate = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE;
+        let kilohertz = self.stream.context().attribute(rate);
+        kilohertz.map_or(1.0, |rate| 1e6 / f64::from(rate.max(1)))
     }
 
     fn wait(&mut self) -> Result<()> {

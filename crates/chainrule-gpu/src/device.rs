@@ -7,6 +7,7 @@ use chainrule_core::error::{Error, Result};
 
 use crate::dialect::Dialect;
 use crate::module::KernelModule;
+use crate::persistent::PersistentKernel;
 use crate::products::{Precision, ProductLaunch};
 
 /// Memory of a device, by its number there.
@@ -51,6 +52,19 @@ pub enum DeviceWork {
         /// The number of bytes.
         bytes: usize,
     },
+}
+
+/// An argument of a persistent kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersistentArgument {
+    /// Memory of the device.
+    Memory(DeviceMemory),
+    /// No memory.
+    Null,
+    /// 32 bits.
+    Int(i32),
+    /// 64 bits.
+    Long(u64),
 }
 
 /// A device that runs kernels; its work is done in the order in which it is asked for.
@@ -110,6 +124,26 @@ pub trait Device: Send {
 
     /// Begins the work of a graph and does not wait for its end.
     fn launch(&mut self, graph: DeviceGraph) -> Result<()>;
+
+    /// Numbers of blocks that persistent kernels may have here, the best first.
+    fn clusters(&self) -> &[usize] {
+        &[]
+    }
+
+    /// Compiles a persistent kernel; none where the device has no room for its cluster.
+    fn persistent(&mut self, _: &PersistentKernel) -> Result<Option<DeviceCode>> {
+        Ok(None)
+    }
+
+    /// Begins a launch of a persistent kernel and does not wait for its end.
+    fn launch_persistent(&mut self, _: DeviceCode, _: &[PersistentArgument]) -> Result<()> {
+        Err(fault("the device has no persistent kernels".into()))
+    }
+
+    /// Nanoseconds of a tick of the clock that kernels read.
+    fn tick(&self) -> f64 {
+        1.0
+    }
 
     /// Waits for the end of all work.
     fn wait(&mut self) -> Result<()>;

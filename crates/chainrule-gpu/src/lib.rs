@@ -32,6 +32,7 @@ mod long;
 mod module;
 mod operands;
 mod over;
+mod persistent;
 mod plan;
 mod products;
 mod pull;
@@ -45,9 +46,11 @@ mod webgpu;
 mod wgsl;
 mod words;
 
+pub use device::PersistentArgument;
 pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceWork};
 pub use dialect::Dialect;
 pub use module::{Buffer, DeviceLaunch, KernelLaunch, KernelModule, Source};
+pub use persistent::{Parameter, PersistentKernel};
 pub use products::{Precision, ProductLaunch, Products, StridedMatrix};
 pub use session::DeviceSession;
 
@@ -59,6 +62,9 @@ pub const CUDA_PRELUDE: &str = include_str!("prelude.cu");
 
 /// The functions that kernels of attention call, beside those of [`CUDA_PRELUDE`].
 pub const CUDA_ATTENTION: &str = concat!("\n", include_str!("attention.cu"));
+
+/// The functions that persistent kernels call, beside those of [`CUDA_PRELUDE`].
+pub const CUDA_PERSISTENT: &str = concat!("\n", include_str!("persistent.cu"));
 
 /// The functions that kernels of WGSL call.
 pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
@@ -78,7 +84,13 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn to_cuda(program: &Program) -> Result<String> {
-    Ok(KernelModule::new(program, Dialect::Cuda)?.text())
+    let module = KernelModule::new(program, Dialect::Cuda)?;
+    let blocks = persistent::BLOCKS;
+    let persistent = PersistentKernel::in_place_of(&module, program, blocks)?;
+    Ok(match persistent {
+        Some(kernel) => [&module.text(), CUDA_PERSISTENT, "\n", &kernel.text].concat(),
+        None => module.text(),
+    })
 }
 
 /// The step as PTX for an architecture such as `compute_90`, compiled by NVRTC: no GPU is needed.

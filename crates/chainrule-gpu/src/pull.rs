@@ -8,6 +8,7 @@ use crate::coords::{Coord, broadcast, flat, reshaped};
 use crate::dialect::Dialect;
 use crate::forms;
 use crate::graph::{Graph, Step, ValueId, Windows};
+use crate::persistent::Places;
 
 /// The body of a kernel in the making.
 pub(crate) struct Body<'a> {
@@ -35,6 +36,12 @@ pub(crate) struct Body<'a> {
     pub draws: bool,
     /// Whether an own value was read at another place.
     pub failed: bool,
+    /// In a kernel of a cluster the places of values that are computed there.
+    pub places: Option<Places<'a>>,
+    /// Values that were read, each with the axes that were read at the own place alone.
+    pub seen: Vec<(ValueId, Vec<usize>)>,
+    /// Threads that share the loop of an element, and the variable of their number.
+    pub lanes: (usize, String),
 }
 
 /// Names as they are restored at the end of a block of lines.
@@ -61,11 +68,19 @@ impl<'a> Body<'a> {
             touched: Vec::new(),
             draws: false,
             failed: false,
+            places: None,
+            seen: Vec::new(),
+            lanes: (1, String::new()),
         }
     }
 
     pub fn line(&mut self, text: impl AsRef<str>) {
         self.lines.push(format!("{}{}", "    ".repeat(self.depth), text.as_ref()));
+    }
+
+    /// Lines from now on stand in an outer block.
+    pub fn deeper(&mut self) {
+        self.depth += 1;
     }
 
     /// Begins a block; what is named in it is forgotten at its end.
@@ -79,6 +94,40 @@ impl<'a> Body<'a> {
         self.depth -= 1;
         self.line("}");
         (self.known, self.bound) = (scope.known, scope.bound);
+    }
+
+    /// Begins a loop over the terms of an element, which lanes share.
+    pub fn open_terms(&mut self, var: &str, count: usize) -> Scope {
+        let (lanes, lane) = &self.lanes;
+        let head = match lanes {
+            1 => self.dialect.each(var, "0", &count.to_string(), "1"),
+            n => self.dialect.each(var, lane, &count.to_string(), &n.to_string()),
+        };
+        if self.places.is_some() {
+            self.line("#pragma unroll 8");
+        }
+        self.open(head)
+    }
+
+    /// Joins what lanes have of a sum, or of another reduction; all have the whole then.
+    pub fn join_lanes(&mut self, sum: &str, next: impl Fn(&Body<'_>, &str) -> String) {
+        let lanes = self.lanes.0;
+        if lanes > 1 {
+            let bit = self.fresh("bit");
+            let next = next(self, &format!("of_lanes({sum}, {bit})"));
+            self.line(format!(
+                "for (int {bit} = {}; {bit} > 0; {bit} /= 2) {{ {sum} = {next}; }}",
+                lanes / 2
+            ));
+        }
+    }
+
+    /// A value that the first lane begins with; the others begin with nothing.
+    pub fn of_first_lane(&self, value: &str, dtype: DType) -> String {
+        match &self.lanes {
+            (1, _) => value.to_string(),
+            (_, lane) => format!("{lane} == 0 ? {value} : {}", self.dialect.number(0.0, dtype)),
+        }
     }
 
     /// A name that no other value or variable has.
@@ -145,7 +194,13 @@ impl<'a> Body<'a> {
             return self.expression(v, coords);
         }
         self.touched.push(key.clone());
-        let text = self.dialect.read(&value.name, &key.1, value.dtype);
+        let mut place = None;
+        if let Some(places) = &self.places {
+            self.seen.push((v, places.axes(self.graph, v, coords)));
+            place = places.find(self.graph, v, coords);
+        }
+        let (array, at) = place.unwrap_or_else(|| (value.name.clone(), key.1.clone()));
+        let text = self.dialect.read(&array, &at, value.dtype);
         self.name(v, coords, &text)
     }
 

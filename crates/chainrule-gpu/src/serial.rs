@@ -84,12 +84,13 @@ fn fold_value(
     let sum = begin(body, v, &d.number(fold.identity(), dtype));
     if count > 0 {
         let k = body.fresh("k");
-        let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
+        let scope = body.open_terms(&k, count);
         let at = reduced(dims, axes, coords, &Coord::of(&k, count));
         let term = body.pull(x, &at);
         let next = folded(body, fold, &sum, &term, dtype);
         body.line(format!("{sum} = {next};"));
         body.close(scope);
+        body.join_lanes(&sum, |body, other| folded(body, fold, &sum, other, dtype));
     }
     if fold == Fold::Mean {
         body.line(format!("{sum} = {sum} / {};", d.number(count as f64, dtype)));
@@ -151,7 +152,7 @@ fn product(body: &mut Body<'_>, v: ValueId, coords: &[Coord], a: ValueId, b: Val
         return sum;
     }
     let k = body.fresh("k");
-    let scope = body.open(d.each(&k, "0", &inner.to_string(), "1"));
+    let scope = body.open_terms(&k, inner);
     let (stack, pair) = coords.split_at(coords.len() - 2);
     let deep = Coord::of(&k, inner);
     let mut left = broadcast(stack, &da[..da.len() - 2]);
@@ -161,6 +162,7 @@ fn product(body: &mut Body<'_>, v: ValueId, coords: &[Coord], a: ValueId, b: Val
     let (x, y) = (body.pull(a, &left), body.pull(b, &right));
     body.line(format!("{sum} += {x} * {y};"));
     body.close(scope);
+    body.join_lanes(&sum, |_, other| format!("{sum} + {other}"));
     sum
 }
 
@@ -214,13 +216,14 @@ fn scatter_rows(
     let d = body.dialect;
     let graph = body.graph;
     let start = body.pull(x, coords);
+    let start = body.of_first_lane(&start, graph.values[v].dtype);
     let sum = begin(body, v, &start);
     let count = graph.values[index].dims[0];
     if count == 0 {
         return sum;
     }
     let k = body.fresh("k");
-    let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
+    let scope = body.open_terms(&k, count);
     let each = Coord::of(&k, count);
     let place = body.pull(index, &[each.clone(), Coord::zero()]);
     let place = d.cast(DType::I32, graph.values[index].dtype, &place);
@@ -231,6 +234,7 @@ fn scatter_rows(
     body.line(format!("{sum} += {term};"));
     body.close(inner);
     body.close(scope);
+    body.join_lanes(&sum, |_, other| format!("{sum} + {other}"));
     sum
 }
 

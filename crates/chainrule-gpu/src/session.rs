@@ -1,5 +1,7 @@
 //! Programs on a device: what lasts stays in its memory from run to run.
 
+mod steps;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +17,7 @@ use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
 use crate::products::{Precision, Products};
 use crate::rooms::Rooms;
 use crate::words::{to_device, to_value, width};
+use steps::Persistent;
 
 /// Programs on a device. Parameters, the optimizer's state and arguments live there; what a program
 /// changes is fetched by [`DeviceSession::fetch`], and what was changed outside since the last run
@@ -52,9 +55,15 @@ struct Loaded {
     /// All memory but that of leaves.
     own: Vec<DeviceMemory>,
     code: DeviceCode,
-    graph: DeviceGraph,
-    /// The work of the graph, by the names of what it computes.
-    work: Vec<(String, DeviceWork)>,
+    way: Way,
+}
+
+/// How a program is run.
+enum Way {
+    /// A graph of launches, with its work by the names of what it computes.
+    Graph(DeviceGraph, Vec<(String, DeviceWork)>),
+    /// One kernel, for many steps in a launch.
+    Persistent(Persistent),
 }
 
 struct Argument {
@@ -141,9 +150,16 @@ impl DeviceSession {
             }
             false => KernelModule::new(program, dialect)?,
         };
-        let code = self.device.module(&module)?;
         let mut own = Vec::new();
-        let loaded = self.fill(program, &module, code, &mut own);
+        let persistent = self.persistent(program, &module)?;
+        let code = match &persistent {
+            Some((_, code)) => *code,
+            None => self.device.module(&module)?,
+        };
+        let loaded = match persistent {
+            Some((kernel, code)) => self.fill_persistent(program, kernel, code, &mut own),
+            None => self.fill(program, &module, code, &mut own),
+        };
         if loaded.is_err() {
             self.device.forget(code);
             own.into_iter().for_each(|memory| self.device.free(memory));
@@ -165,7 +181,10 @@ impl DeviceSession {
         };
         let fetched = self.fetch();
         loaded.own.into_iter().for_each(|memory| self.device.free(memory));
-        self.device.release(loaded.graph);
+        match loaded.way {
+            Way::Graph(graph, _) => self.device.release(graph),
+            Way::Persistent(persistent) => persistent.free(&mut *self.device),
+        }
         self.device.forget(loaded.code);
         for (number, ..) in &loaded.cells {
             self.residents.entry(*number).and_modify(|r| r.users -= 1);
@@ -220,27 +239,19 @@ impl DeviceSession {
         let place = |i: usize| memory[i];
         let draws = module.buffers.iter().position(|b| b.source == Source::Draws).map(place);
         let infos = program.infos();
-        let argument = |i: usize, id: &chainrule_program::Id| {
+        let argument = |i: usize| {
             let at = module.buffers.iter().position(|b| b.source == Source::Argument(i));
-            let info = &infos[id.index()];
-            let (name, meta) = (info.name.clone(), info.meta);
-            Argument { name, meta, memory: at.map(place), held: None }
-        };
-        let arguments = program.arguments().iter().enumerate().map(|(i, id)| argument(i, id));
-        let states = program.states().enumerate();
-        let cell = |(i, (_, write, trained)): (usize, (_, Option<_>, bool))| {
-            (program.leaf(i).number, trained, write.is_some())
+            at.map(place)
         };
         let metas = program.results().map(|id| infos[id.index()].meta);
         Ok(Loaded {
-            arguments: arguments.collect(),
-            cells: states.map(cell).collect(),
+            arguments: arguments(program, argument),
+            cells: cells(program),
             results: module.results.iter().map(|&b| place(b)).zip(metas).collect(),
             draws,
             own: std::mem::take(own),
             code,
-            graph,
-            work,
+            way: Way::Graph(graph, work),
         })
     }
 
@@ -369,7 +380,12 @@ impl DeviceSession {
         if let Some(why) = self.mismatch(program, arguments) {
             return Err(fault(why));
         }
+        if let Way::Persistent(_) = self.loaded(program)?.way {
+            return self.start_persistent(program, &[arguments]);
+        }
+        self.put_cells(program)?;
         let Some(loaded) = &mut self.programs[program] else { return Ok(()) };
+        let Way::Graph(graph, _) = loaded.way else { return Ok(()) };
         for (argument, tensor) in loaded.arguments.iter_mut().zip(arguments) {
             let (value, Some(memory)) = (tensor.value(), argument.memory) else { continue };
             if argument.held.as_ref().is_some_and(|held| Arc::ptr_eq(held, &value)) {
@@ -378,6 +394,19 @@ impl DeviceSession {
             put(&mut *self.device, memory, &value)?;
             argument.held = Some(value);
         }
+        if let Some(draws) = loaded.draws {
+            let words = [self.seed, self.runs].map(u64::to_le_bytes);
+            self.device.write(draws, words.as_flattened())?;
+        }
+        self.runs += 1;
+        self.device.launch(graph)?;
+        self.changed(program);
+        Ok(())
+    }
+
+    /// Copies cells to the device that were set from outside.
+    fn put_cells(&mut self, program: usize) -> Result<()> {
+        let Some(loaded) = &self.programs[program] else { return Ok(()) };
         for (number, ..) in &loaded.cells {
             let Some(resident) = self.residents.get_mut(number) else { continue };
             let value = lock(&resident.leaf.value).clone();
@@ -386,21 +415,24 @@ impl DeviceSession {
                 (resident.seen, resident.ahead) = (Some(value), false);
             }
         }
-        if let Some(draws) = loaded.draws {
-            let words = [self.seed, self.runs].map(u64::to_le_bytes);
-            self.device.write(draws, words.as_flattened())?;
-        }
-        self.runs += 1;
-        self.device.launch(loaded.graph)?;
+        Ok(())
+    }
+
+    /// Notes that the device has newer values of the cells that a program changes.
+    fn changed(&mut self, program: usize) {
+        let Some(loaded) = &self.programs[program] else { return };
         for (number, _, _) in loaded.cells.iter().filter(|c| c.2) {
             self.residents.entry(*number).and_modify(|r| r.ahead = true);
         }
-        Ok(())
     }
 
     /// A result of the last run of a program, fetched.
     pub fn result(&mut self, program: usize, i: usize) -> Result<Tensor> {
-        let found = self.loaded(program)?.results.get(i).copied();
+        let loaded = self.loaded(program)?;
+        if let (Way::Persistent(_), true) = (&loaded.way, i < loaded.results.len()) {
+            return self.last_result(program, i);
+        }
+        let found = loaded.results.get(i).copied();
         let (memory, meta) = found.ok_or_else(|| fault(format!("there is no result {i}")))?;
         let value = get(&mut *self.device, memory, meta)?;
         Ok(Tensor::from_parts(value, Origin::None))
@@ -425,7 +457,10 @@ impl DeviceSession {
     /// A run whose pieces are measured one by one: the kernels, products and copies in order, with
     /// the microseconds that each took. Arguments are those of the last run.
     pub fn measure(&mut self, program: usize) -> Result<Vec<(String, f64)>> {
-        let work = self.loaded(program)?.work.clone();
+        let work = match &self.loaded(program)?.way {
+            Way::Graph(_, work) => work.clone(),
+            Way::Persistent(_) => return self.measure_persistent(program),
+        };
         let (names, work): (Vec<String>, Vec<DeviceWork>) = work.into_iter().unzip();
         let times = self.device.measure(&work)?;
         Ok(names.into_iter().zip(times).collect())
@@ -435,6 +470,25 @@ impl DeviceSession {
     pub fn wait(&mut self) -> Result<()> {
         self.device.wait()
     }
+}
+
+/// The arguments of a program, with the memory of each.
+fn arguments(program: &Program, memory: impl Fn(usize) -> Option<DeviceMemory>) -> Vec<Argument> {
+    let infos = program.infos();
+    let argument = |(i, id): (usize, &chainrule_program::Id)| {
+        let info = &infos[id.index()];
+        let (name, meta) = (info.name.clone(), info.meta);
+        Argument { name, meta, memory: memory(i), held: None }
+    };
+    program.arguments().iter().enumerate().map(argument).collect()
+}
+
+/// The leaf of each cell, whether it is trained, and whether a run changes it.
+fn cells(program: &Program) -> Vec<(u64, bool, bool)> {
+    let cell = |(i, (_, write, trained)): (usize, (_, Option<_>, bool))| {
+        (program.leaf(i).number, trained, write.is_some())
+    };
+    program.states().enumerate().map(cell).collect()
 }
 
 fn put(device: &mut dyn Device, memory: DeviceMemory, value: &Value) -> Result<()> {

@@ -103,21 +103,19 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
             let session = device.as_mut().expect("a device was opened");
             let at = session.load(program.program())?;
             trace_ms = Some(milliseconds(began));
+            let mut steps = DeviceSteps { session, at, batches: Vec::new() };
             let mut run = |begins: bool| -> Result<()> {
-                if !begins {
-                    return Ok(session.wait()?);
+                match begins {
+                    true if step.draws() => steps.begin(Vec::new()),
+                    true => steps.begin(step.batch(generator)?.into()),
+                    false => steps.end(),
                 }
-                if step.draws() {
-                    return Ok(session.start(at, &[])?);
-                }
-                let [x, y] = step.batch(generator)?;
-                Ok(session.start(at, &[&x, &y])?)
             };
             let began = Instant::now();
             run(true)?;
             run(false)?;
             first_ms = Some(milliseconds(began));
-            let times = time_with(&plan, groups, run)?;
+            let times = time_with(&plan, groups, &mut run)?;
             if args.profile {
                 profile(session.measure(at)?);
             }
@@ -191,6 +189,43 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
         output::line(&format!("{mib} MiB of memory at most"))?;
     }
     output::line(&machine)
+}
+
+/// Steps of a launch, where a step is so small that many are one.
+const AT_ONCE: usize = 250;
+
+/// Steps on a device. Where many are one launch, their batches are copied there at once, and all
+/// losses are fetched.
+struct DeviceSteps<'a> {
+    session: &'a mut DeviceSession,
+    at: usize,
+    /// Arguments of steps that were not begun yet.
+    batches: Vec<Vec<Tensor>>,
+}
+
+impl DeviceSteps<'_> {
+    fn begin(&mut self, batch: Vec<Tensor>) -> Result<()> {
+        if !self.session.is_persistent(self.at) {
+            return Ok(self.session.start(self.at, &batch.iter().collect::<Vec<_>>())?);
+        }
+        self.batches.push(batch);
+        if self.batches.len() < AT_ONCE { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let batches: Vec<Vec<&Tensor>> = self.batches.iter().map(|b| b.iter().collect()).collect();
+        let losses = self.session.run_steps(self.at, &batches)?;
+        if let Some(loss) = losses.iter().map(|l| l[0].item()).find(|l| !l.is_finite()) {
+            bail!("a loss is {loss}");
+        }
+        self.batches.clear();
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.flush()?;
+        Ok(self.session.wait()?)
+    }
 }
 
 /// The device that is measured, if it is not the processor.

@@ -196,7 +196,7 @@ fn run(compiler: &str, cases: &[Case], tag: &str) -> Vec<Vec<Vec<f64>>> {
     results
 }
 
-fn numbers(dtype: DType, bytes: &[u8]) -> Vec<f64> {
+pub fn numbers(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     let each = bytes.chunks_exact(dtype.size());
     match dtype {
         DType::F64 => each.map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),

@@ -6,6 +6,7 @@ mod common;
 mod long;
 #[cfg(feature = "wgpu")]
 mod on_device;
+mod persistent;
 mod products;
 mod random;
 mod samples;

@@ -163,6 +163,47 @@ fn a_device_trains_as_the_processor_does() {
     models.split(',').for_each(|name| trains(name, &mut session));
 }
 
+/// Losses of 40 steps of a model with other batches each, and the cells at the end, as bits; so many
+/// steps at once.
+fn by_steps(name: &str, session: &mut DeviceSession, at_once: usize) -> Vec<Vec<u64>> {
+    let program = step(name);
+    let at = session.load(&program).unwrap();
+    println!("{name}: one kernel for many steps: {}", session.is_persistent(at));
+    let mut g = Generator::manual_seed(9);
+    let batches: Vec<Vec<Tensor>> = (0..40).map(|_| batch(&program, &mut g)).collect();
+    let mut out = Vec::new();
+    let bits = |t: &Tensor| t.to_f64_vec().iter().map(|x| x.to_bits()).collect();
+    for some in batches.chunks(at_once) {
+        let given: Vec<Vec<&Tensor>> = some.iter().map(|b| b.iter().collect()).collect();
+        let results = match at_once {
+            1 => vec![session.run(at, &given[0]).unwrap()],
+            _ => session.run_steps(at, &given).unwrap(),
+        };
+        assert_eq!(results.len(), some.len());
+        out.extend(results.iter().flatten().map(bits));
+    }
+    session.unload(at).unwrap();
+    out.extend(cells(&program).iter().map(bits));
+    out
+}
+
+#[test]
+fn many_steps_at_once_are_those_of_single_runs() {
+    let Some(mut session) = session() else { return };
+    for name in ["names", "softmax-ce", "batch-norm"] {
+        let single = by_steps(name, &mut session, 1);
+        assert!(by_steps(name, &mut session, 40) == single, "{name}, all at once");
+        assert!(by_steps(name, &mut session, 7) == single, "{name}, 7 at once");
+    }
+    let x = Tensor::zeros([3]);
+    let program = Program::trace([("x", &x)], |a: &[Tensor]| Ok(vec![&a[0] + 1.0]));
+    let at = session.load(&program.unwrap()).unwrap();
+    assert!(session.run_steps(at, &[]).unwrap().is_empty());
+    let other = Tensor::zeros([4]);
+    let error = session.run_steps(at, &[vec![&x], vec![&other]]).unwrap_err().to_string();
+    assert!(error.contains("[4]") && error.contains("[3]"), "{error}");
+}
+
 /// Losses of a small net by AdamW, with gradients that are clipped; between the runs `outside` may
 /// change things. On a device, if there is one.
 fn trained(
@@ -283,6 +324,9 @@ fn draws_go_on_from_run_to_run() {
     let at = session.load(&program.unwrap()).unwrap();
     let mut draw = || session.run(at, &[]).unwrap()[0].to_vec::<f32>();
     let (a, b) = (draw(), draw());
+    session.set_runs(0);
+    let all = session.run_steps(at, &[vec![], vec![]]).unwrap();
+    assert_eq!([a.clone(), b.clone()], [0, 1].map(|i| all[i][0].to_vec::<f32>()));
     assert!(a != b && a.iter().all(|x| (0.0..1.0).contains(x)));
     let mean = a.iter().sum::<f32>() / 1000.0;
     assert!((mean - 0.5).abs() < 0.05, "{mean}");

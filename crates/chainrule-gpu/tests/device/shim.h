@@ -14,6 +14,8 @@
 #define __forceinline__ inline
 #define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
+#define __cluster_dims__(...)
+#define __launch_bounds__(n)
 #define CHAINRULE_SHIM
 #define __expf expf
 
@@ -73,6 +75,7 @@ static const size_t STACK = 64 << 10;
 static std::vector<char*> stacks;
 static std::vector<bool> begun, done;
 static jmp_buf* places;
+static jmp_buf* cluster_places;
 static jmp_buf home;
 static ucontext_t first, here;
 static unsigned int running;
@@ -137,9 +140,10 @@ static float of_lane(float x, int other) {
 }
 
 // Runs each thread until it waits or ends.
-static void resume(unsigned int t) {
+static void resume_as(unsigned int t, unsigned int block, unsigned int thread) {
     running = t;
-    threadIdx.x = t;
+    blockIdx.x = block;
+    threadIdx.x = thread;
     if (_setjmp(home) != 0) { return; }
     if (begun[t]) { _longjmp(places[t], 1); }
     begun[t] = true;
@@ -150,6 +154,8 @@ static void resume(unsigned int t) {
     makecontext(&first, enter, 0);
     swapcontext(&here, &first);
 }
+
+static void resume(unsigned int t) { resume_as(t, blockIdx.x, t); }
 
 static void launch(unsigned blocks, unsigned threads, bool waits, void (*kernel)()) {
     body = kernel;
@@ -176,6 +182,60 @@ static void launch(unsigned blocks, unsigned threads, bool waits, void (*kernel)
             }
         }
     }
+}
+
+// A cluster of blocks: a block goes on until all its threads wait for the cluster, the last block
+// first if asked for, so that what another one did not write yet shows.
+static bool waits_for_all;
+static void cluster_barrier() {
+    waits_for_all = true;
+    __syncthreads();
+}
+static long long clock64() { return 0; }
+template <typename T>
+static T of_lanes(T x, int bit) {
+    static T given[1024];
+    unsigned t = threadIdx.x;
+    given[t] = x;
+    __syncthreads();
+    T out = given[t ^ (unsigned)bit];
+    __syncthreads();
+    return out;
+}
+
+// Runs a block until its threads wait for the cluster: whether they do, and have not ended.
+static bool resume_block(unsigned block, unsigned threads) {
+    for (;;) {
+        unsigned ended = 0, waiting = 0;
+        for (unsigned t = 0; t < threads; t++) {
+            unsigned n = block * threads + t;
+            waits_for_all = false;
+            if (!done[n]) { resume_as(n, block, t); }
+            ended += done[n];
+            waiting += waits_for_all;
+        }
+        // Threads of a block meet at the same barriers.
+        if (ended % threads != 0 || waiting % threads != 0) { exit(4); }
+        if (ended == threads) { return false; }
+        if (waiting == threads) { return true; }
+    }
+}
+static void launch_cluster(unsigned blocks, unsigned threads, bool backwards, void (*kernel)()) {
+    unsigned all = blocks * threads;
+    body = kernel;
+    if (cluster_places == nullptr) { cluster_places = new jmp_buf[1 << 14]; }
+    while (stacks.size() < all) { stacks.push_back((char*)malloc(STACK)); }
+    jmp_buf* own = places;
+    places = cluster_places;
+    begun.assign(all, false);
+    done.assign(all, false);
+    for (bool any = true; any;) {
+        any = false;
+        for (unsigned n = 0; n < blocks; n++) {
+            any |= resume_block(backwards ? blocks - 1 - n : n, threads);
+        }
+    }
+    places = own;
 }
 
 static void* buffer(FILE* in, size_t bytes) {
