@@ -33,6 +33,14 @@ static __device__ __forceinline__ T larger(T a, T b) { return a > b || is_nan(a)
 template <typename T>
 static __device__ __forceinline__ T smaller(T a, T b) { return a < b || is_nan(a) ? a : b; }
 
+// x to the power of -1/2, also of -0 and of an infinite number.
+static __device__ __forceinline__ float inverse_root(float x) {
+    return is_inf(x) ? 0.0f : 1.0f / sqrtf(x + 0.0f);
+}
+static __device__ __forceinline__ double inverse_root(double x) {
+    return is_inf(x) ? 0.0 : 1.0 / sqrt(x + 0.0);
+}
+
 // Integers: a quotient by 0 is 0, and the rest has the sign of the divisor.
 template <typename T>
 static __device__ __forceinline__ T quotient(T a, T b) {
@@ -3182,7 +3190,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const double update_symbols_weight_new_cast_ = (double)update_symbols_weight_new_add_;
     const double update_symbols_weight_new_pow_ = pow(0.999, update_symbols_weight_new_cast_);
     const double update_symbols_weight_new_sub_3_ = 1.0 - update_symbols_weight_new_pow_;
-    const double update_symbols_weight_new_pow_2_ = pow(update_symbols_weight_new_sub_3_, (-0.5));
+    const double update_symbols_weight_new_pow_2_ = inverse_root(update_symbols_weight_new_sub_3_);
     update_symbols_weight_new_pow_2[i] = update_symbols_weight_new_pow_2_;
     const double lr_ = lr[0];
     const double update_symbols_weight_new_pow_3_ = pow(0.9, update_symbols_weight_new_cast_);
@@ -3195,7 +3203,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const double update_positions_weight_new_cast_ = (double)update_positions_weight_new_add_;
     const double update_positions_weight_new_pow_ = pow(0.999, update_positions_weight_new_cast_);
     const double update_positions_weight_new_sub_3_ = 1.0 - update_positions_weight_new_pow_;
-    const double update_positions_weight_new_pow_2_ = pow(update_positions_weight_new_sub_3_, (-0.5));
+    const double update_positions_weight_new_pow_2_ = inverse_root(update_positions_weight_new_sub_3_);
     update_positions_weight_new_pow_2[i] = update_positions_weight_new_pow_2_;
     const double update_positions_weight_new_pow_3_ = pow(0.9, update_positions_weight_new_cast_);
     const double update_positions_weight_new_sub_4_ = 1.0 - update_positions_weight_new_pow_3_;
@@ -3207,7 +3215,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const double update_blocks_0_norm1_weight_new_cast_ = (double)update_blocks_0_norm1_weight_new_add_;
     const double update_blocks_0_norm1_weight_new_pow_ = pow(0.999, update_blocks_0_norm1_weight_new_cast_);
     const double update_blocks_0_norm1_weight_new_sub_3_ = 1.0 - update_blocks_0_norm1_weight_new_pow_;
-    const double update_blocks_0_norm1_weight_new_pow_2_ = pow(update_blocks_0_norm1_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_norm1_weight_new_pow_2_ = inverse_root(update_blocks_0_norm1_weight_new_sub_3_);
     update_blocks_0_norm1_weight_new_pow_2[i] = update_blocks_0_norm1_weight_new_pow_2_;
     const double update_blocks_0_norm1_weight_new_pow_3_ = pow(0.9, update_blocks_0_norm1_weight_new_cast_);
     const double update_blocks_0_norm1_weight_new_sub_4_ = 1.0 - update_blocks_0_norm1_weight_new_pow_3_;
@@ -3219,7 +3227,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const double update_blocks_0_norm1_bias_new_cast_ = (double)update_blocks_0_norm1_bias_new_add_;
     const double update_blocks_0_norm1_bias_new_pow_ = pow(0.999, update_blocks_0_norm1_bias_new_cast_);
     const double update_blocks_0_norm1_bias_new_sub_3_ = 1.0 - update_blocks_0_norm1_bias_new_pow_;
-    const double update_blocks_0_norm1_bias_new_pow_2_ = pow(update_blocks_0_norm1_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_norm1_bias_new_pow_2_ = inverse_root(update_blocks_0_norm1_bias_new_sub_3_);
     update_blocks_0_norm1_bias_new_pow_2[i] = update_blocks_0_norm1_bias_new_pow_2_;
     const double update_blocks_0_norm1_bias_new_pow_3_ = pow(0.9, update_blocks_0_norm1_bias_new_cast_);
     const double update_blocks_0_norm1_bias_new_sub_4_ = 1.0 - update_blocks_0_norm1_bias_new_pow_3_;
@@ -3231,7 +3239,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
     const double update_blocks_0_attention_qkv_weight_new_cast_ = (double)update_blocks_0_attention_qkv_weight_new_add_;
     const double update_blocks_0_attention_qkv_weight_new_pow_ = pow(0.999, update_blocks_0_attention_qkv_weight_new_cast_);
     const double update_blocks_0_attention_qkv_weight_new_sub_3_ = 1.0 - update_blocks_0_attention_qkv_weight_new_pow_;
-    const double update_blocks_0_attention_qkv_weight_new_pow_2_ = pow(update_blocks_0_attention_qkv_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_attention_qkv_weight_new_pow_2_ = inverse_root(update_blocks_0_attention_qkv_weight_new_sub_3_);
     update_blocks_0_attention_qkv_weight_new_pow_2[i] = update_blocks_0_attention_qkv_weight_new_pow_2_;
     const double update_blocks_0_attention_qkv_weight_new_pow_3_ = pow(0.9, update_blocks_0_attention_qkv_weight_new_cast_);
     const double update_blocks_0_attention_qkv_weight_new_sub_4_ = 1.0 - update_blocks_0_attention_qkv_weight_new_pow_3_;
@@ -3443,7 +3451,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_attention_qkv_bias_new_cast_ = (double)update_blocks_0_attention_qkv_bias_new_add_;
     const double update_blocks_0_attention_qkv_bias_new_pow_ = pow(0.999, update_blocks_0_attention_qkv_bias_new_cast_);
     const double update_blocks_0_attention_qkv_bias_new_sub_3_ = 1.0 - update_blocks_0_attention_qkv_bias_new_pow_;
-    const double update_blocks_0_attention_qkv_bias_new_pow_2_ = pow(update_blocks_0_attention_qkv_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_attention_qkv_bias_new_pow_2_ = inverse_root(update_blocks_0_attention_qkv_bias_new_sub_3_);
     update_blocks_0_attention_qkv_bias_new_pow_2[i] = update_blocks_0_attention_qkv_bias_new_pow_2_;
     const double lr_ = lr[0];
     const double update_blocks_0_attention_qkv_bias_new_pow_3_ = pow(0.9, update_blocks_0_attention_qkv_bias_new_cast_);
@@ -3456,7 +3464,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_attention_out_weight_new_cast_ = (double)update_blocks_0_attention_out_weight_new_add_;
     const double update_blocks_0_attention_out_weight_new_pow_ = pow(0.999, update_blocks_0_attention_out_weight_new_cast_);
     const double update_blocks_0_attention_out_weight_new_sub_3_ = 1.0 - update_blocks_0_attention_out_weight_new_pow_;
-    const double update_blocks_0_attention_out_weight_new_pow_2_ = pow(update_blocks_0_attention_out_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_attention_out_weight_new_pow_2_ = inverse_root(update_blocks_0_attention_out_weight_new_sub_3_);
     update_blocks_0_attention_out_weight_new_pow_2[i] = update_blocks_0_attention_out_weight_new_pow_2_;
     const double update_blocks_0_attention_out_weight_new_pow_3_ = pow(0.9, update_blocks_0_attention_out_weight_new_cast_);
     const double update_blocks_0_attention_out_weight_new_sub_4_ = 1.0 - update_blocks_0_attention_out_weight_new_pow_3_;
@@ -3468,7 +3476,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_attention_out_bias_new_cast_ = (double)update_blocks_0_attention_out_bias_new_add_;
     const double update_blocks_0_attention_out_bias_new_pow_ = pow(0.999, update_blocks_0_attention_out_bias_new_cast_);
     const double update_blocks_0_attention_out_bias_new_sub_3_ = 1.0 - update_blocks_0_attention_out_bias_new_pow_;
-    const double update_blocks_0_attention_out_bias_new_pow_2_ = pow(update_blocks_0_attention_out_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_attention_out_bias_new_pow_2_ = inverse_root(update_blocks_0_attention_out_bias_new_sub_3_);
     update_blocks_0_attention_out_bias_new_pow_2[i] = update_blocks_0_attention_out_bias_new_pow_2_;
     const double update_blocks_0_attention_out_bias_new_pow_3_ = pow(0.9, update_blocks_0_attention_out_bias_new_cast_);
     const double update_blocks_0_attention_out_bias_new_sub_4_ = 1.0 - update_blocks_0_attention_out_bias_new_pow_3_;
@@ -3480,7 +3488,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_norm2_weight_new_cast_ = (double)update_blocks_0_norm2_weight_new_add_;
     const double update_blocks_0_norm2_weight_new_pow_ = pow(0.999, update_blocks_0_norm2_weight_new_cast_);
     const double update_blocks_0_norm2_weight_new_sub_3_ = 1.0 - update_blocks_0_norm2_weight_new_pow_;
-    const double update_blocks_0_norm2_weight_new_pow_2_ = pow(update_blocks_0_norm2_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_norm2_weight_new_pow_2_ = inverse_root(update_blocks_0_norm2_weight_new_sub_3_);
     update_blocks_0_norm2_weight_new_pow_2[i] = update_blocks_0_norm2_weight_new_pow_2_;
     const double update_blocks_0_norm2_weight_new_pow_3_ = pow(0.9, update_blocks_0_norm2_weight_new_cast_);
     const double update_blocks_0_norm2_weight_new_sub_4_ = 1.0 - update_blocks_0_norm2_weight_new_pow_3_;
@@ -3492,7 +3500,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_norm2_bias_new_cast_ = (double)update_blocks_0_norm2_bias_new_add_;
     const double update_blocks_0_norm2_bias_new_pow_ = pow(0.999, update_blocks_0_norm2_bias_new_cast_);
     const double update_blocks_0_norm2_bias_new_sub_3_ = 1.0 - update_blocks_0_norm2_bias_new_pow_;
-    const double update_blocks_0_norm2_bias_new_pow_2_ = pow(update_blocks_0_norm2_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_norm2_bias_new_pow_2_ = inverse_root(update_blocks_0_norm2_bias_new_sub_3_);
     update_blocks_0_norm2_bias_new_pow_2[i] = update_blocks_0_norm2_bias_new_pow_2_;
     const double update_blocks_0_norm2_bias_new_pow_3_ = pow(0.9, update_blocks_0_norm2_bias_new_cast_);
     const double update_blocks_0_norm2_bias_new_sub_4_ = 1.0 - update_blocks_0_norm2_bias_new_pow_3_;
@@ -3504,7 +3512,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
     const double update_blocks_0_expand_weight_new_cast_ = (double)update_blocks_0_expand_weight_new_add_;
     const double update_blocks_0_expand_weight_new_pow_ = pow(0.999, update_blocks_0_expand_weight_new_cast_);
     const double update_blocks_0_expand_weight_new_sub_3_ = 1.0 - update_blocks_0_expand_weight_new_pow_;
-    const double update_blocks_0_expand_weight_new_pow_2_ = pow(update_blocks_0_expand_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_expand_weight_new_pow_2_ = inverse_root(update_blocks_0_expand_weight_new_sub_3_);
     update_blocks_0_expand_weight_new_pow_2[i] = update_blocks_0_expand_weight_new_pow_2_;
 }
 
@@ -3707,7 +3715,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double update_blocks_0_expand_bias_new_cast_ = (double)update_blocks_0_expand_bias_new_add_;
     const double update_blocks_0_expand_bias_new_pow_ = pow(0.999, update_blocks_0_expand_bias_new_cast_);
     const double update_blocks_0_expand_bias_new_sub_3_ = 1.0 - update_blocks_0_expand_bias_new_pow_;
-    const double update_blocks_0_expand_bias_new_pow_2_ = pow(update_blocks_0_expand_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_expand_bias_new_pow_2_ = inverse_root(update_blocks_0_expand_bias_new_sub_3_);
     update_blocks_0_expand_bias_new_pow_2[i] = update_blocks_0_expand_bias_new_pow_2_;
     const double update_blocks_0_expand_bias_new_pow_3_ = pow(0.9, update_blocks_0_expand_bias_new_cast_);
     const double update_blocks_0_expand_bias_new_sub_4_ = 1.0 - update_blocks_0_expand_bias_new_pow_3_;
@@ -3719,7 +3727,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double update_blocks_0_project_weight_new_cast_ = (double)update_blocks_0_project_weight_new_add_;
     const double update_blocks_0_project_weight_new_pow_ = pow(0.999, update_blocks_0_project_weight_new_cast_);
     const double update_blocks_0_project_weight_new_sub_3_ = 1.0 - update_blocks_0_project_weight_new_pow_;
-    const double update_blocks_0_project_weight_new_pow_2_ = pow(update_blocks_0_project_weight_new_sub_3_, (-0.5));
+    const double update_blocks_0_project_weight_new_pow_2_ = inverse_root(update_blocks_0_project_weight_new_sub_3_);
     update_blocks_0_project_weight_new_pow_2[i] = update_blocks_0_project_weight_new_pow_2_;
     const double update_blocks_0_project_weight_new_pow_3_ = pow(0.9, update_blocks_0_project_weight_new_cast_);
     const double update_blocks_0_project_weight_new_sub_4_ = 1.0 - update_blocks_0_project_weight_new_pow_3_;
@@ -3731,7 +3739,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double update_blocks_0_project_bias_new_cast_ = (double)update_blocks_0_project_bias_new_add_;
     const double update_blocks_0_project_bias_new_pow_ = pow(0.999, update_blocks_0_project_bias_new_cast_);
     const double update_blocks_0_project_bias_new_sub_3_ = 1.0 - update_blocks_0_project_bias_new_pow_;
-    const double update_blocks_0_project_bias_new_pow_2_ = pow(update_blocks_0_project_bias_new_sub_3_, (-0.5));
+    const double update_blocks_0_project_bias_new_pow_2_ = inverse_root(update_blocks_0_project_bias_new_sub_3_);
     update_blocks_0_project_bias_new_pow_2[i] = update_blocks_0_project_bias_new_pow_2_;
     const double update_blocks_0_project_bias_new_pow_3_ = pow(0.9, update_blocks_0_project_bias_new_cast_);
     const double update_blocks_0_project_bias_new_sub_4_ = 1.0 - update_blocks_0_project_bias_new_pow_3_;
@@ -3743,7 +3751,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double update_blocks_1_norm1_weight_new_cast_ = (double)update_blocks_1_norm1_weight_new_add_;
     const double update_blocks_1_norm1_weight_new_pow_ = pow(0.999, update_blocks_1_norm1_weight_new_cast_);
     const double update_blocks_1_norm1_weight_new_sub_3_ = 1.0 - update_blocks_1_norm1_weight_new_pow_;
-    const double update_blocks_1_norm1_weight_new_pow_2_ = pow(update_blocks_1_norm1_weight_new_sub_3_, (-0.5));
+    const double update_blocks_1_norm1_weight_new_pow_2_ = inverse_root(update_blocks_1_norm1_weight_new_sub_3_);
     update_blocks_1_norm1_weight_new_pow_2[i] = update_blocks_1_norm1_weight_new_pow_2_;
     const double update_blocks_1_norm1_weight_new_pow_3_ = pow(0.9, update_blocks_1_norm1_weight_new_cast_);
     const double update_blocks_1_norm1_weight_new_sub_4_ = 1.0 - update_blocks_1_norm1_weight_new_pow_3_;
@@ -3755,7 +3763,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
     const double update_blocks_1_norm1_bias_new_cast_ = (double)update_blocks_1_norm1_bias_new_add_;
     const double update_blocks_1_norm1_bias_new_pow_ = pow(0.999, update_blocks_1_norm1_bias_new_cast_);
     const double update_blocks_1_norm1_bias_new_sub_3_ = 1.0 - update_blocks_1_norm1_bias_new_pow_;
-    const double update_blocks_1_norm1_bias_new_pow_2_ = pow(update_blocks_1_norm1_bias_new_sub_3_, (-0.5));
+    const double update_blocks_1_norm1_bias_new_pow_2_ = inverse_root(update_blocks_1_norm1_bias_new_sub_3_);
     update_blocks_1_norm1_bias_new_pow_2[i] = update_blocks_1_norm1_bias_new_pow_2_;
     const double update_blocks_1_norm1_bias_new_pow_3_ = pow(0.9, update_blocks_1_norm1_bias_new_cast_);
     const double update_blocks_1_norm1_bias_new_sub_4_ = 1.0 - update_blocks_1_norm1_bias_new_pow_3_;
@@ -3930,7 +3938,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
     const double update_blocks_3_project_weight_new_cast_ = (double)update_blocks_3_project_weight_new_add_;
     const double update_blocks_3_project_weight_new_pow_ = pow(0.999, update_blocks_3_project_weight_new_cast_);
     const double update_blocks_3_project_weight_new_sub_3_ = 1.0 - update_blocks_3_project_weight_new_pow_;
-    const double update_blocks_3_project_weight_new_pow_2_ = pow(update_blocks_3_project_weight_new_sub_3_, (-0.5));
+    const double update_blocks_3_project_weight_new_pow_2_ = inverse_root(update_blocks_3_project_weight_new_sub_3_);
     update_blocks_3_project_weight_new_pow_2[i] = update_blocks_3_project_weight_new_pow_2_;
     const double lr_ = lr[0];
     const double update_blocks_3_project_weight_new_pow_3_ = pow(0.9, update_blocks_3_project_weight_new_cast_);
@@ -3943,7 +3951,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
     const double update_blocks_3_project_bias_new_cast_ = (double)update_blocks_3_project_bias_new_add_;
     const double update_blocks_3_project_bias_new_pow_ = pow(0.999, update_blocks_3_project_bias_new_cast_);
     const double update_blocks_3_project_bias_new_sub_3_ = 1.0 - update_blocks_3_project_bias_new_pow_;
-    const double update_blocks_3_project_bias_new_pow_2_ = pow(update_blocks_3_project_bias_new_sub_3_, (-0.5));
+    const double update_blocks_3_project_bias_new_pow_2_ = inverse_root(update_blocks_3_project_bias_new_sub_3_);
     update_blocks_3_project_bias_new_pow_2[i] = update_blocks_3_project_bias_new_pow_2_;
     const double update_blocks_3_project_bias_new_pow_3_ = pow(0.9, update_blocks_3_project_bias_new_cast_);
     const double update_blocks_3_project_bias_new_sub_4_ = 1.0 - update_blocks_3_project_bias_new_pow_3_;
@@ -3955,7 +3963,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
     const double update_norm_weight_new_cast_ = (double)update_norm_weight_new_add_;
     const double update_norm_weight_new_pow_ = pow(0.999, update_norm_weight_new_cast_);
     const double update_norm_weight_new_sub_3_ = 1.0 - update_norm_weight_new_pow_;
-    const double update_norm_weight_new_pow_2_ = pow(update_norm_weight_new_sub_3_, (-0.5));
+    const double update_norm_weight_new_pow_2_ = inverse_root(update_norm_weight_new_sub_3_);
     update_norm_weight_new_pow_2[i] = update_norm_weight_new_pow_2_;
     const double update_norm_weight_new_pow_3_ = pow(0.9, update_norm_weight_new_cast_);
     const double update_norm_weight_new_sub_4_ = 1.0 - update_norm_weight_new_pow_3_;
@@ -3967,7 +3975,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
     const double update_norm_bias_new_cast_ = (double)update_norm_bias_new_add_;
     const double update_norm_bias_new_pow_ = pow(0.999, update_norm_bias_new_cast_);
     const double update_norm_bias_new_sub_3_ = 1.0 - update_norm_bias_new_pow_;
-    const double update_norm_bias_new_pow_2_ = pow(update_norm_bias_new_sub_3_, (-0.5));
+    const double update_norm_bias_new_pow_2_ = inverse_root(update_norm_bias_new_sub_3_);
     update_norm_bias_new_pow_2[i] = update_norm_bias_new_pow_2_;
     const double update_norm_bias_new_pow_3_ = pow(0.9, update_norm_bias_new_cast_);
     const double update_norm_bias_new_sub_4_ = 1.0 - update_norm_bias_new_pow_3_;
@@ -3979,7 +3987,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
     const double update_head_weight_new_cast_ = (double)update_head_weight_new_add_;
     const double update_head_weight_new_pow_ = pow(0.999, update_head_weight_new_cast_);
     const double update_head_weight_new_sub_3_ = 1.0 - update_head_weight_new_pow_;
-    const double update_head_weight_new_pow_2_ = pow(update_head_weight_new_sub_3_, (-0.5));
+    const double update_head_weight_new_pow_2_ = inverse_root(update_head_weight_new_sub_3_);
     update_head_weight_new_pow_2[i] = update_head_weight_new_pow_2_;
     const double update_head_weight_new_pow_3_ = pow(0.9, update_head_weight_new_cast_);
     const double update_head_weight_new_sub_4_ = 1.0 - update_head_weight_new_pow_3_;

@@ -124,7 +124,10 @@ impl PersistentKernel {
         let over = |w: usize| matches!(module.buffers[w].source, Source::Over(_));
         let copies = module.states.iter().filter(|s| s.1.is_some_and(|w| !over(w))).count();
         let apart = LAUNCH * (kernels.len() + copies) as f64;
-        let kernel = PersistentKernel::new(program, blocks, THREADS)?;
+        let threads = std::env::var("CHAINRULE_THREADS").ok().and_then(|n| n.parse().ok());
+        let blocks =
+            std::env::var("CHAINRULE_BLOCKS").ok().and_then(|n| n.parse().ok()).unwrap_or(blocks);
+        let kernel = PersistentKernel::new(program, blocks, threads.unwrap_or(THREADS))?;
         Ok(kernel.filter(|k| k.nanoseconds < apart))
     }
 
@@ -365,6 +368,7 @@ impl<'a> Maker<'a> {
                 (self.graph.values[read].numel(), self.cluster.blocks * self.cluster.threads);
             let threads = self.cluster.threads;
             let (block, thread) = (&self.names.block, &self.names.thread);
+            self.behind.push("#pragma unroll 1".into());
             self.behind.push(format!(
                 "for (int i = {block} * {threads} + {thread}; i < {n}; i += {all}) {{ {even}[i] = {odd}[i]; }}"
             ));
@@ -476,7 +480,7 @@ impl<'a> Maker<'a> {
         let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();
         let _ = writeln!(
             out,
-            "extern \"C\" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}) \
+            "extern \"C\" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}, 1) \
              {name}(\n    {}\n) {{",
             self.cluster.blocks,
             self.cluster.threads,

@@ -33,6 +33,14 @@ static __device__ __forceinline__ T larger(T a, T b) { return a > b || is_nan(a)
 template <typename T>
 static __device__ __forceinline__ T smaller(T a, T b) { return a < b || is_nan(a) ? a : b; }
 
+// x to the power of -1/2, also of -0 and of an infinite number.
+static __device__ __forceinline__ float inverse_root(float x) {
+    return is_inf(x) ? 0.0f : 1.0f / sqrtf(x + 0.0f);
+}
+static __device__ __forceinline__ double inverse_root(double x) {
+    return is_inf(x) ? 0.0 : 1.0 / sqrt(x + 0.0);
+}
+
 // Integers: a quotient by 0 is 0, and the rest has the sign of the divisor.
 template <typename T>
 static __device__ __forceinline__ T quotient(T a, T b) {

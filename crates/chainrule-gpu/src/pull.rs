@@ -390,10 +390,27 @@ impl<'a> Body<'a> {
         self.place(format!("min(max({text}, 0), {})", size.max(1) - 1), size)
     }
 
+    /// A power that takes few steps: a square, an inverse, and in CUDA C an inverse root.
+    fn power(&self, x: &str, exponent: ValueId, dtype: DType) -> Option<String> {
+        let exponent = self.graph.scalar(exponent)?;
+        let one = self.dialect.number(1.0, dtype);
+        match (exponent, self.dialect) {
+            (2.0, _) => Some(format!("{x} * {x}")),
+            (-1.0, _) => Some(format!("{one} / {x}")),
+            (-0.5, Dialect::Cuda) => Some(format!("inverse_root({x})")),
+            _ => None,
+        }
+    }
+
     fn map(&self, op: &str, inputs: &[ValueId], operands: &[String], to: DType) -> String {
         let from = self.graph.values[*inputs.last().expect("an operand")].dtype;
         if op == "Cast" {
             return self.dialect.cast(to, from, &operands[0]);
+        }
+        if let ("Pow", true, [_, exponent]) = (op, from.is_float(), inputs)
+            && let Some(text) = self.power(&operands[0], *exponent, from)
+        {
+            return if to == DType::BF16 { self.dialect.cast(to, DType::F32, &text) } else { text };
         }
         let form = forms::find(op).expect("the reader admits no others");
         let text = self.dialect.form(form, operands, from);

@@ -23,7 +23,10 @@ impl Cuda {
         let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
         let function = loaded.load_function(&kernel.name).map_err(|e| self.error(e))?;
         let wide = Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
-        if kernel.blocks > 8 && function.set_attribute(wide, 1).is_err() {
+        if kernel.blocks > 8
+            && let Err(e) = function.set_attribute(wide, 1)
+        {
+            eprintln!("wide {}: {}", kernel.blocks, self.error(e));
             return Ok(None);
         }
         let (blocks, threads) = (kernel.blocks as u32, kernel.threads as u32);
@@ -36,7 +39,8 @@ impl Cuda {
         };
         let nothing: Vec<PersistentArgument> = kernel.parameters.iter().map(nothing).collect();
         let begun = self.begin_persistent(code, &nothing)?;
-        if begun.and_then(|()| self.stream.synchronize()).is_err() {
+        if let Err(e) = begun.and_then(|()| self.stream.synchronize()) {
+            eprintln!("persistent {}: {}", kernel.blocks, self.error(e));
             self.modules[code.0].clear();
             return Ok(None);
         }

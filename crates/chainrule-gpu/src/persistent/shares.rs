@@ -74,7 +74,8 @@ impl Choice<'_> {
     /// For each value the number of the way that makes the step short: from some starts, one value
     /// after the other is changed as long as that helps.
     pub fn best(&self) -> Vec<usize> {
-        let starts = self.sizes().into_iter().map(|size| self.start(size));
+        let sizes = self.sizes();
+        let starts = sizes.iter().flat_map(|&size| [false, true].map(|w| self.start(size, w)));
         let ended = starts.map(|mut ways| (self.improve(&mut ways), ways));
         let best = ended.min_by(|a, b| a.0.total_cmp(&b.0));
         best.map_or_else(|| vec![0; self.values.len()], |(_, ways)| ways)
@@ -96,11 +97,15 @@ impl Choice<'_> {
         out
     }
 
-    fn start(&self, size: usize) -> Vec<usize> {
+    /// All values that have an axis of this size are split along it; of others each block computes
+    /// the whole if that is wanted, and else what takes least time.
+    fn start(&self, size: usize, whole: bool) -> Vec<usize> {
         let one = |(v, ways): &(ValueId, Vec<Way>)| {
             let dims = &self.graph.values[*v].dims;
             let fits = |w: &Way| matches!(w.share, Share::Split(axis) if dims[axis] == size);
-            ways.iter().position(fits).unwrap_or_else(|| {
+            let is_whole = |w: &Way| whole && w.share == Share::Whole;
+            let found = ways.iter().position(fits).or_else(|| ways.iter().position(is_whole));
+            found.unwrap_or_else(|| {
                 let times = ways.iter().enumerate().min_by(|a, b| a.1.time.total_cmp(&b.1.time));
                 times.map_or(0, |(i, _)| i)
             })

@@ -15,7 +15,7 @@
 #define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
 #define __cluster_dims__(...)
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define CHAINRULE_SHIM
 #define __expf expf
 
