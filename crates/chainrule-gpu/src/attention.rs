@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
-use chainrule_onnx::lower::{Lowered, Node};
+use chainrule_onnx::lower::{Lowered, Node, Typed};
 
-use crate::graph::{Fold, Graph, Step, ValueId};
+use crate::graph::{Graph, Step, Value, ValueId};
 use crate::kernels::Emitted;
 use crate::products::layout;
 use crate::read::Reader;
 
-/// Rows of a block, 16 for each of its four warps.
+/// Rows of a block where each of its four warps has one tile of 16.
 const ROWS: usize = 64;
 
 /// Threads of a block.
@@ -28,18 +28,30 @@ const LOADED: usize = 8;
 pub(crate) enum Part {
     /// The result, and beside it the logarithms of the rows' sums.
     Forward,
-    /// The gradient of the queries.
+    /// The gradient of the queries, and beside it the sums of the rows of the upstream one times
+    /// the result.
     Queries,
     /// The gradient of the keys, and beside it that of the values.
     Keys,
+}
+
+impl Part {
+    /// The number of inputs that are matrices of a stack.
+    fn heads(self) -> usize {
+        match self {
+            Part::Forward => 3,
+            Part::Queries => 5,
+            Part::Keys => 4,
+        }
+    }
 }
 
 /// Attention of queries, keys and values, without mask and dropout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Attention {
     pub part: Part,
-    /// Queries, keys, values; for gradients also the upstream one, the logarithms and the sums of
-    /// its rows times the result's.
+    /// Queries, keys, values; for gradients also the upstream one, for that of the queries the
+    /// result, the logarithms, and for that of the keys the sums of [`Part::Queries`].
     pub inputs: Vec<ValueId>,
     pub causal: bool,
     /// The bits of the factor of scores, a number of f64.
@@ -55,7 +67,8 @@ pub(crate) fn fits(lowered: &Lowered) -> bool {
         // Rows of queries and values are of one width.
         let widths = if n.op == "Attention" { vec![rows(0)] } else { vec![rows(0), rows(2)] };
         let same = widths.iter().all(|&d| d == widths[0] && narrow(d));
-        full && same && n.outputs[0].dtype == DType::F32
+        let scale = n.ints.get("scale").and_then(|v| v.first()).map_or(0, |s| s.cast_unsigned());
+        full && same && n.outputs[0].dtype == DType::F32 && f64::from_bits(scale) > 0.0
     })
 }
 
@@ -80,23 +93,52 @@ impl Reader {
             inputs.push(self.prepared(x, false)?);
         }
         if node.op == "Attention" {
-            let y = self.define(first, step(Part::Forward, inputs))?;
+            let y = self.attended(first, step(Part::Forward, inputs))?;
             self.define(beside, Step::Beside(y))?;
             return Ok(());
         }
         let [g, y, logs] = [x[0], x[1], x[2]];
         let dims = self.dims(g);
         let rows = dims[..dims.len() - 1].to_vec();
-        let terms = Step::Map("Mul", vec![g, y]);
-        let terms = self.add("terms", DType::F32, dims.clone(), terms)?;
-        let sums = Step::Fold(Fold::Sum, terms, vec![dims.len() - 1]);
-        let sums = self.add("sums", DType::F32, rows, sums)?;
-        let g = self.prepared(g, false)?;
-        inputs.extend([g, logs, sums]);
-        self.define(first, step(Part::Queries, inputs.clone()))?;
-        let keys = self.define(beside, step(Part::Keys, inputs))?;
-        self.define(&node.outputs[2], Step::Beside(keys))?;
+        let (g, y) = (self.prepared(g, false)?, self.prepared(y, false)?);
+        inputs.push(g);
+        let of_queries = [&inputs[..], &[y, logs]].concat();
+        let queries = self.attended(first, step(Part::Queries, of_queries))?;
+        let sums = self.add("sums", DType::F32, rows, Step::Beside(queries))?;
+        inputs.extend([logs, sums]);
+        let keys = self.attended(beside, step(Part::Keys, inputs))?;
+        let values = self.dims(keys);
+        let values = self.add("of_values", DType::BF16, values, Step::Beside(keys))?;
+        let turned = self.turned_rows(values)?;
+        self.define(&node.outputs[2], Step::Map("Cast", vec![turned]))?;
         Ok(())
+    }
+
+    /// A result of a kernel, of bf16 and with the rows of all heads at one place side by side, as
+    /// layers before and after read them.
+    fn attended(&mut self, out: &Typed, step: Step) -> Result<ValueId> {
+        let mut dims: Vec<usize> = out.dims.iter().map(|&d| d as usize).collect();
+        let rank = dims.len();
+        if rank > 2 {
+            dims.swap(rank - 3, rank - 2);
+        }
+        let made = self.add("attended", DType::BF16, dims, step)?;
+        let turned = self.turned_rows(made)?;
+        self.define(out, Step::Map("Cast", vec![turned]))?;
+        Ok(made)
+    }
+
+    /// The axes of heads and rows in turn.
+    fn turned_rows(&mut self, x: ValueId) -> Result<ValueId> {
+        let mut dims = self.dims(x);
+        let rank = dims.len();
+        if rank < 3 {
+            return Ok(x);
+        }
+        let mut perm: Vec<usize> = (0..rank).collect();
+        perm.swap(rank - 3, rank - 2);
+        dims.swap(rank - 3, rank - 2);
+        self.add("turned", DType::BF16, dims, Step::Transpose(x, perm))
     }
 }
 
@@ -135,7 +177,9 @@ fn heads(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<
 pub(crate) fn bases(graph: &Graph, attention: &Attention) -> Vec<ValueId> {
     let is_view = |v: ValueId| graph.values[v].step.is_view();
     let one = |(i, &x): (usize, &ValueId)| match i {
-        0..4 => heads(graph, &|v| !is_view(v), x).map_or(x, |h| h.base),
+        i if i < attention.part.heads() => {
+            heads(graph, &|v| !is_view(v), x).map_or(x, |h| h.base)
+        }
         _ => x,
     };
     attention.inputs.iter().enumerate().map(one).collect()
@@ -150,7 +194,7 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
     let (mut reads, mut arguments) = (Vec::new(), Vec::new());
     for (i, &x) in inputs.iter().enumerate() {
         let (base, text) = match i {
-            0..4 => {
+            i if i < part.heads() => {
                 let Heads { base, start, far, near, row } = heads(graph, &is_stored, x)?;
                 let name = &graph.values[base].name;
                 (base, format!("Heads{{{name} + {start}, {far}, {near}, {row}}}"))
@@ -162,7 +206,17 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
         }
         arguments.push(text);
     }
-    arguments.extend(members.iter().map(|&v| graph.values[v].name.clone()));
+    for &v in members {
+        let Value { name, dtype, dims, .. } = &graph.values[v];
+        arguments.push(match (dtype, &dims[..]) {
+            (DType::BF16, [.., rows, heads, width]) if dims.len() > 2 => {
+                let row = heads * width;
+                format!("Written{{{name}, {}, {width}, {row}}}", rows * row)
+            }
+            (DType::BF16, [.., width]) => format!("Written{{{name}, 0, 0, {width}}}"),
+            _ => name.clone(),
+        });
+    }
     let (q, k) = (&graph.values[inputs[0]].dims, &graph.values[inputs[1]].dims);
     let lead = q.len() - 2;
     let (queries, keys, width) = (q[lead], k[lead], q[lead + 1]);
@@ -173,7 +227,9 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
         Part::Queries => ("attention_queries", queries),
         Part::Keys => ("attention_keys", keys),
     };
-    let mut lines = vec![format!("    {name}<{width}, {causal}>(")];
+    // Two tiles for each warp where there are rows for them.
+    let tiles = if rows > ROWS { 2 } else { 1 };
+    let mut lines = vec![format!("    {name}<{width}, {causal}, {tiles}>(")];
     lines.extend(arguments.iter().map(|a| format!("        {a},")));
     let scale = f64::from_bits(*scale) as f32;
     lines.push(format!("        {inner}, {queries}, {keys}, {scale:?}f\n    );"));
@@ -182,7 +238,7 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
         reads,
         own_reads: Vec::new(),
         shared: Vec::new(),
-        blocks: stack * rows.div_ceil(ROWS),
+        blocks: stack * rows.div_ceil(tiles * ROWS),
         threads: THREADS,
         waits: true,
         draws: false,

@@ -102,7 +102,7 @@ impl Dialect {
     pub(crate) fn cast(self, to: DType, from: DType, value: &str) -> String {
         if to == DType::BF16 && from != DType::BF16 {
             // A register holds it as f32, rounded.
-            return format!("of_bf16(to_bf16({}))", self.cast(DType::F32, from, value));
+            return format!("nearest_bf16({})", self.cast(DType::F32, from, value));
         }
         if self.kind(to) == self.kind(from) {
             return value.to_string();

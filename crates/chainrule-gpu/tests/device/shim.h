@@ -17,7 +17,6 @@
 #define __cluster_dims__(...)
 #define __launch_bounds__(...)
 #define CHAINRULE_SHIM
-#define __expf expf
 
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
@@ -66,11 +65,6 @@ static void product(
             }
 }
 
-struct uint4 {
-    unsigned int x, y, z, w;
-};
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-
 static const size_t STACK = 64 << 10;
 static std::vector<char*> stacks;
 static std::vector<bool> begun, done;
@@ -88,15 +82,23 @@ static void enter() {
     _longjmp(home, 1);
 }
 
-static void __syncthreads() {
+// Lets the others go on.
+static void yield() {
     unsigned int own = running;
     if (_setjmp(places[own]) == 0) { _longjmp(home, 1); }
+}
+
+// A thread goes on when all that have not ended wait.
+static std::vector<bool> waiting;
+static void __syncthreads() {
+    waiting[running] = true;
+    yield();
 }
 
 // What threads of a warp do together: all write what they have, wait, and read.
 static unsigned int given_a[1024][4], given_b[1024][2];
 static const unsigned short* given_row[1024];
-static float given_x[1024];
+static long long given_x[1024];
 
 static float upper(unsigned int word, int half) {
     return __int_as_float((int)((half ? word >> 16 : word & 0xffffu) << 16));
@@ -105,7 +107,7 @@ static void multiply(float* c, const unsigned int* a, unsigned int b0, unsigned 
     unsigned t = threadIdx.x, warp = t / 32 * 32, lane = t % 32;
     memcpy(given_a[t], a, sizeof given_a[t]);
     given_b[t][0] = b0, given_b[t][1] = b1;
-    __syncthreads();
+    yield();
     for (int i = 0; i < 4; i++) {
         unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
         for (unsigned k = 0; k < 16; k++) {
@@ -113,12 +115,12 @@ static void multiply(float* c, const unsigned int* a, unsigned int b0, unsigned 
             c[i] += upper(given_a[at_a][i / 2 + k / 8 * 2], k % 2) * upper(given_b[at_b][k / 8], k % 2);
         }
     }
-    __syncthreads();
+    yield();
 }
 static void fetch_either(unsigned int* b, const unsigned short* row, bool turned) {
     unsigned t = threadIdx.x, warp = t / 32 * 32, lane = t % 32;
     given_row[t] = row;
-    __syncthreads();
+    yield();
     for (unsigned i = 0; i < 4; i++) {
         unsigned short two[2];
         for (unsigned h = 0; h < 2; h++) {
@@ -127,17 +129,25 @@ static void fetch_either(unsigned int* b, const unsigned short* row, bool turned
         }
         b[i] = two[0] | (unsigned)two[1] << 16;
     }
-    __syncthreads();
+    yield();
 }
 static void fetch(unsigned int* b, const unsigned short* row) { fetch_either(b, row, false); }
 static void fetch_turned(unsigned int* b, const unsigned short* row) { fetch_either(b, row, true); }
-static float of_lane(float x, int other) {
-    given_x[threadIdx.x] = x;
-    __syncthreads();
-    float out = given_x[threadIdx.x ^ other];
-    __syncthreads();
+template <typename T>
+static T across(T x, int other) {
+    memcpy(&given_x[threadIdx.x], &x, sizeof x);
+    yield();
+    T out;
+    memcpy(&out, &given_x[threadIdx.x ^ other], sizeof out);
+    yield();
     return out;
 }
+
+static void send(unsigned short* to, const unsigned short* from, bool is_there) {
+    if (is_there) { memcpy(to, from, 16); } else { memset(to, 0, 16); }
+}
+static void arrive() {}
+static float power_of_2(float x) { return exp2f(x); }
 
 // Runs each thread until it waits or ends.
 static void resume_as(unsigned int t, unsigned int block, unsigned int thread) {
@@ -172,14 +182,18 @@ static void launch(unsigned blocks, unsigned threads, bool waits, void (*kernel)
         }
         begun.assign(threads, false);
         done.assign(threads, false);
+        waiting.assign(threads, false);
         bool any = true;
         while (any) {
             any = false;
+            bool ran = false;
             for (unsigned t = 0; t < threads; t++) {
-                if (done[t]) { continue; }
+                any |= !done[t];
+                if (done[t] || waiting[t]) { continue; }
                 resume(t);
-                any = true;
+                ran = true;
             }
+            if (!ran) { waiting.assign(threads, false); }
         }
     }
 }
