@@ -1,8 +1,11 @@
 //! Places of elements, as expressions of a kernel's variables.
 //!
-//! A coordinate is `(var / div) % size` of an integer variable that runs below `extent`. Views are
-//! changes of coordinates alone, and neighbours that came from one variable join again, so that
-//! most reads are plain: `x[i]`.
+//! A coordinate is `(var / div) % size + start` of an integer variable that runs below `extent`.
+//! Views are changes of coordinates alone, and neighbours that came from one variable join again,
+//! so that most reads are plain: `x[i]`.
+//!
+//! A thread may compute several neighbours: then its variable is a multiple of `lanes`, and `e`
+//! runs below that.
 
 /// The place along one axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,36 +14,117 @@ pub(crate) struct Coord {
     pub extent: usize,
     pub div: usize,
     pub size: usize,
+    /// The place that the first digit stands for; below 0 before a padded axis.
+    pub start: i64,
+    /// The size of the axis.
+    pub room: usize,
+    /// Neighbours that a thread computes.
+    pub lanes: usize,
+}
+
+/// How a place differs between the neighbours of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    /// Not at all.
+    Same,
+    /// Each is one further.
+    Next,
+    Mixed,
 }
 
 impl Coord {
     /// A variable that runs below `extent`.
     pub fn of(var: &str, extent: usize) -> Coord {
-        Coord { var: var.to_string(), extent, div: 1, size: extent }
+        Coord::wide(var, extent, 1)
+    }
+
+    /// A variable that runs below `extent`, of which a thread takes so many at once.
+    pub fn wide(var: &str, extent: usize, lanes: usize) -> Coord {
+        let var = var.to_string();
+        Coord { var, extent, div: 1, size: extent, start: 0, room: extent, lanes }
     }
 
     /// The only place of an axis of one.
     pub fn zero() -> Coord {
-        Coord { var: String::new(), extent: 1, div: 1, size: 1 }
+        Coord::of("", 1)
+    }
+
+    /// The same on an axis of another size, which begins elsewhere.
+    pub fn moved(&self, start: i64, room: usize) -> Coord {
+        Coord { start: self.start + start, room, ..self.clone() }
+    }
+
+    /// Whether it never lies before the axis, and never behind it.
+    pub fn is_inside(&self) -> [bool; 2] {
+        [self.start >= 0, self.start + self.size as i64 <= self.room as i64]
+    }
+
+    /// The place on the axis: one outside is taken for the nearest.
+    pub fn inside(&self, bind: &mut dyn FnMut(String, usize) -> String) -> Coord {
+        let last = self.room.max(1) - 1;
+        let text = match self.is_inside() {
+            [true, true] => return self.clone(),
+            _ if self.room <= 1 => return Coord::zero(),
+            [false, true] => format!("max({}, 0)", self.text()),
+            [true, false] => format!("min({}, {last})", self.text()),
+            [false, false] => format!("min(max({}, 0), {last})", self.text()),
+        };
+        Coord::of(&bind(text, self.room), self.room)
+    }
+
+    fn is_plain(&self) -> bool {
+        self.start == 0 && self.room == self.size
+    }
+
+    fn lane(&self) -> Lane {
+        match () {
+            () if self.lanes == 1 || self.size <= 1 || self.div.is_multiple_of(self.lanes) => {
+                Lane::Same
+            }
+            () if self.div == 1
+                && (self.size.is_multiple_of(self.lanes) || self.size >= self.extent) =>
+            {
+                Lane::Next
+            }
+            () => Lane::Mixed,
+        }
     }
 
     pub fn text(&self) -> String {
-        let Coord { var, extent, div, size } = self;
+        self.spelled(true)
+    }
+
+    /// The text, with the place among neighbours or without.
+    fn spelled(&self, lane: bool) -> String {
+        let Coord { var, extent, div, size, start, .. } = self;
         if *size <= 1 {
-            return "0".to_string();
+            return start.to_string();
         }
-        match (*div == 1, div * size >= *extent) {
-            (true, true) => var.clone(),
+        let kind = self.lane();
+        let var = if kind == Lane::Mixed { format!("({var} + e)") } else { var.clone() };
+        let digits = match (*div == 1, div * size >= *extent) {
+            (true, true) => var,
             (false, true) => format!("{var} / {div}"),
             (true, false) => format!("{var} % {size}"),
             (false, false) => format!("{var} / {div} % {size}"),
+        };
+        let digits = if lane && kind == Lane::Next { format!("{digits} + e") } else { digits };
+        match *start {
+            0 => digits,
+            s if s < 0 => format!("{digits} - {}", -s),
+            s => format!("{digits} + {s}"),
         }
     }
 
     /// Both as one, if the variable's digits stand beside one another.
     fn join(&self, right: &Coord) -> Option<Coord> {
         let beside = self.var == right.var && self.div == right.div * right.size;
-        beside.then(|| Coord { size: self.size * right.size, ..right.clone() })
+        (beside && right.is_plain()).then(|| Coord {
+            size: self.size * right.size,
+            room: self.room * right.size,
+            start: self.start * right.size as i64,
+            ..right.clone()
+        })
     }
 
     /// Its digits in these sizes, whose product is its size.
@@ -48,7 +132,7 @@ impl Coord {
         let mut out = Vec::new();
         let mut div = self.div;
         for &size in sizes.iter().rev() {
-            out.push(Coord { div, size, ..self.clone() });
+            out.push(Coord { div, size, room: size, ..self.clone() });
             div *= size;
         }
         out.reverse();
@@ -59,7 +143,7 @@ impl Coord {
 /// Neighbours joined, without axes of one.
 fn joined(coords: &[Coord]) -> Vec<Coord> {
     let mut out: Vec<Coord> = Vec::new();
-    for c in coords.iter().filter(|c| c.size != 1) {
+    for c in coords.iter().filter(|c| c.room != 1) {
         match out.last().and_then(|last| last.join(c)) {
             Some(both) => *out.last_mut().expect("there is a last") = both,
             None => out.push(c.clone()),
@@ -70,13 +154,19 @@ fn joined(coords: &[Coord]) -> Vec<Coord> {
 
 /// The place in the flat array.
 pub(crate) fn flat(coords: &[Coord]) -> String {
-    let all = joined(coords);
-    let mut stride: usize = all.iter().map(|c| c.size).product();
+    spelled(&joined(coords), true)
+}
+
+fn spelled(all: &[Coord], lane: bool) -> String {
+    let mut stride: usize = all.iter().map(|c| c.room).product();
     let mut terms = Vec::new();
-    for c in &all {
-        stride /= c.size.max(1);
-        let text = c.text();
-        let whole = text == c.var;
+    for c in all {
+        stride /= c.room.max(1);
+        let text = c.spelled(lane);
+        if text == "0" && all.len() > 1 {
+            continue;
+        }
+        let whole = text == c.var || !text.contains(' ');
         terms.push(match (stride == 1, whole || all.len() == 1 && stride == 1) {
             (true, _) if whole || all.len() == 1 => text,
             (true, _) => format!("({text})"),
@@ -85,6 +175,17 @@ pub(crate) fn flat(coords: &[Coord]) -> String {
         });
     }
     if terms.is_empty() { "0".to_string() } else { terms.join(" + ") }
+}
+
+/// The place of the first of a thread's neighbours in the flat array, where the others stand behind
+/// it and all can be loaded at once.
+pub(crate) fn first_of_lanes(coords: &[Coord]) -> Option<String> {
+    let all = joined(coords);
+    let (last, others) = all.split_last()?;
+    let aligned = last.room.is_multiple_of(last.lanes)
+        && last.start.unsigned_abs().is_multiple_of(last.lanes as u64);
+    let fits = last.lane() == Lane::Next && last.lanes > 1 && aligned;
+    (fits && others.iter().all(|c| c.lane() == Lane::Same)).then(|| spelled(&all, false))
 }
 
 /// Coordinates in another shape of as many elements; `bind` makes a variable of an expression where
@@ -108,7 +209,7 @@ pub(crate) fn reshaped(
         j += 1;
         while from != to {
             if from < to && i < coords.len() {
-                from *= coords[i].size;
+                from *= coords[i].room;
                 i += 1;
             } else if j < dims.len() {
                 to *= dims[j];
@@ -117,12 +218,19 @@ pub(crate) fn reshaped(
                 break;
             }
         }
-        let chunk = joined(&coords[i0..i]);
-        let whole = match &chunk[..] {
-            [one] => one.clone(),
-            many => Coord::of(&bind(flat(many), to), to),
-        };
-        out.extend(whole.split(&dims[j0..j]));
+        let own = &dims[j0..j];
+        match &joined(&coords[i0..i])[..] {
+            [one] if one.is_plain() => out.extend(one.split(own)),
+            [one] if own.iter().filter(|&&d| d != 1).count() == 1 => {
+                let alone = |&d: &usize| if d == 1 { Coord::zero() } else { one.clone() };
+                out.extend(own.iter().map(alone));
+            }
+            _ => {
+                let inside: Vec<Coord> = coords[i0..i].iter().map(|c| c.inside(bind)).collect();
+                let text = spelled(&joined(&inside), true);
+                out.extend(Coord::of(&bind(text, to), to).split(own));
+            }
+        }
     }
     out
 }

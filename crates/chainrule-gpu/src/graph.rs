@@ -197,6 +197,10 @@ pub(crate) struct Graph {
     pub names: HashSet<String>,
     /// The products of the device's library, if it has one.
     pub products: Option<Products>,
+    /// Elements of a kernel from which a thread computes several neighbours.
+    pub wide_from: usize,
+    /// Constants whose elements are 0, 1, 2 and so on: they are computed where they are read.
+    pub counting: HashSet<ValueId>,
 }
 
 impl Graph {
@@ -213,6 +217,11 @@ impl Graph {
         let Step::Constant(bytes) = &value.step else { return None };
         (value.dtype == DType::I64)
             .then(|| (0..value.numel()).map(|i| element(DType::I64, bytes, i) as i64).collect())
+    }
+
+    /// Whether a value is a constant whose elements are their places.
+    pub fn counts(&self, v: ValueId) -> bool {
+        self.counting.contains(&v)
     }
 
     /// Values that must be there when a run ends.

@@ -132,13 +132,35 @@ pub(crate) fn emit(
     if kernel.shape == Shape::Attention {
         return crate::attention::emit(graph, stored, &kernel.members);
     }
+    let lanes = crate::lanes::lanes(graph, kernel, dialect);
+    let made = |lanes: usize| emit_lanes(graph, stored, dialect, kernel, needed, lanes);
+    made(lanes).or_else(|| if lanes > 1 { made(1) } else { None })
+}
+
+/// The text of a kernel whose threads compute so many neighbours each.
+fn emit_lanes(
+    graph: &Graph,
+    stored: &[bool],
+    dialect: Dialect,
+    kernel: &Kernel,
+    needed: &dyn Fn(ValueId) -> bool,
+    lanes: usize,
+) -> Option<Emitted> {
     let mut body = Body::new(graph, stored, dialect);
     body.own.clone_from(&kernel.members);
-    ["i", "row", "col", "thread", "block"].iter().for_each(|name| {
+    ["i", "row", "col", "thread", "block", "e", "inside"].iter().for_each(|name| {
         body.fresh(name);
     });
-    let mut maker = Maker { body, kernel, needed, shared: Vec::new() };
+    let mut maker = Maker { body, kernel, needed, shared: Vec::new(), lanes, folds: 0 };
     let (blocks, threads, waits) = match kernel.shape {
+        Shape::Each(n) if lanes > 1 => {
+            maker.wide_each(n)?;
+            (n.div_ceil(BLOCK * lanes), BLOCK, false)
+        }
+        Shape::Rows(rows, count) if lanes > 1 => {
+            let threads = maker.wide_rows(rows, count)?;
+            (rows, threads, true)
+        }
         Shape::Each(n) => {
             maker.each(n)?;
             (n.div_ceil(BLOCK), BLOCK, false)
@@ -179,7 +201,7 @@ pub(crate) fn emit(
 }
 
 /// The same elements in another shape, if no new variable is needed.
-fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
+pub(crate) fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
     let size = |c: &[usize]| c.iter().product::<usize>();
     if coords.iter().map(|c| c.size).product::<usize>() != size(dims) {
         return None;
@@ -193,15 +215,20 @@ fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
     (!mixed).then_some(out)
 }
 
-struct Maker<'a, 'b> {
-    body: Body<'a>,
-    kernel: &'b Kernel,
-    needed: &'b dyn Fn(ValueId) -> bool,
-    shared: Vec<(String, DType, usize)>,
+/// The text of a kernel in the making.
+pub(crate) struct Maker<'a, 'b> {
+    pub body: Body<'a>,
+    pub kernel: &'b Kernel,
+    pub needed: &'b dyn Fn(ValueId) -> bool,
+    pub shared: Vec<(String, DType, usize)>,
+    /// Neighbours that a thread computes.
+    pub lanes: usize,
+    /// Reductions of a block so far.
+    pub folds: usize,
 }
 
 impl Maker<'_, '_> {
-    fn write(&mut self, v: ValueId, at: &str, name: &str) {
+    pub(crate) fn write(&mut self, v: ValueId, at: &str, name: &str) {
         if (self.needed)(v) {
             let value = &self.body.graph.values[v];
             self.body.touched.push((v, at.to_string()));
@@ -224,7 +251,7 @@ impl Maker<'_, '_> {
     }
 
     /// A value at a place: its expression, or a loop of this thread.
-    fn value(&mut self, v: ValueId, coords: &[Coord]) -> String {
+    pub(crate) fn value(&mut self, v: ValueId, coords: &[Coord]) -> String {
         let name = match self.body.graph.values[v].step.is_light() {
             true => self.body.expression(v, coords),
             false => crate::serial::value(&mut self.body, v, coords),
@@ -241,8 +268,7 @@ impl Maker<'_, '_> {
             // The last line of blocks is not full; a whole block leaves, so none waits for it.
             self.body.line(format!("if (row >= {rows}) {{ return; }}"));
         }
-        let (row, both) =
-            (vec![Coord::of("row", rows)], vec![Coord::of("row", rows), Coord::of("col", count)]);
+        let both = [Coord::of("row", rows), Coord::of("col", count)];
         for v in self.kernel.members.clone() {
             let value = &self.body.graph.values[v];
             match &value.step {
@@ -255,15 +281,7 @@ impl Maker<'_, '_> {
                     self.row_fold(v, *fold, *x, axes, count, threads)?;
                 }
                 step if !step.is_light() => return None,
-                _ if value.numel() == rows => {
-                    let coords = aligned(&row, &value.dims)?;
-                    let name = self.value(v, &coords);
-                    if (self.needed)(v) {
-                        let scope = self.body.open("if (thread == 0) {");
-                        self.write(v, "row", &name);
-                        self.body.close(scope);
-                    }
-                }
+                _ if value.numel() == rows => self.of_row(v, rows)?,
                 _ => {
                     let coords = aligned(&both, &value.dims)?;
                     let step = threads.to_string();
@@ -276,6 +294,18 @@ impl Maker<'_, '_> {
                     self.body.written.push((v, at));
                 }
             }
+        }
+        Some(())
+    }
+
+    /// A value of one number a row, which all threads of its block compute.
+    pub(crate) fn of_row(&mut self, v: ValueId, rows: usize) -> Option<()> {
+        let coords = aligned(&[Coord::of("row", rows)], &self.body.graph.values[v].dims)?;
+        let name = self.value(v, &coords);
+        if (self.needed)(v) {
+            let scope = self.body.open("if (thread == 0) {");
+            self.write(v, "row", &name);
+            self.body.close(scope);
         }
         Some(())
     }
@@ -337,7 +367,7 @@ impl Maker<'_, '_> {
     }
 
     /// An array that the threads share, one for each dtype.
-    fn share(&mut self, name: &str, dtype: DType, size: usize) -> String {
+    pub(crate) fn share(&mut self, name: &str, dtype: DType, size: usize) -> String {
         let kind = self.body.dialect.kind(dtype).replace(' ', "_");
         let name = format!("{name}_{kind}");
         if !self.shared.iter().any(|s| s.0 == name) {

@@ -28,6 +28,7 @@ mod forms;
 mod graph;
 mod group;
 mod kernels;
+mod lanes;
 mod long;
 mod module;
 mod operands;

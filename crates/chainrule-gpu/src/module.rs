@@ -11,6 +11,7 @@ use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
 use crate::group::{Grouped, group};
 use crate::kernels::{Emitted, Kernel, Shape};
+use crate::lanes::WIDE_FROM;
 use crate::products::{Precision, ProductLaunch, Products};
 use crate::{plan, read};
 
@@ -116,7 +117,7 @@ pub struct KernelModule {
 impl KernelModule {
     /// The kernels of a program. Errors for an op or a dtype that has no kernel, which it names.
     pub fn new(program: &Program, dialect: Dialect) -> Result<KernelModule> {
-        KernelModule::with(program, dialect, None)
+        KernelModule::with_wide(program, dialect, None, WIDE_FROM)
     }
 
     /// As [`KernelModule::new`], with these products by the device's library.
@@ -125,15 +126,18 @@ impl KernelModule {
         dialect: Dialect,
         products: Products,
     ) -> Result<KernelModule> {
-        KernelModule::with(program, dialect, Some(products))
+        KernelModule::with_wide(program, dialect, Some(products), WIDE_FROM)
     }
 
-    fn with(
+    /// As [`KernelModule::with_products`], where kernels of so many elements or more are of threads
+    /// that compute several neighbours each.
+    pub fn with_wide(
         program: &Program,
         dialect: Dialect,
         products: Option<Products>,
+        wide_from: usize,
     ) -> Result<KernelModule> {
-        let graph = read::read(program, products)?;
+        let graph = read::read(program, products, wide_from)?;
         if dialect == Dialect::Wgsl {
             crate::wgsl::admitted(&graph)?;
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chainrule_core::dtype::DType;
 
-use crate::coords::{Coord, broadcast, flat, reshaped};
+use crate::coords::{Coord, broadcast, first_of_lanes, flat, reshaped};
 use crate::dialect::Dialect;
 use crate::forms;
 use crate::graph::{Graph, Step, ValueId, Windows};
@@ -41,7 +41,38 @@ pub(crate) struct Body<'a> {
     /// Values that were read, each with the axes that were read at the own place alone.
     pub seen: Vec<(ValueId, Vec<usize>)>,
     /// Threads that share the loop of an element, and the variable of their number.
-    pub lanes: (usize, String),
+    pub sharers: (usize, String),
+    /// The loop over a thread's neighbours, while its lines are made.
+    lanes: Option<Lanes>,
+    /// Tests without which the value that is pulled is not used.
+    tests: Vec<String>,
+}
+
+/// A loop over a thread's neighbours in the making.
+struct Lanes {
+    count: usize,
+    /// The line before it, and lines that are put there: what is the same for all neighbours, and
+    /// loads of all at once.
+    at: usize,
+    depth: usize,
+    lines: Vec<String>,
+    /// Variables that are in the loop alone.
+    inside: HashSet<String>,
+    /// Values that have a name before the loop.
+    known: Vec<((ValueId, String), String)>,
+    bound: Vec<(String, String)>,
+}
+
+impl Lanes {
+    /// Whether an expression means the same before the loop.
+    fn is_outside(&self, text: &str) -> bool {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !text.split(|c| !is_word(c)).any(|word| self.inside.contains(word))
+    }
+
+    fn line(&mut self, text: &str) {
+        self.lines.push(format!("{}{text}", "    ".repeat(self.depth)));
+    }
 }
 
 /// Names as they are restored at the end of a block of lines.
@@ -70,8 +101,46 @@ impl<'a> Body<'a> {
             failed: false,
             places: None,
             seen: Vec::new(),
-            lanes: (1, String::new()),
+            sharers: (1, String::new()),
+            lanes: None,
+            tests: Vec::new(),
         }
+    }
+
+    /// Begins a loop over a thread's neighbours.
+    pub fn open_lanes(&mut self, count: usize) -> Scope {
+        self.lanes = Some(Lanes {
+            count,
+            at: self.lines.len(),
+            depth: self.depth,
+            lines: Vec::new(),
+            inside: HashSet::from(["e".to_string()]),
+            known: Vec::new(),
+            bound: Vec::new(),
+        });
+        self.line("#pragma unroll");
+        self.open(format!("for (int e = 0; e < {count}; e++) {{"))
+    }
+
+    /// Ends it; what was named before it is still known.
+    pub fn close_lanes(&mut self, scope: Scope) {
+        self.close(scope);
+        let Some(lanes) = self.lanes.take() else { return };
+        self.lines.splice(lanes.at..lanes.at, lanes.lines);
+        self.known.extend(lanes.known);
+        self.bound.extend(lanes.bound);
+    }
+
+    /// An array of a number for each neighbour, before the loop over them.
+    pub fn array(&mut self, wanted: &str, dtype: DType) -> String {
+        let name = self.fresh(wanted);
+        let kind = self.dialect.kind(dtype);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.inside.remove(&name);
+            let line = format!("{kind} {name}[{}];", lanes.count);
+            lanes.line(&line);
+        }
+        name
     }
 
     pub fn line(&mut self, text: impl AsRef<str>) {
@@ -98,7 +167,7 @@ impl<'a> Body<'a> {
 
     /// Begins a loop over the terms of an element, which lanes share.
     pub fn open_terms(&mut self, var: &str, count: usize) -> Scope {
-        let (lanes, lane) = &self.lanes;
+        let (lanes, lane) = &self.sharers;
         let head = match lanes {
             1 => self.dialect.each(var, "0", &count.to_string(), "1"),
             n => self.dialect.each(var, lane, &count.to_string(), &n.to_string()),
@@ -111,7 +180,7 @@ impl<'a> Body<'a> {
 
     /// Joins what lanes have of a sum, or of another reduction; all have the whole then.
     pub fn join_lanes(&mut self, sum: &str, next: impl Fn(&Body<'_>, &str) -> String) {
-        let lanes = self.lanes.0;
+        let lanes = self.sharers.0;
         if lanes > 1 {
             let bit = self.fresh("bit");
             let next = next(self, &format!("of_lanes({sum}, {bit})"));
@@ -124,7 +193,7 @@ impl<'a> Body<'a> {
 
     /// A value that the first lane begins with; the others begin with nothing.
     pub fn of_first_lane(&self, value: &str, dtype: DType) -> String {
-        match &self.lanes {
+        match &self.sharers {
             (1, _) => value.to_string(),
             (_, lane) => format!("{lane} == 0 ? {value} : {}", self.dialect.number(0.0, dtype)),
         }
@@ -139,7 +208,26 @@ impl<'a> Body<'a> {
             name = format!("{wanted}_{n}");
         }
         self.names.insert(name.clone());
+        if let Some(lanes) = &mut self.lanes {
+            lanes.inside.insert(name.clone());
+        }
         name
+    }
+
+    /// A constant; before the loop over neighbours where it is the same for all.
+    fn constant(&mut self, kind: &str, name: &str, expression: &str) -> bool {
+        let line = self.dialect.constant(kind, name, expression);
+        match &mut self.lanes {
+            Some(lanes) if lanes.is_outside(expression) => {
+                lanes.line(&line);
+                lanes.inside.remove(name);
+                true
+            }
+            _ => {
+                self.line(line);
+                false
+            }
+        }
     }
 
     /// The expression of a value at these places, by its name from now on.
@@ -147,8 +235,12 @@ impl<'a> Body<'a> {
         let value = &self.graph.values[v];
         let kind = self.dialect.kind(value.dtype);
         let name = self.fresh(&format!("{}_", value.name.trim_end_matches('_')));
-        self.line(self.dialect.constant(kind, &name, expression));
-        self.known.insert((v, flat(coords)), name.clone());
+        let outside = self.constant(kind, &name, expression);
+        let key = (v, flat(coords));
+        if let (true, Some(lanes)) = (outside, &mut self.lanes) {
+            lanes.known.push((key.clone(), name.clone()));
+        }
+        self.known.insert(key, name.clone());
         name
     }
 
@@ -163,13 +255,45 @@ impl<'a> Body<'a> {
             return name.clone();
         }
         let name = self.fresh(wanted);
-        self.line(self.dialect.constant("int", &name, &expression));
+        let outside = self.constant("int", &name, &expression);
+        if let (true, Some(lanes)) = (outside, &mut self.lanes) {
+            lanes.bound.push((expression.clone(), name.clone()));
+        }
         self.bound.insert(expression, name.clone());
         name
     }
 
     pub fn reshaped(&mut self, coords: &[Coord], dims: &[usize]) -> Vec<Coord> {
         reshaped(coords, dims, &mut |text, _| self.bind(text, "at"))
+    }
+
+    /// Places on their axes: one outside is taken for the nearest.
+    fn inside_all(&mut self, coords: &[Coord]) -> Vec<Coord> {
+        coords.iter().map(|c| c.inside(&mut |text, _| self.bind(text, "at"))).collect()
+    }
+
+    /// All neighbours of a place at once, before the loop over them, if they stand side by side.
+    fn load(&mut self, v: ValueId, coords: &[Coord]) -> Option<String> {
+        let first = first_of_lanes(coords)?;
+        let value = &self.graph.values[v];
+        self.lanes.as_ref().filter(|lanes| lanes.is_outside(&first))?;
+        let name = self.array(&format!("{}_", value.name.trim_end_matches('_')), value.dtype);
+        let lanes = self.lanes.as_mut()?;
+        let from = if first == "0" { String::new() } else { format!(" + {first}") };
+        let take = format!("take({name}, {}{from});", value.name);
+        let tests: Vec<&str> =
+            self.tests.iter().map(String::as_str).filter(|t| lanes.is_outside(t)).collect();
+        let text = format!("{name}[e]");
+        if !tests.is_empty() {
+            // Known under the tests alone.
+            lanes.line(&format!("if ({}) {{ {take} }}", tests.join(" && ")));
+            return Some(text);
+        }
+        lanes.line(&take);
+        let key = (v, flat(coords));
+        lanes.known.push((key.clone(), text.clone()));
+        self.known.insert(key, text.clone());
+        Some(text)
     }
 
     /// An element of a value: a name or a number.
@@ -183,6 +307,16 @@ impl<'a> Body<'a> {
         if let Some(name) = self.known.get(&key) {
             return name.clone();
         }
+        let is_read = self.own.contains(&v) || self.stored[v] || value.step.is_given();
+        if self.graph.counts(v) {
+            // One outside stands for nothing, as what is read there.
+            let text = self.dialect.cast(value.dtype, DType::I32, &format!("({})", flat(coords)));
+            return format!("({text})");
+        }
+        if is_read && coords.iter().any(|c| c.is_inside() != [true; 2]) {
+            let coords = self.inside_all(coords);
+            return self.pull(v, &coords);
+        }
         if self.own.contains(&v) {
             self.failed |= !self.written.contains(&key);
             self.own_reads.push(v);
@@ -194,6 +328,9 @@ impl<'a> Body<'a> {
             return self.expression(v, coords);
         }
         self.touched.push(key.clone());
+        if let Some(name) = self.load(v, coords) {
+            return name;
+        }
         let mut place = None;
         if let Some(places) = &self.places {
             self.seen.push((v, places.axes(self.graph, v, coords)));
@@ -209,6 +346,10 @@ impl<'a> Body<'a> {
         let value = &self.graph.values[v];
         let step = &value.step;
         let dims = |x: ValueId| &self.graph.values[x].dims;
+        let passes = matches!(step, Step::Map(..) | Step::Reshape(_) | Step::Pad(..))
+            || matches!(step, Step::Expand(_) | Step::Transpose(..) | Step::Slice(..));
+        let inside = if passes { coords.to_vec() } else { self.inside_all(coords) };
+        let coords = &inside[..];
         match step {
             Step::Map(op, all) => {
                 let operands: Vec<String> = all
@@ -235,7 +376,12 @@ impl<'a> Body<'a> {
                 let mut at = coords.to_vec();
                 for &(axis, start, step) in cuts {
                     let size = dims(*x)[axis];
-                    let text = affine(&coords[axis].text(), start, step);
+                    if step == 1 {
+                        at[axis] = coords[axis].moved(start, size);
+                        continue;
+                    }
+                    let inside = self.inside_all(&coords[axis..=axis]);
+                    let text = affine(&inside[0].text(), start, step);
                     at[axis] = self.place(text, size);
                 }
                 self.pull(*x, &at)
@@ -261,7 +407,7 @@ impl<'a> Body<'a> {
                 let mut at = coords.to_vec();
                 for (i, c) in at.iter_mut().enumerate().filter(|(i, _)| i != axis) {
                     // An index may be shorter along the other axes.
-                    if c.size != dims(*x)[i] {
+                    if c.room != dims(*x)[i] {
                         *c = self.place(c.text(), dims(*x)[i]);
                     }
                 }
@@ -273,11 +419,21 @@ impl<'a> Body<'a> {
                 let mut tests = Vec::new();
                 for axis in 0..at.len() {
                     let size = dims(*x)[axis];
-                    if before[axis] == 0 && coords[axis].size == size {
+                    if before[axis] == 0 && coords[axis].room == size {
                         continue;
                     }
-                    let text = affine(&coords[axis].text(), -before[axis], 1);
-                    at[axis] = self.guarded(text, size, &mut tests);
+                    at[axis] = coords[axis].moved(-before[axis], size);
+                    let ends = at[axis].is_inside();
+                    if ends == [true; 2] {
+                        continue;
+                    }
+                    let far = self.bind(at[axis].text(), "far");
+                    if !ends[0] {
+                        tests.push(format!("{far} >= 0"));
+                    }
+                    if !ends[1] {
+                        tests.push(format!("{far} < {size}"));
+                    }
                 }
                 let outside = self.pull(*outside, &[]);
                 self.inside(v, coords, *x, &at, &tests, &outside)
@@ -313,13 +469,27 @@ impl<'a> Body<'a> {
         if self.graph.values[x].numel() == 0 {
             return outside.to_string();
         }
-        let inner = self.pull(x, at);
+        let inner = self.pull_if(tests, x, at);
         if tests.is_empty() {
             return inner;
         }
         let test = format!("({})", tests.join(" && "));
         let text = self.dialect.choose(&test, &inner, outside);
         self.name(v, coords, &text)
+    }
+
+    /// An element that is used only where these tests hold.
+    fn pull_if(&mut self, tests: &[String], x: ValueId, at: &[Coord]) -> String {
+        if self.lanes.is_none() || tests.is_empty() {
+            return self.pull(x, at);
+        }
+        let (before, known) = (self.tests.len(), self.known.clone());
+        self.tests.extend_from_slice(tests);
+        let text = self.pull(x, at);
+        self.tests.truncate(before);
+        // Others may not lean on what was loaded only under the tests.
+        self.known = known;
+        text
     }
 
     fn seen(&mut self, v: ValueId, coords: &[Coord], x: ValueId, w: &Windows) -> String {
@@ -355,8 +525,10 @@ impl<'a> Body<'a> {
             let text = affine(&place, -end, 1);
             let clamped = format!("min(max({text}, 0), {})", size - 1);
             at[axis] = self.place(clamped, size);
+            let from = format!("({place}) >= {end}");
             end += size as i64;
-            parts.push((end, self.pull(x, &at)));
+            let test = [from, format!("({place}) < {end}")];
+            parts.push((end, self.pull_if(&test, x, &at)));
         }
         let Some((_, mut text)) = parts.pop() else { return "0".to_string() };
         if parts.is_empty() {

@@ -30,7 +30,11 @@ const COLUMNS_FROM: usize = 128;
 const COLUMNS_PIECE: usize = 64;
 
 /// The graph of a program; with these products by the device's library, if it has one.
-pub(crate) fn read(program: &Program, products: Option<Products>) -> Result<Graph> {
+pub(crate) fn read(
+    program: &Program,
+    products: Option<Products>,
+    wide_from: usize,
+) -> Result<Graph> {
     // Kernels of attention are of bf16.
     let whole = products.is_some_and(|p| p.precision == Precision::Bf16);
     let mut lowered = lower(program, whole)?;
@@ -39,6 +43,7 @@ pub(crate) fn read(program: &Program, products: Option<Products>) -> Result<Grap
     }
     let mut reader = Reader::default();
     reader.graph.products = products;
+    reader.graph.wide_from = wide_from;
     reader.all(&lowered)?;
     Ok(reader.graph)
 }
@@ -139,10 +144,17 @@ impl Reader {
         if let Some(&same) = self.made.get(&key) {
             return Ok(same);
         }
-        self.made.insert(key, self.graph.values.len());
+        let v = self.graph.values.len();
+        self.made.insert(key, v);
+        if let Step::Constant(bytes) = &step
+            && dtype == DType::I64
+            && bytes.chunks_exact(8).zip(0i64..).all(|(b, i)| b == i.to_le_bytes())
+        {
+            self.graph.counting.insert(v);
+        }
         let name = self.fresh(name);
         self.graph.values.push(Value { name, dtype, dims, step, line: self.line.clone() });
-        Ok(self.graph.values.len() - 1)
+        Ok(v)
     }
 
     /// A name in C: the last two parts, in lower case where ONNX made them.
@@ -336,7 +348,7 @@ impl Reader {
         Ok(Step::Reshape(whole))
     }
 
-    fn reshape(&mut self, x: ValueId, dims: &[usize]) -> Result<ValueId> {
+    pub(crate) fn reshape(&mut self, x: ValueId, dims: &[usize]) -> Result<ValueId> {
         if self.graph.values[x].dims == dims {
             return Ok(x);
         }

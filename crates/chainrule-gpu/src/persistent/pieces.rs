@@ -139,7 +139,7 @@ impl Writer<'_> {
         let mut body = Body::new(self.graph, self.stored, Dialect::Cuda);
         body.names.clone_from(&names.all);
         body.places = Some(self.places.clone());
-        body.lanes = (task.lanes, names.lane.clone());
+        body.sharers = (task.lanes, names.lane.clone());
         body.deeper();
         let scope = body.open("{");
         let Task { lanes, count, .. } = *task;

@@ -12,3 +12,4 @@ mod random;
 mod samples;
 mod steps;
 mod texts;
+mod wide;

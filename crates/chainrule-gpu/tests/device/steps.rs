@@ -21,9 +21,14 @@ fn arguments(program: &Program) -> Vec<Tensor> {
 }
 
 pub fn case(name: &str, dialect: Dialect) -> Case {
+    case_of(name, &|program| KernelModule::new(program, dialect).unwrap())
+}
+
+/// The case with the kernels that are made of its program.
+pub fn case_of(name: &str, kernels: &dyn Fn(&Program) -> KernelModule) -> Case {
     let traced = formula(name).unwrap().trace().unwrap();
     let program = traced.explain_with(name, &Simplify::new()).unwrap().simplified.program;
-    let module = KernelModule::new(&program, dialect).unwrap();
+    let module = kernels(&program);
     let inputs = arguments(&program);
     let given = given(&module, &inputs, &cells(&program));
     let results = program.run(&inputs.iter().collect::<Vec<_>>()).unwrap();
