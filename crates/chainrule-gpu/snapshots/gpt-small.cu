@@ -16,10 +16,85 @@ static __device__ __forceinline__ float of_bf16(unsigned short x) {
     return __int_as_float((int)((unsigned int)x << 16));
 }
 static __device__ __forceinline__ unsigned short to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+    return out;
+#endif
     unsigned int bits = (unsigned int)__float_as_int(x);
     if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
     return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+// The nearest one, as f32.
+static __device__ __forceinline__ float nearest_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(x), "f"(0.0f));
+    return __int_as_float(out);
+#endif
+    return of_bf16(to_bf16(x));
+}
+// Two of them in a word.
+static __device__ __forceinline__ unsigned int pair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+#endif
+    return (unsigned int)to_bf16(low) | (unsigned int)to_bf16(high) << 16;
+}
+
+// Neighbours in memory, loaded and stored at once: 16 bytes of them, or all.
+template <typename T, int N>
+struct __align__(N * sizeof(T)) Several {
+    T of[N];
+};
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void take(R (&x)[N], const T* from) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        const Several<T, M> some = *(const Several<T, M>*)(from + j);
+        #pragma unroll
+        for (int k = 0; k < M; k++) { x[j + k] = some.of[k]; }
+    }
+}
+template <int N>
+static __device__ __forceinline__ void take(float (&x)[N], const unsigned short* from) {
+    static_assert(N % 2 == 0, "two in a word");
+    unsigned int words[N / 2];
+    take(words, (const unsigned int*)from);
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) {
+        x[2 * k] = __int_as_float((int)(words[k] << 16));
+        x[2 * k + 1] = __int_as_float((int)(words[k] & 0xffff0000u));
+    }
+}
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void put(T* to, const R (&x)[N]) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        Several<T, M> some;
+        #pragma unroll
+        for (int k = 0; k < M; k++) { some.of[k] = x[j + k]; }
+        *(Several<T, M>*)(to + j) = some;
+    }
+}
+template <int N>
+static __device__ __forceinline__ void put(unsigned short* to, const float (&x)[N]) {
+    unsigned int words[N / 2];
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) { words[k] = pair(x[2 * k], x[2 * k + 1]); }
+    put((unsigned int*)to, words);
+}
+#ifndef CHAINRULE_SHIM
+// The number of another thread of a warp.
+template <typename T>
+static __device__ __forceinline__ T across(T x, int other) {
+    return __shfl_xor_sync(0xffffffffu, x, other);
+}
+#endif
 
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
@@ -306,9 +381,8 @@ extern "C" __global__ void k04_blocks_0_attention_matmul(
             const int k = k0 + t % 16;
             float x_6 = 0.0f;
             if (m < 64 && k < 32) {
-                const int at = 0;
-                const int at_2 = at * 128 + (stack % 4) * 32 + k;
-                const float linear_ = linear[(stack / 4) * 24576 + m * 384 + at_2];
+                const int at = (stack % 4) * 32 + k;
+                const float linear_ = linear[(stack / 4) * 24576 + m * 384 + at];
                 x_6 = linear_;
             }
             tile_a_float[(t % 16) * 64 + t / 16] = x_6;
@@ -318,9 +392,8 @@ extern "C" __global__ void k04_blocks_0_attention_matmul(
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
             if (n < 64 && k < 32) {
-                const int at_3 = 0 + 1;
-                const int at_4 = at_3 * 128 + (stack % 4) * 32 + k;
-                const float linear__2 = linear[(stack / 4) * 24576 + n * 384 + at_4];
+                const int at_2 = 1 * 128 + (stack % 4) * 32 + k;
+                const float linear__2 = linear[(stack / 4) * 24576 + n * 384 + at_2];
                 x_7 = linear__2;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
@@ -362,14 +435,11 @@ extern "C" __global__ void k04_blocks_0_attention_matmul(
 
 // blocks_0_attention_lessorequal, of /blocks/0/attention/LessOrEqual  bool [64, 64]
 extern "C" __global__ void k05_blocks_0_attention_lessorequal(
-    const long long* __restrict__ constant_20,
     bool* __restrict__ blocks_0_attention_lessorequal
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 4096) { return; }
-    const long long constant_20_ = constant_20[i % 64];
-    const long long constant_20__2 = constant_20[i / 64];
-    const bool blocks_0_attention_lessorequal_ = constant_20_ <= constant_20__2;
+    const bool blocks_0_attention_lessorequal_ = ((long long)(i % 64)) <= ((long long)(i / 64));
     blocks_0_attention_lessorequal[i] = blocks_0_attention_lessorequal_;
 }
 
@@ -382,83 +452,70 @@ extern "C" __global__ void k06_blocks_0_attention_where_3(
     const bool* __restrict__ blocks_0_attention_lessorequal,
     const float* __restrict__ blocks_0_attention_matmul,
     long long* __restrict__ blocks_0_attention_reducemax,
-    float* __restrict__ blocks_0_attention_exp,
     float* __restrict__ blocks_0_attention_where_3
 ) {
-    __shared__ long long part_long_long[64];
-    __shared__ float part_float[64];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
+    const int col = min(thread, 15) * 4;
+    const bool inside = thread < 16;
     long long sum = LEAST;
-    for (int col = thread; col < 64; col += 64) {
-        const bool blocks_0_attention_lessorequal_ = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_;
+    bool blocks_0_attention_lessorequal_[4];
+    take(blocks_0_attention_lessorequal_, blocks_0_attention_lessorequal + (row % 64) * 64 + col);
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_[e];
         const long long blocks_0_attention_cast_ = (long long)blocks_0_attention_and_;
         sum = larger(sum, blocks_0_attention_cast_);
     }
-    part_long_long[thread] = sum;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long blocks_0_attention_reducemax_ = part_long_long[0];
-    __syncthreads();
+    if (!inside) { sum = LEAST; }
+    for (int half = 16; half > 0; half /= 2) { sum = larger(sum, across(sum, half)); }
+    const long long blocks_0_attention_reducemax_ = sum;
     if (thread == 0) {
         blocks_0_attention_reducemax[row] = blocks_0_attention_reducemax_;
     }
     float sum_2 = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
-        const bool blocks_0_attention_lessorequal__2 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal__2;
-        const float blocks_0_attention_matmul_ = blocks_0_attention_matmul[row * 64 + col];
-        const float blocks_0_attention_mul_ = blocks_0_attention_matmul_ * 0.17677669f;
+    const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
+    float blocks_0_attention_matmul_[4];
+    take(blocks_0_attention_matmul_, blocks_0_attention_matmul + row * 64 + col);
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_0_attention_mul_ = blocks_0_attention_matmul_[e] * 0.17677669f;
         const float blocks_0_attention_where_ = blocks_0_attention_and__2 ? blocks_0_attention_mul_ : (-INF_F);
         const float blocks_0_attention_where_2_ = blocks_0_attention_cast_2_ ? blocks_0_attention_where_ : 0.0f;
         sum_2 = larger(sum_2, blocks_0_attention_where_2_);
     }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float blocks_0_attention_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool blocks_0_attention_cast_2__2 = blocks_0_attention_reducemax_ != 0ll;
-        const bool blocks_0_attention_lessorequal__3 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal__3;
-        const float blocks_0_attention_matmul__2 = blocks_0_attention_matmul[row * 64 + col];
-        const float blocks_0_attention_mul__2 = blocks_0_attention_matmul__2 * 0.17677669f;
+    if (!inside) { sum_2 = -INF_F; }
+    for (int half = 16; half > 0; half /= 2) { sum_2 = larger(sum_2, across(sum_2, half)); }
+    const float blocks_0_attention_reducemax_2_ = sum_2;
+    float blocks_0_attention_exp__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_0_attention_mul__2 = blocks_0_attention_matmul_[e] * 0.17677669f;
         const float blocks_0_attention_where__2 = blocks_0_attention_and__3 ? blocks_0_attention_mul__2 : (-INF_F);
-        const float blocks_0_attention_where_2__2 = blocks_0_attention_cast_2__2 ? blocks_0_attention_where__2 : 0.0f;
+        const float blocks_0_attention_where_2__2 = blocks_0_attention_cast_2_ ? blocks_0_attention_where__2 : 0.0f;
         const float blocks_0_attention_sub_ = blocks_0_attention_where_2__2 - blocks_0_attention_reducemax_2_;
         const float blocks_0_attention_exp_ = expf(blocks_0_attention_sub_);
-        blocks_0_attention_exp[row * 64 + col] = blocks_0_attention_exp_;
+        blocks_0_attention_exp__2[e] = blocks_0_attention_exp_;
     }
     float sum_3 = 0.0f;
-    for (int col = thread; col < 64; col += 64) {
-        const float blocks_0_attention_exp__2 = blocks_0_attention_exp[row * 64 + col];
-        sum_3 = sum_3 + blocks_0_attention_exp__2;
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        sum_3 = sum_3 + blocks_0_attention_exp__2[e];
     }
-    part_float[thread] = sum_3;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float blocks_0_attention_reducesum_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool blocks_0_attention_lessorequal__4 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and__4 = true && blocks_0_attention_lessorequal__4;
-        const float blocks_0_attention_exp__3 = blocks_0_attention_exp[row * 64 + col];
-        const float blocks_0_attention_div_ = blocks_0_attention_exp__3 / blocks_0_attention_reducesum_;
+    if (!inside) { sum_3 = 0.0f; }
+    for (int half = 16; half > 0; half /= 2) { sum_3 = sum_3 + across(sum_3, half); }
+    const float blocks_0_attention_reducesum_ = sum_3;
+    float blocks_0_attention_where_3__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and__4 = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_0_attention_div_ = blocks_0_attention_exp__2[e] / blocks_0_attention_reducesum_;
         const float blocks_0_attention_where_3_ = blocks_0_attention_and__4 ? blocks_0_attention_div_ : 0.0f;
-        blocks_0_attention_where_3[row * 64 + col] = blocks_0_attention_where_3_;
+        blocks_0_attention_where_3__2[e] = blocks_0_attention_where_3_;
     }
+    if (inside) { put(blocks_0_attention_where_3 + row * 64 + col, blocks_0_attention_where_3__2); }
 }
 
 // y_2  f32 [12, 4, 64, 32]
@@ -493,9 +550,8 @@ extern "C" __global__ void k07_y_2(
             const int k = k0 + t / 16;
             float x_7 = 0.0f;
             if (n < 32 && k < 64) {
-                const int at = 0 + 2;
-                const int at_2 = at * 128 + (stack % 4) * 32 + n;
-                const float linear_ = linear[(stack / 4) * 24576 + k * 384 + at_2];
+                const int at = 2 * 128 + (stack % 4) * 32 + n;
+                const float linear_ = linear[(stack / 4) * 24576 + k * 384 + at];
                 x_7 = linear_;
             }
             tile_b_float[(t / 16) * 16 + t % 16] = x_7;
@@ -841,66 +897,58 @@ extern "C" __global__ void k17_blocks_1_attention_where_3(
     const long long* __restrict__ blocks_0_attention_reducemax,
     const bool* __restrict__ blocks_0_attention_lessorequal,
     const float* __restrict__ blocks_1_attention_matmul,
-    float* __restrict__ blocks_1_attention_exp,
     float* __restrict__ blocks_1_attention_where_3
 ) {
-    __shared__ float part_float[64];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
+    const int col = min(thread, 15) * 4;
+    const bool inside = thread < 16;
     float sum = -INF_F;
-    for (int col = thread; col < 64; col += 64) {
-        const long long blocks_0_attention_reducemax_ = blocks_0_attention_reducemax[row];
-        const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
-        const bool blocks_0_attention_lessorequal_ = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_;
-        const float blocks_1_attention_matmul_ = blocks_1_attention_matmul[row * 64 + col];
-        const float blocks_1_attention_mul_ = blocks_1_attention_matmul_ * 0.17677669f;
+    const long long blocks_0_attention_reducemax_ = blocks_0_attention_reducemax[row];
+    const bool blocks_0_attention_cast_2_ = blocks_0_attention_reducemax_ != 0ll;
+    bool blocks_0_attention_lessorequal_[4];
+    take(blocks_0_attention_lessorequal_, blocks_0_attention_lessorequal + (row % 64) * 64 + col);
+    float blocks_1_attention_matmul_[4];
+    take(blocks_1_attention_matmul_, blocks_1_attention_matmul + row * 64 + col);
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and_ = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_1_attention_mul_ = blocks_1_attention_matmul_[e] * 0.17677669f;
         const float blocks_1_attention_where_ = blocks_0_attention_and_ ? blocks_1_attention_mul_ : (-INF_F);
         const float blocks_1_attention_where_2_ = blocks_0_attention_cast_2_ ? blocks_1_attention_where_ : 0.0f;
         sum = larger(sum, blocks_1_attention_where_2_);
     }
-    part_float[thread] = sum;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = larger(part_float[thread], part_float[thread + half]); }
-        __syncthreads();
-    }
-    const float blocks_1_attention_reducemax_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const long long blocks_0_attention_reducemax__2 = blocks_0_attention_reducemax[row];
-        const bool blocks_0_attention_cast_2__2 = blocks_0_attention_reducemax__2 != 0ll;
-        const bool blocks_0_attention_lessorequal__2 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal__2;
-        const float blocks_1_attention_matmul__2 = blocks_1_attention_matmul[row * 64 + col];
-        const float blocks_1_attention_mul__2 = blocks_1_attention_matmul__2 * 0.17677669f;
+    if (!inside) { sum = -INF_F; }
+    for (int half = 16; half > 0; half /= 2) { sum = larger(sum, across(sum, half)); }
+    const float blocks_1_attention_reducemax_2_ = sum;
+    float blocks_1_attention_exp__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and__2 = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_1_attention_mul__2 = blocks_1_attention_matmul_[e] * 0.17677669f;
         const float blocks_1_attention_where__2 = blocks_0_attention_and__2 ? blocks_1_attention_mul__2 : (-INF_F);
-        const float blocks_1_attention_where_2__2 = blocks_0_attention_cast_2__2 ? blocks_1_attention_where__2 : 0.0f;
+        const float blocks_1_attention_where_2__2 = blocks_0_attention_cast_2_ ? blocks_1_attention_where__2 : 0.0f;
         const float blocks_1_attention_sub_ = blocks_1_attention_where_2__2 - blocks_1_attention_reducemax_2_;
         const float blocks_1_attention_exp_ = expf(blocks_1_attention_sub_);
-        blocks_1_attention_exp[row * 64 + col] = blocks_1_attention_exp_;
+        blocks_1_attention_exp__2[e] = blocks_1_attention_exp_;
     }
     float sum_2 = 0.0f;
-    for (int col = thread; col < 64; col += 64) {
-        const float blocks_1_attention_exp__2 = blocks_1_attention_exp[row * 64 + col];
-        sum_2 = sum_2 + blocks_1_attention_exp__2;
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        sum_2 = sum_2 + blocks_1_attention_exp__2[e];
     }
-    part_float[thread] = sum_2;
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float blocks_1_attention_reducesum_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 64; col += 64) {
-        const bool blocks_0_attention_lessorequal__3 = blocks_0_attention_lessorequal[(row % 64) * 64 + col];
-        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal__3;
-        const float blocks_1_attention_exp__3 = blocks_1_attention_exp[row * 64 + col];
-        const float blocks_1_attention_div_ = blocks_1_attention_exp__3 / blocks_1_attention_reducesum_;
+    if (!inside) { sum_2 = 0.0f; }
+    for (int half = 16; half > 0; half /= 2) { sum_2 = sum_2 + across(sum_2, half); }
+    const float blocks_1_attention_reducesum_ = sum_2;
+    float blocks_1_attention_where_3__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool blocks_0_attention_and__3 = true && blocks_0_attention_lessorequal_[e];
+        const float blocks_1_attention_div_ = blocks_1_attention_exp__2[e] / blocks_1_attention_reducesum_;
         const float blocks_1_attention_where_3_ = blocks_0_attention_and__3 ? blocks_1_attention_div_ : 0.0f;
-        blocks_1_attention_where_3[row * 64 + col] = blocks_1_attention_where_3_;
+        blocks_1_attention_where_3__2[e] = blocks_1_attention_where_3_;
     }
+    if (inside) { put(blocks_1_attention_where_3 + row * 64 + col, blocks_1_attention_where_3__2); }
 }
 
 // blocks_1_attention_out_matmul, of /blocks/1/attention/out/MatMul  f32 [12, 64, 128]
@@ -982,6 +1030,80 @@ extern "C" __global__ void k19_x_3(
     }
 }
 
+// blocks_2_norm2_reducemean, of /blocks/2/norm2/ReduceMean  f32 [768, 1, 1, 1]
+// blocks_2_norm2_reducemean_2, of /blocks/2/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
+// blocks_2_norm2_div, of /blocks/2/norm2/Div  f32 [768, 1, 1, 1]
+// blocks_2_norm2_add_2, of /blocks/2/norm2/Add.2  f32 [768, 1, 128, 1]
+// picked, of /loss/ReduceSum  f32 [768, 1]
+extern "C" __global__ void k31_picked(
+    const float* __restrict__ x_4,
+    const float* __restrict__ blocks_2_norm2_weight,
+    const float* __restrict__ blocks_2_norm2_bias,
+    const long long* __restrict__ y,
+    float* __restrict__ blocks_2_norm2_reducemean,
+    float* __restrict__ blocks_2_norm2_div,
+    float* __restrict__ blocks_2_norm2_add_2,
+    float* __restrict__ picked
+) {
+    __shared__ float part_float[128];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    float sum = 0.0f;
+    for (int col = thread; col < 128; col += 128) {
+        const float x_4_ = x_4[row * 128 + col];
+        sum = sum + x_4_;
+    }
+    part_float[thread] = sum;
+    __syncthreads();
+    for (int half = 64; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float blocks_2_norm2_reducemean_ = part_float[0] / 128.0f;
+    __syncthreads();
+    if (thread == 0) {
+        blocks_2_norm2_reducemean[row] = blocks_2_norm2_reducemean_;
+    }
+    float sum_2 = 0.0f;
+    for (int col = thread; col < 128; col += 128) {
+        const float x_4__2 = x_4[row * 128 + col];
+        const float blocks_2_norm2_sub_ = x_4__2 - blocks_2_norm2_reducemean_;
+        const float blocks_2_norm2_mul_ = blocks_2_norm2_sub_ * blocks_2_norm2_sub_;
+        sum_2 = sum_2 + blocks_2_norm2_mul_;
+    }
+    part_float[thread] = sum_2;
+    __syncthreads();
+    for (int half = 64; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
+    const float blocks_2_norm2_reducemean_2_ = part_float[0] / 128.0f;
+    __syncthreads();
+    const float blocks_2_norm2_add_ = blocks_2_norm2_reducemean_2_ + 1e-5f;
+    const float blocks_2_norm2_sqrt_ = sqrtf(blocks_2_norm2_add_);
+    const float blocks_2_norm2_div_ = 1.0f / blocks_2_norm2_sqrt_;
+    if (thread == 0) {
+        blocks_2_norm2_div[row] = blocks_2_norm2_div_;
+    }
+    for (int col = thread; col < 128; col += 128) {
+        const float x_4__3 = x_4[row * 128 + col];
+        const float blocks_2_norm2_sub__2 = x_4__3 - blocks_2_norm2_reducemean_;
+        const float blocks_2_norm2_mul_2_ = blocks_2_norm2_sub__2 * blocks_2_norm2_div_;
+        const float blocks_2_norm2_weight_ = blocks_2_norm2_weight[col];
+        const float blocks_2_norm2_mul_3_ = blocks_2_norm2_mul_2_ * blocks_2_norm2_weight_;
+        const float blocks_2_norm2_bias_ = blocks_2_norm2_bias[col];
+        const float blocks_2_norm2_add_2_ = blocks_2_norm2_mul_3_ + blocks_2_norm2_bias_;
+        blocks_2_norm2_add_2[row * 128 + col] = blocks_2_norm2_add_2_;
+    }
+    const long long y_ = y[row];
+    const int at = min(max((int)y_, 0), 64);
+    const bool loss_equal_ = y_ == ((long long)(at));
+    const float loss_cast_ = (float)loss_equal_;
+    if (thread == 0) {
+        picked[row] = loss_cast_;
+    }
+}
+
 // linear_17  f32 [12, 64, 65]
 extern "C" __global__ void k48_linear_17(
     const float* __restrict__ norm_add_2,
@@ -1055,51 +1177,20 @@ extern "C" __global__ void k48_linear_17(
     }
 }
 
-// of_pieces, of /loss/ReduceSum  f32 [1, 195]
-extern "C" __global__ void k49_of_pieces(
-    const long long* __restrict__ y,
-    const long long* __restrict__ constant_30,
-    float* __restrict__ of_pieces
-) {
-    __shared__ float part_float[256];
-    const int row = (int)blockIdx.x;
-    const int thread = (int)threadIdx.x;
-    float sum = 0.0f;
-    for (int col = thread; col < 256; col += 256) {
-        const int at = row * 256 + col;
-        const long long y_ = y[at / 65];
-        const long long constant_30_ = constant_30[at % 65];
-        const bool loss_equal_ = y_ == constant_30_;
-        const float loss_cast_ = (float)loss_equal_;
-        sum = sum + loss_cast_;
-    }
-    part_float[thread] = sum;
-    __syncthreads();
-    for (int half = 128; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float of_pieces_ = part_float[0];
-    __syncthreads();
-    if (thread == 0) {
-        of_pieces[row] = of_pieces_;
-    }
-}
-
-// of_all, of /loss/ReduceSum  f32 [1]
+// loss_reducesum, of /loss/ReduceSum  f32 []
 // backward_d_logits_div, of /backward/d_logits/Div  f32 []
-extern "C" __global__ void k50_backward_d_logits_div(
-    const float* __restrict__ of_pieces,
-    float* __restrict__ of_all,
+extern "C" __global__ void k49_backward_d_logits_div(
+    const float* __restrict__ picked,
+    float* __restrict__ loss_reducesum,
     float* __restrict__ backward_d_logits_div
 ) {
     __shared__ float part_float[256];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
-    for (int col = thread; col < 195; col += 256) {
-        const float of_pieces_ = of_pieces[col];
-        sum = sum + of_pieces_;
+    for (int col = thread; col < 768; col += 256) {
+        const float picked_ = picked[col];
+        sum = sum + picked_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -1107,12 +1198,12 @@ extern "C" __global__ void k50_backward_d_logits_div(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float of_all_ = part_float[0];
+    const float loss_reducesum_ = part_float[0];
     __syncthreads();
     if (thread == 0) {
-        of_all[row] = of_all_;
+        loss_reducesum[row] = loss_reducesum_;
     }
-    const float backward_d_logits_div_ = 1.0f / of_all_;
+    const float backward_d_logits_div_ = 1.0f / loss_reducesum_;
     if (thread == 0) {
         backward_d_logits_div[row] = backward_d_logits_div_;
     }
@@ -1120,21 +1211,17 @@ extern "C" __global__ void k50_backward_d_logits_div(
 
 // loss_reducemax, of /loss/ReduceMax  f32 [768, 1]
 // loss_reducesum_2, of /loss/ReduceSum.2  f32 [768, 1]
-// loss_log, of /loss/Log  f32 [768, 1]
-// loss_reducesum_3, of /loss/ReduceSum.3  f32 [768]
-// backward_d_logits_reducemax, of /backward/d_logits/ReduceMax  i64 [768, 1]
-// backward_d_logits_reducesum_2, of /backward/d_logits/ReduceSum.2  f32 [768, 1]
 // d_logits  f32 [768, 65]
-extern "C" __global__ void k51_d_logits(
+extern "C" __global__ void k50_d_logits(
     const float* __restrict__ linear_17,
     const long long* __restrict__ y,
-    const long long* __restrict__ constant_30,
     const float* __restrict__ backward_d_logits_div,
-    float* __restrict__ loss_reducesum_3,
+    const float* __restrict__ picked,
+    float* __restrict__ loss_reducemax,
+    float* __restrict__ loss_reducesum_2,
     float* __restrict__ d_logits
 ) {
     __shared__ float part_float[128];
-    __shared__ long long part_long_long[128];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float sum = -INF_F;
@@ -1150,6 +1237,9 @@ extern "C" __global__ void k51_d_logits(
     }
     const float loss_reducemax_ = part_float[0];
     __syncthreads();
+    if (thread == 0) {
+        loss_reducemax[row] = loss_reducemax_;
+    }
     float sum_2 = 0.0f;
     for (int col = thread; col < 65; col += 128) {
         const float linear_17__2 = linear_17[row * 65 + col];
@@ -1165,79 +1255,28 @@ extern "C" __global__ void k51_d_logits(
     }
     const float loss_reducesum_2_ = part_float[0];
     __syncthreads();
-    const float loss_log_ = logf(loss_reducesum_2_);
-    float sum_3 = 0.0f;
+    if (thread == 0) {
+        loss_reducesum_2[row] = loss_reducesum_2_;
+    }
     for (int col = thread; col < 65; col += 128) {
         const long long y_ = y[row];
-        const long long constant_30_ = constant_30[col];
-        const bool loss_equal_ = y_ == constant_30_;
+        const int at = min(max((int)y_, 0), 64);
+        const bool loss_equal_ = y_ == ((long long)(at));
         const float loss_cast_ = (float)loss_equal_;
-        const bool loss_equal_2_ = loss_cast_ == 0.0f;
+        const bool backward_d_logits_cast_3_ = loss_cast_ != 0.0f;
+        const long long backward_d_logits_cast_4_ = (long long)backward_d_logits_cast_3_;
+        const long long picked_4_ = larger(backward_d_logits_cast_4_, 0ll);
+        const bool backward_d_logits_cast_5_ = picked_4_ != 0ll;
+        const float backward_d_logits_div_ = backward_d_logits_div[0];
         const float linear_17__3 = linear_17[row * 65 + col];
         const float loss_sub__2 = linear_17__3 - loss_reducemax_;
-        const float loss_sub_2_ = loss_sub__2 - loss_log_;
-        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
-        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
-        sum_3 = sum_3 + loss_where_2_;
-    }
-    part_float[thread] = sum_3;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float loss_reducesum_3_ = part_float[0];
-    __syncthreads();
-    if (thread == 0) {
-        loss_reducesum_3[row] = loss_reducesum_3_;
-    }
-    long long sum_4 = LEAST;
-    for (int col = thread; col < 65; col += 128) {
-        const long long y__2 = y[row];
-        const long long constant_30__2 = constant_30[col];
-        const bool loss_equal__2 = y__2 == constant_30__2;
-        const float loss_cast__2 = (float)loss_equal__2;
-        const bool backward_d_logits_cast_3_ = loss_cast__2 != 0.0f;
-        const long long backward_d_logits_cast_4_ = (long long)backward_d_logits_cast_3_;
-        sum_4 = larger(sum_4, backward_d_logits_cast_4_);
-    }
-    part_long_long[thread] = sum_4;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (thread < half) { part_long_long[thread] = larger(part_long_long[thread], part_long_long[thread + half]); }
-        __syncthreads();
-    }
-    const long long backward_d_logits_reducemax_ = part_long_long[0];
-    __syncthreads();
-    float sum_5 = 0.0f;
-    for (int col = thread; col < 65; col += 128) {
-        const long long y__3 = y[row];
-        const long long constant_30__3 = constant_30[col];
-        const bool loss_equal__3 = y__3 == constant_30__3;
-        const float loss_cast__3 = (float)loss_equal__3;
-        sum_5 = sum_5 + loss_cast__3;
-    }
-    part_float[thread] = sum_5;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float backward_d_logits_reducesum_2_ = part_float[0];
-    __syncthreads();
-    for (int col = thread; col < 65; col += 128) {
-        const bool backward_d_logits_cast_5_ = backward_d_logits_reducemax_ != 0ll;
-        const float backward_d_logits_div_ = backward_d_logits_div[0];
-        const float linear_17__4 = linear_17[row * 65 + col];
-        const float loss_sub__3 = linear_17__4 - loss_reducemax_;
-        const float loss_exp__2 = expf(loss_sub__3);
+        const float loss_exp__2 = expf(loss_sub__2);
         const float cross_entropy_1_ = loss_exp__2 / loss_reducesum_2_;
-        const float backward_d_logits_mul_6_ = cross_entropy_1_ * backward_d_logits_reducesum_2_;
-        const long long y__4 = y[row];
-        const long long constant_30__4 = constant_30[col];
-        const bool loss_equal__4 = y__4 == constant_30__4;
-        const float loss_cast__4 = (float)loss_equal__4;
-        const float backward_d_logits_sub_ = backward_d_logits_mul_6_ - loss_cast__4;
+        const float picked_ = picked[row];
+        const float backward_d_logits_mul_6_ = cross_entropy_1_ * picked_;
+        const bool loss_equal__2 = y_ == ((long long)(col));
+        const float loss_cast__2 = (float)loss_equal__2;
+        const float backward_d_logits_sub_ = backward_d_logits_mul_6_ - loss_cast__2;
         const float backward_d_logits_mul_7_ = backward_d_logits_div_ * backward_d_logits_sub_;
         const float d_logits_ = backward_d_logits_cast_5_ ? backward_d_logits_mul_7_ : 0.0f;
         d_logits[row * 65 + col] = d_logits_;
@@ -1246,9 +1285,12 @@ extern "C" __global__ void k51_d_logits(
 
 // loss_reducesum_4, of /loss/ReduceSum.4  f32 []
 // loss  f32 []
-extern "C" __global__ void k52_loss(
-    const float* __restrict__ loss_reducesum_3,
-    const float* __restrict__ of_all,
+extern "C" __global__ void k51_loss(
+    const long long* __restrict__ y,
+    const float* __restrict__ linear_17,
+    const float* __restrict__ loss_reducemax,
+    const float* __restrict__ loss_reducesum_2,
+    const float* __restrict__ loss_reducesum,
     float* __restrict__ loss
 ) {
     __shared__ float part_float[256];
@@ -1256,8 +1298,20 @@ extern "C" __global__ void k52_loss(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 768; col += 256) {
-        const float loss_reducesum_3_ = loss_reducesum_3[col];
-        const float loss_neg_ = -loss_reducesum_3_;
+        const long long y_ = y[col];
+        const int at = min(max((int)y_, 0), 64);
+        const bool loss_equal_ = y_ == ((long long)(at));
+        const float loss_cast_ = (float)loss_equal_;
+        const bool loss_equal_2_ = loss_cast_ == 0.0f;
+        const float linear_17_ = linear_17[col * 65 + at];
+        const float loss_reducemax_ = loss_reducemax[col];
+        const float loss_sub_ = linear_17_ - loss_reducemax_;
+        const float loss_reducesum_2_ = loss_reducesum_2[col];
+        const float loss_log_ = logf(loss_reducesum_2_);
+        const float loss_sub_2_ = loss_sub_ - loss_log_;
+        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
+        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
+        const float loss_neg_ = -loss_where_2_;
         sum = sum + loss_neg_;
     }
     part_float[thread] = sum;
@@ -1268,15 +1322,15 @@ extern "C" __global__ void k52_loss(
     }
     const float loss_reducesum_4_ = part_float[0];
     __syncthreads();
-    const float of_all_ = of_all[0];
-    const float loss_ = loss_reducesum_4_ / of_all_;
+    const float loss_reducesum_ = loss_reducesum[0];
+    const float loss_ = loss_reducesum_4_ / loss_reducesum_;
     if (thread == 0) {
         loss[row] = loss_;
     }
 }
 
 // backward_head_matmul, of /backward/head/MatMul  f32 [768, 128]
-extern "C" __global__ void k53_backward_head_matmul(
+extern "C" __global__ void k52_backward_head_matmul(
     const float* __restrict__ d_logits,
     const float* __restrict__ head_weight,
     float* __restrict__ backward_head_matmul
@@ -1351,7 +1405,7 @@ extern "C" __global__ void k53_backward_head_matmul(
 // update_head_weight_new_add_2, of /update/head_weight_new/Add.2  f32 [65, 128]
 // exp_avg_head_weight_new, of exp_avg_head.weight_new  f32 [65, 128]
 // exp_avg_sq_head_weight_new, of exp_avg_sq_head.weight_new  f32 [65, 128]
-extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
+extern "C" __global__ void k53_exp_avg_sq_head_weight_new(
     const float* __restrict__ d_logits,
     const float* __restrict__ norm_add_2,
     const float* __restrict__ head_weight,
@@ -1442,7 +1496,7 @@ extern "C" __global__ void k54_exp_avg_sq_head_weight_new(
 // backward_norm_reducemean, of /backward/norm/ReduceMean  f32 [768, 1, 1, 1]
 // backward_norm_reducemean_2, of /backward/norm/ReduceMean.2  f32 [768, 1, 1, 1]
 // backward_norm_mul_6, of /backward/norm/Mul.6  f32 [768, 1, 128, 1]
-extern "C" __global__ void k55_backward_norm_mul_6(
+extern "C" __global__ void k54_backward_norm_mul_6(
     const float* __restrict__ backward_head_matmul,
     const float* __restrict__ norm_weight,
     const float* __restrict__ add_5,
@@ -1458,11 +1512,9 @@ extern "C" __global__ void k55_backward_norm_mul_6(
         const float norm_weight_ = norm_weight[col];
         const float backward_norm_mul_2_ = backward_head_matmul_ * norm_weight_;
         const float add_5_ = add_5[row * 128 + col];
-        const int at = 0;
-        const float layer_norm_1_9_ = layer_norm_1_9[row * 3 + at];
+        const float layer_norm_1_9_ = layer_norm_1_9[row * 3];
         const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
-        const int at_2 = 0 + 1;
-        const float layer_norm_1_9__2 = layer_norm_1_9[row * 3 + at_2];
+        const float layer_norm_1_9__2 = layer_norm_1_9[row * 3 + 1];
         const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
         const float backward_norm_mul_3_ = backward_norm_mul_2_ * backward_norm_mul_;
         sum = sum + backward_norm_mul_3_;
@@ -1495,11 +1547,9 @@ extern "C" __global__ void k55_backward_norm_mul_6(
         const float norm_weight__3 = norm_weight[col];
         const float backward_norm_mul_2__3 = backward_head_matmul__3 * norm_weight__3;
         const float add_5__2 = add_5[row * 128 + col];
-        const int at_3 = 0;
-        const float layer_norm_1_9__3 = layer_norm_1_9[row * 3 + at_3];
+        const float layer_norm_1_9__3 = layer_norm_1_9[row * 3];
         const float backward_norm_sub__2 = add_5__2 - layer_norm_1_9__3;
-        const int at_4 = 0 + 1;
-        const float layer_norm_1_9__4 = layer_norm_1_9[row * 3 + at_4];
+        const float layer_norm_1_9__4 = layer_norm_1_9[row * 3 + 1];
         const float backward_norm_mul__2 = backward_norm_sub__2 * layer_norm_1_9__4;
         const float backward_norm_mul_4_ = backward_norm_mul__2 * backward_norm_reducemean_;
         const float backward_norm_sub_2_ = backward_norm_mul_2__3 - backward_norm_mul_4_;
@@ -1509,54 +1559,52 @@ extern "C" __global__ void k55_backward_norm_mul_6(
     }
 }
 
-// of_pieces_2, of /backward/norm/ReduceSum  f32 [12, 128]
-// of_pieces_3, of /backward/norm/ReduceSum.2  f32 [12, 128]
-// of_pieces_4, of d_blocks_3_project_bias  f32 [12, 128]
-extern "C" __global__ void k56_of_pieces_4(
+// of_pieces, of /backward/norm/ReduceSum  f32 [12, 128]
+// of_pieces_2, of /backward/norm/ReduceSum.2  f32 [12, 128]
+// of_pieces_3, of d_blocks_3_project_bias  f32 [12, 128]
+extern "C" __global__ void k55_of_pieces_3(
     const float* __restrict__ backward_head_matmul,
     const float* __restrict__ add_5,
     const float* __restrict__ layer_norm_1_9,
     const float* __restrict__ backward_norm_mul_6,
+    float* __restrict__ of_pieces,
     float* __restrict__ of_pieces_2,
-    float* __restrict__ of_pieces_3,
-    float* __restrict__ of_pieces_4
+    float* __restrict__ of_pieces_3
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1536) { return; }
-    float of_pieces_2_ = 0.0f;
+    float of_pieces_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 128) * 64 + k;
         const float backward_head_matmul_ = backward_head_matmul[at * 128 + (i % 128)];
         const float add_5_ = add_5[at * 128 + (i % 128)];
-        const int at_2 = 0;
-        const float layer_norm_1_9_ = layer_norm_1_9[at * 3 + at_2];
+        const float layer_norm_1_9_ = layer_norm_1_9[at * 3];
         const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
-        const int at_3 = 0 + 1;
-        const float layer_norm_1_9__2 = layer_norm_1_9[at * 3 + at_3];
+        const float layer_norm_1_9__2 = layer_norm_1_9[at * 3 + 1];
         const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
         const float backward_norm_mul_5_ = backward_head_matmul_ * backward_norm_mul_;
-        of_pieces_2_ = of_pieces_2_ + backward_norm_mul_5_;
+        of_pieces_ = of_pieces_ + backward_norm_mul_5_;
+    }
+    of_pieces[i] = of_pieces_;
+    float of_pieces_2_ = 0.0f;
+    for (int k_2 = 0; k_2 < 64; k_2++) {
+        const int at_2 = (i / 128) * 64 + k_2;
+        const float backward_head_matmul__2 = backward_head_matmul[at_2 * 128 + (i % 128)];
+        of_pieces_2_ = of_pieces_2_ + backward_head_matmul__2;
     }
     of_pieces_2[i] = of_pieces_2_;
     float of_pieces_3_ = 0.0f;
-    for (int k_2 = 0; k_2 < 64; k_2++) {
-        const int at_4 = (i / 128) * 64 + k_2;
-        const float backward_head_matmul__2 = backward_head_matmul[at_4 * 128 + (i % 128)];
-        of_pieces_3_ = of_pieces_3_ + backward_head_matmul__2;
+    for (int k_3 = 0; k_3 < 64; k_3++) {
+        const int at_3 = (i / 128) * 64 + k_3;
+        const float backward_norm_mul_6_ = backward_norm_mul_6[at_3 * 128 + (i % 128)];
+        of_pieces_3_ = of_pieces_3_ + backward_norm_mul_6_;
     }
     of_pieces_3[i] = of_pieces_3_;
-    float of_pieces_4_ = 0.0f;
-    for (int k_3 = 0; k_3 < 64; k_3++) {
-        const int at_5 = (i / 128) * 64 + k_3;
-        const float backward_norm_mul_6_ = backward_norm_mul_6[at_5 * 128 + (i % 128)];
-        of_pieces_4_ = of_pieces_4_ + backward_norm_mul_6_;
-    }
-    of_pieces_4[i] = of_pieces_4_;
 }
 
-// of_all_2, of /backward/norm/ReduceSum  f32 [128]
-// of_all_3, of /backward/norm/ReduceSum.2  f32 [128]
-// of_all_4, of d_blocks_3_project_bias  f32 [128]
+// of_all, of /backward/norm/ReduceSum  f32 [128]
+// of_all_2, of /backward/norm/ReduceSum.2  f32 [128]
+// of_all_3, of d_blocks_3_project_bias  f32 [128]
 // update_blocks_3_project_bias_new_add_2, of /update/blocks_3_project_bias_new/Add.2  f32 [128]
 // exp_avg_blocks_3_project_bias_new, of exp_avg_blocks.3.project.bias_new  f32 [128]
 // exp_avg_sq_blocks_3_project_bias_new, of exp_avg_sq_blocks.3.project.bias_new  f32 [128]
@@ -1566,10 +1614,10 @@ extern "C" __global__ void k56_of_pieces_4(
 // update_norm_bias_new_add_2, of /update/norm_bias_new/Add.2  f32 [128]
 // exp_avg_norm_bias_new, of exp_avg_norm.bias_new  f32 [128]
 // exp_avg_sq_norm_bias_new, of exp_avg_sq_norm.bias_new  f32 [128]
-extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
+extern "C" __global__ void k56_exp_avg_sq_norm_bias_new(
+    const float* __restrict__ of_pieces,
     const float* __restrict__ of_pieces_2,
     const float* __restrict__ of_pieces_3,
-    const float* __restrict__ of_pieces_4,
     const float* __restrict__ blocks_3_project_bias,
     const float* exp_avg_blocks_3_project_bias,
     const float* exp_avg_sq_blocks_3_project_bias,
@@ -1588,24 +1636,24 @@ extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
-    float of_all_2_ = 0.0f;
+    float of_all_ = 0.0f;
     for (int k = 0; k < 12; k++) {
-        const float of_pieces_2_ = of_pieces_2[k * 128 + i];
+        const float of_pieces_ = of_pieces[k * 128 + i];
+        of_all_ = of_all_ + of_pieces_;
+    }
+    float of_all_2_ = 0.0f;
+    for (int k_2 = 0; k_2 < 12; k_2++) {
+        const float of_pieces_2_ = of_pieces_2[k_2 * 128 + i];
         of_all_2_ = of_all_2_ + of_pieces_2_;
     }
     float of_all_3_ = 0.0f;
-    for (int k_2 = 0; k_2 < 12; k_2++) {
-        const float of_pieces_3_ = of_pieces_3[k_2 * 128 + i];
-        of_all_3_ = of_all_3_ + of_pieces_3_;
-    }
-    float of_all_4_ = 0.0f;
     for (int k_3 = 0; k_3 < 12; k_3++) {
-        const float of_pieces_4_ = of_pieces_4[k_3 * 128 + i];
-        of_all_4_ = of_all_4_ + of_pieces_4_;
+        const float of_pieces_3_ = of_pieces_3[k_3 * 128 + i];
+        of_all_3_ = of_all_3_ + of_pieces_3_;
     }
     const float blocks_3_project_bias_ = blocks_3_project_bias[i];
     const float update_blocks_3_project_bias_new_mul_2_ = 0.0f * blocks_3_project_bias_;
-    const float update_blocks_3_project_bias_new_add_2_ = of_all_4_ + update_blocks_3_project_bias_new_mul_2_;
+    const float update_blocks_3_project_bias_new_add_2_ = of_all_3_ + update_blocks_3_project_bias_new_mul_2_;
     const float exp_avg_blocks_3_project_bias_ = exp_avg_blocks_3_project_bias[i];
     const float update_blocks_3_project_bias_new_sub_2_ = update_blocks_3_project_bias_new_add_2_ - exp_avg_blocks_3_project_bias_;
     const float update_blocks_3_project_bias_new_mul_3_ = 0.1f * update_blocks_3_project_bias_new_sub_2_;
@@ -1619,7 +1667,7 @@ extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
     exp_avg_sq_blocks_3_project_bias_new[i] = exp_avg_sq_blocks_3_project_bias_new_;
     const float norm_weight_ = norm_weight[i];
     const float update_norm_weight_new_mul_2_ = 0.0f * norm_weight_;
-    const float update_norm_weight_new_add_2_ = of_all_2_ + update_norm_weight_new_mul_2_;
+    const float update_norm_weight_new_add_2_ = of_all_ + update_norm_weight_new_mul_2_;
     const float exp_avg_norm_weight_ = exp_avg_norm_weight[i];
     const float update_norm_weight_new_sub_2_ = update_norm_weight_new_add_2_ - exp_avg_norm_weight_;
     const float update_norm_weight_new_mul_3_ = 0.1f * update_norm_weight_new_sub_2_;
@@ -1633,7 +1681,7 @@ extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
     exp_avg_sq_norm_weight_new[i] = exp_avg_sq_norm_weight_new_;
     const float norm_bias_ = norm_bias[i];
     const float update_norm_bias_new_mul_2_ = 0.0f * norm_bias_;
-    const float update_norm_bias_new_add_2_ = of_all_3_ + update_norm_bias_new_mul_2_;
+    const float update_norm_bias_new_add_2_ = of_all_2_ + update_norm_bias_new_mul_2_;
     const float exp_avg_norm_bias_ = exp_avg_norm_bias[i];
     const float update_norm_bias_new_sub_2_ = update_norm_bias_new_add_2_ - exp_avg_norm_bias_;
     const float update_norm_bias_new_mul_3_ = 0.1f * update_norm_bias_new_sub_2_;
@@ -1649,7 +1697,7 @@ extern "C" __global__ void k57_exp_avg_sq_norm_bias_new(
 
 // backward_blocks_3_project_matmul, of /backward/blocks/3/project/MatMul  f32 [768, 512]
 // gelu_tanh_grad  f32 [12, 64, 512]
-extern "C" __global__ void k58_gelu_tanh_grad(
+extern "C" __global__ void k57_gelu_tanh_grad(
     const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ blocks_3_project_weight,
     const float* __restrict__ blocks_3_expand_matmul,
@@ -1748,7 +1796,7 @@ extern "C" __global__ void k58_gelu_tanh_grad(
 // update_blocks_3_project_weight_new_add_2, of /update/blocks_3_project_weight_new/Add.2  f32 [128, 512]
 // exp_avg_blocks_3_project_weight_new, of exp_avg_blocks.3.project.weight_new  f32 [128, 512]
 // exp_avg_sq_blocks_3_project_weight_new, of exp_avg_sq_blocks.3.project.weight_new  f32 [128, 512]
-extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
+extern "C" __global__ void k58_exp_avg_sq_blocks_3_project_weight_new(
     const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ gelu_tanh_4,
     const float* __restrict__ blocks_3_project_weight,
@@ -1837,7 +1885,7 @@ extern "C" __global__ void k59_exp_avg_sq_blocks_3_project_weight_new(
 }
 
 // backward_blocks_3_expand_matmul, of /backward/blocks/3/expand/MatMul  f32 [768, 128]
-extern "C" __global__ void k60_backward_blocks_3_expand_matmul(
+extern "C" __global__ void k59_backward_blocks_3_expand_matmul(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_expand_weight,
     float* __restrict__ backward_blocks_3_expand_matmul
@@ -1912,7 +1960,7 @@ extern "C" __global__ void k60_backward_blocks_3_expand_matmul(
 // update_blocks_3_expand_weight_new_add_2, of /update/blocks_3_expand_weight_new/Add.2  f32 [512, 128]
 // exp_avg_blocks_3_expand_weight_new, of exp_avg_blocks.3.expand.weight_new  f32 [512, 128]
 // exp_avg_sq_blocks_3_expand_weight_new, of exp_avg_sq_blocks.3.expand.weight_new  f32 [512, 128]
-extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
+extern "C" __global__ void k60_exp_avg_sq_blocks_3_expand_weight_new(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_norm2_add_2,
     const float* __restrict__ blocks_3_expand_weight,
@@ -2000,28 +2048,28 @@ extern "C" __global__ void k61_exp_avg_sq_blocks_3_expand_weight_new(
     }
 }
 
-// of_pieces_5, of d_blocks_3_expand_bias  f32 [12, 512]
-extern "C" __global__ void k62_of_pieces_5(
+// of_pieces_4, of d_blocks_3_expand_bias  f32 [12, 512]
+extern "C" __global__ void k61_of_pieces_4(
     const float* __restrict__ gelu_tanh_grad,
-    float* __restrict__ of_pieces_5
+    float* __restrict__ of_pieces_4
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 6144) { return; }
-    float of_pieces_5_ = 0.0f;
+    float of_pieces_4_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 512) * 64 + k;
         const float gelu_tanh_grad_ = gelu_tanh_grad[at * 512 + (i % 512)];
-        of_pieces_5_ = of_pieces_5_ + gelu_tanh_grad_;
+        of_pieces_4_ = of_pieces_4_ + gelu_tanh_grad_;
     }
-    of_pieces_5[i] = of_pieces_5_;
+    of_pieces_4[i] = of_pieces_4_;
 }
 
-// of_all_5, of d_blocks_3_expand_bias  f32 [512]
+// of_all_4, of d_blocks_3_expand_bias  f32 [512]
 // update_blocks_3_expand_bias_new_add_2, of /update/blocks_3_expand_bias_new/Add.2  f32 [512]
 // exp_avg_blocks_3_expand_bias_new, of exp_avg_blocks.3.expand.bias_new  f32 [512]
 // exp_avg_sq_blocks_3_expand_bias_new, of exp_avg_sq_blocks.3.expand.bias_new  f32 [512]
-extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
-    const float* __restrict__ of_pieces_5,
+extern "C" __global__ void k62_exp_avg_sq_blocks_3_expand_bias_new(
+    const float* __restrict__ of_pieces_4,
     const float* __restrict__ blocks_3_expand_bias,
     const float* exp_avg_blocks_3_expand_bias,
     const float* exp_avg_sq_blocks_3_expand_bias,
@@ -2030,14 +2078,14 @@ extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
-    float of_all_5_ = 0.0f;
+    float of_all_4_ = 0.0f;
     for (int k = 0; k < 12; k++) {
-        const float of_pieces_5_ = of_pieces_5[k * 512 + i];
-        of_all_5_ = of_all_5_ + of_pieces_5_;
+        const float of_pieces_4_ = of_pieces_4[k * 512 + i];
+        of_all_4_ = of_all_4_ + of_pieces_4_;
     }
     const float blocks_3_expand_bias_ = blocks_3_expand_bias[i];
     const float update_blocks_3_expand_bias_new_mul_2_ = 0.0f * blocks_3_expand_bias_;
-    const float update_blocks_3_expand_bias_new_add_2_ = of_all_5_ + update_blocks_3_expand_bias_new_mul_2_;
+    const float update_blocks_3_expand_bias_new_add_2_ = of_all_4_ + update_blocks_3_expand_bias_new_mul_2_;
     const float exp_avg_blocks_3_expand_bias_ = exp_avg_blocks_3_expand_bias[i];
     const float update_blocks_3_expand_bias_new_sub_2_ = update_blocks_3_expand_bias_new_add_2_ - exp_avg_blocks_3_expand_bias_;
     const float update_blocks_3_expand_bias_new_mul_3_ = 0.1f * update_blocks_3_expand_bias_new_sub_2_;
@@ -2054,7 +2102,7 @@ extern "C" __global__ void k63_exp_avg_sq_blocks_3_expand_bias_new(
 // backward_blocks_3_norm2_reducemean, of /backward/blocks/3/norm2/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_3_norm2_reducemean_2, of /backward/blocks/3/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
 // d_x  f32 [12, 64, 128]
-extern "C" __global__ void k64_d_x(
+extern "C" __global__ void k63_d_x(
     const float* __restrict__ backward_blocks_3_expand_matmul,
     const float* __restrict__ blocks_3_norm2_weight,
     const float* __restrict__ x_5,
@@ -2071,11 +2119,9 @@ extern "C" __global__ void k64_d_x(
         const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2_ = backward_blocks_3_expand_matmul_ * blocks_3_norm2_weight_;
         const float x_5_ = x_5[row * 128 + col];
-        const int at = 0;
-        const float layer_norm_1_8_ = layer_norm_1_8[row * 3 + at];
+        const float layer_norm_1_8_ = layer_norm_1_8[row * 3];
         const float backward_blocks_3_norm2_sub_ = x_5_ - layer_norm_1_8_;
-        const int at_2 = 0 + 1;
-        const float layer_norm_1_8__2 = layer_norm_1_8[row * 3 + at_2];
+        const float layer_norm_1_8__2 = layer_norm_1_8[row * 3 + 1];
         const float backward_blocks_3_norm2_mul_ = backward_blocks_3_norm2_sub_ * layer_norm_1_8__2;
         const float backward_blocks_3_norm2_mul_3_ = backward_blocks_3_norm2_mul_2_ * backward_blocks_3_norm2_mul_;
         sum = sum + backward_blocks_3_norm2_mul_3_;
@@ -2109,11 +2155,9 @@ extern "C" __global__ void k64_d_x(
         const float blocks_3_norm2_weight__3 = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2__3 = backward_blocks_3_expand_matmul__3 * blocks_3_norm2_weight__3;
         const float x_5__2 = x_5[row * 128 + col];
-        const int at_3 = 0;
-        const float layer_norm_1_8__3 = layer_norm_1_8[row * 3 + at_3];
+        const float layer_norm_1_8__3 = layer_norm_1_8[row * 3];
         const float backward_blocks_3_norm2_sub__2 = x_5__2 - layer_norm_1_8__3;
-        const int at_4 = 0 + 1;
-        const float layer_norm_1_8__4 = layer_norm_1_8[row * 3 + at_4];
+        const float layer_norm_1_8__4 = layer_norm_1_8[row * 3 + 1];
         const float backward_blocks_3_norm2_mul__2 = backward_blocks_3_norm2_sub__2 * layer_norm_1_8__4;
         const float backward_blocks_3_norm2_mul_4_ = backward_blocks_3_norm2_mul__2 * backward_blocks_3_norm2_reducemean_;
         const float backward_blocks_3_norm2_sub_2_ = backward_blocks_3_norm2_mul_2__3 - backward_blocks_3_norm2_mul_4_;
@@ -2125,7 +2169,7 @@ extern "C" __global__ void k64_d_x(
 }
 
 // backward_blocks_3_attention_out_matmul, of /backward/blocks/3/attention/out/MatMul  f32 [768, 128]
-extern "C" __global__ void k67_backward_blocks_3_attention_out_matmul(
+extern "C" __global__ void k66_backward_blocks_3_attention_out_matmul(
     const float* __restrict__ d_x,
     const float* __restrict__ blocks_3_attention_out_weight,
     float* __restrict__ backward_blocks_3_attention_out_matmul
@@ -2200,7 +2244,7 @@ extern "C" __global__ void k67_backward_blocks_3_attention_out_matmul(
 // update_blocks_3_attention_out_weight_new_add_2, of /update/blocks_3_attention_out_weight_new/Add.2  f32 [128, 128]
 // exp_avg_blocks_3_attention_out_weight_new, of exp_avg_blocks.3.attention.out.weight_new  f32 [128, 128]
 // exp_avg_sq_blocks_3_attention_out_weight_new, of exp_avg_sq_blocks.3.attention.out.weight_new  f32 [128, 128]
-extern "C" __global__ void k68_exp_avg_sq_blocks_3_attention_out_weight_new(
+extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_out_weight_new(
     const float* __restrict__ d_x,
     const float* __restrict__ y_5,
     const float* __restrict__ blocks_3_attention_out_weight,
@@ -2289,7 +2333,7 @@ extern "C" __global__ void k68_exp_avg_sq_blocks_3_attention_out_weight_new(
 }
 
 // backward_blocks_3_attention_matmul_2, of /backward/blocks/3/attention/MatMul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k69_backward_blocks_3_attention_matmul_2(
+extern "C" __global__ void k68_backward_blocks_3_attention_matmul_2(
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ linear_13,
     float* __restrict__ backward_blocks_3_attention_matmul_2
@@ -2322,9 +2366,8 @@ extern "C" __global__ void k69_backward_blocks_3_attention_matmul_2(
             const int k = k0 + t / 64;
             float x_7 = 0.0f;
             if (n < 64 && k < 32) {
-                const int at_3 = 0 + 2;
-                const int at_4 = at_3 * 128 + (stack % 4) * 32 + k;
-                const float linear_13_ = linear_13[(stack / 4) * 24576 + n * 384 + at_4];
+                const int at_3 = 2 * 128 + (stack % 4) * 32 + k;
+                const float linear_13_ = linear_13[(stack / 4) * 24576 + n * 384 + at_3];
                 x_7 = linear_13_;
             }
             tile_b_float[(t / 64) * 64 + t % 64] = x_7;
@@ -2365,7 +2408,7 @@ extern "C" __global__ void k69_backward_blocks_3_attention_matmul_2(
 }
 
 // backward_blocks_3_attention_reducesum_2, of /backward/blocks/3/attention/ReduceSum.2  f32 [12, 4, 64, 1]
-extern "C" __global__ void k70_backward_blocks_3_attention_reducesum_2(
+extern "C" __global__ void k69_backward_blocks_3_attention_reducesum_2(
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ y_5,
     float* __restrict__ backward_blocks_3_attention_reducesum_2
@@ -2396,25 +2439,32 @@ extern "C" __global__ void k70_backward_blocks_3_attention_reducesum_2(
 }
 
 // backward_blocks_3_attention_mul_5, of /backward/blocks/3/attention/Mul.5  f32 [12, 4, 64, 64]
-extern "C" __global__ void k71_backward_blocks_3_attention_mul_5(
+extern "C" __global__ void k70_backward_blocks_3_attention_mul_5(
     const float* __restrict__ blocks_3_attention_where_3,
     const float* __restrict__ backward_blocks_3_attention_matmul_2,
     const float* __restrict__ backward_blocks_3_attention_reducesum_2,
     float* __restrict__ backward_blocks_3_attention_mul_5
 ) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    const int i = ((int)blockIdx.x * 256 + (int)threadIdx.x) * 4;
     if (i >= 196608) { return; }
-    const float blocks_3_attention_where_3_ = blocks_3_attention_where_3[i];
-    const float backward_blocks_3_attention_matmul_2_ = backward_blocks_3_attention_matmul_2[i];
+    float blocks_3_attention_where_3_[4];
+    take(blocks_3_attention_where_3_, blocks_3_attention_where_3 + i);
+    float backward_blocks_3_attention_matmul_2_[4];
+    take(backward_blocks_3_attention_matmul_2_, backward_blocks_3_attention_matmul_2 + i);
     const float backward_blocks_3_attention_reducesum_2_ = backward_blocks_3_attention_reducesum_2[i / 64];
-    const float backward_blocks_3_attention_sub_2_ = backward_blocks_3_attention_matmul_2_ - backward_blocks_3_attention_reducesum_2_;
-    const float backward_blocks_3_attention_mul_4_ = blocks_3_attention_where_3_ * backward_blocks_3_attention_sub_2_;
-    const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_4_ * 0.17677669f;
-    backward_blocks_3_attention_mul_5[i] = backward_blocks_3_attention_mul_5_;
+    float backward_blocks_3_attention_mul_5__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const float backward_blocks_3_attention_sub_2_ = backward_blocks_3_attention_matmul_2_[e] - backward_blocks_3_attention_reducesum_2_;
+        const float backward_blocks_3_attention_mul_4_ = blocks_3_attention_where_3_[e] * backward_blocks_3_attention_sub_2_;
+        const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_4_ * 0.17677669f;
+        backward_blocks_3_attention_mul_5__2[e] = backward_blocks_3_attention_mul_5_;
+    }
+    put(backward_blocks_3_attention_mul_5 + i, backward_blocks_3_attention_mul_5__2);
 }
 
 // attention_grad  f32 [12, 4, 64, 32]
-extern "C" __global__ void k72_attention_grad(
+extern "C" __global__ void k71_attention_grad(
     const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad
@@ -2445,9 +2495,8 @@ extern "C" __global__ void k72_attention_grad(
             const int k = k0 + t / 16;
             float x_7 = 0.0f;
             if (n < 32 && k < 64) {
-                const int at = 0 + 1;
-                const int at_2 = at * 128 + (stack % 4) * 32 + n;
-                const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at_2];
+                const int at = 1 * 128 + (stack % 4) * 32 + n;
+                const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at];
                 x_7 = linear_13_;
             }
             tile_b_float[(t / 16) * 16 + t % 16] = x_7;
@@ -2473,7 +2522,7 @@ extern "C" __global__ void k72_attention_grad(
 }
 
 // attention_grad_1  f32 [12, 4, 64, 32]
-extern "C" __global__ void k73_attention_grad_1(
+extern "C" __global__ void k72_attention_grad_1(
     const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad_1
@@ -2504,9 +2553,8 @@ extern "C" __global__ void k73_attention_grad_1(
             const int k = k0 + t / 16;
             float x_7 = 0.0f;
             if (n < 32 && k < 64) {
-                const int at = 0;
-                const int at_2 = at * 128 + (stack % 4) * 32 + n;
-                const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at_2];
+                const int at = (stack % 4) * 32 + n;
+                const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at];
                 x_7 = linear_13_;
             }
             tile_b_float[(t / 16) * 16 + t % 16] = x_7;
@@ -2532,7 +2580,7 @@ extern "C" __global__ void k73_attention_grad_1(
 }
 
 // d_part  f32 [12, 4, 64, 32]
-extern "C" __global__ void k74_d_part(
+extern "C" __global__ void k73_d_part(
     const float* __restrict__ blocks_3_attention_where_3,
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     float* __restrict__ d_part
@@ -2591,30 +2639,31 @@ extern "C" __global__ void k74_d_part(
 }
 
 // d_qkv  f32 [12, 64, 3, 4, 32]
-extern "C" __global__ void k75_d_qkv(
-    const float* __restrict__ d_part,
-    const float* __restrict__ attention_grad_1,
+extern "C" __global__ void k74_d_qkv(
     const float* __restrict__ attention_grad,
+    const float* __restrict__ attention_grad_1,
+    const float* __restrict__ d_part,
     float* __restrict__ d_qkv
 ) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
+    const int i = ((int)blockIdx.x * 256 + (int)threadIdx.x) * 4;
     if (i >= 294912) { return; }
-    const int far = i / 128 % 3 - 2;
-    const float d_part_ = d_part[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float backward_d_qkv_pad_ = (far >= 0 && far < 1) ? d_part_ : 0.0f;
-    const int far_2 = i / 128 % 3 - 1;
-    const float attention_grad_1_ = attention_grad_1[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float backward_d_qkv_pad_2_ = (far_2 >= 0 && far_2 < 1) ? attention_grad_1_ : 0.0f;
-    const float backward_d_qkv_add_ = backward_d_qkv_pad_ + backward_d_qkv_pad_2_;
-    const int far_3 = i / 128 % 3;
-    const float attention_grad_ = attention_grad[(i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)];
-    const float backward_d_qkv_pad_3_ = (far_3 >= 0 && far_3 < 1) ? attention_grad_ : 0.0f;
-    const float d_qkv_ = backward_d_qkv_add_ + backward_d_qkv_pad_3_;
-    d_qkv[i] = d_qkv_;
+    float attention_grad_[4];
+    if ((i / 128 % 3) >= 0 && (i / 128 % 3) < 1) { take(attention_grad_, attention_grad + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
+    float attention_grad_1_[4];
+    if ((i / 128 % 3) >= 1 && (i / 128 % 3) < 2) { take(attention_grad_1_, attention_grad_1 + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
+    float d_part_[4];
+    if ((i / 128 % 3) >= 2 && (i / 128 % 3) < 3) { take(d_part_, d_part + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
+    float d_qkv__2[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const float d_qkv_ = ((i / 128 % 3) < 1) ? attention_grad_[e] : (((i / 128 % 3) < 2) ? attention_grad_1_[e] : (d_part_[e]));
+        d_qkv__2[e] = d_qkv_;
+    }
+    put(d_qkv + i, d_qkv__2);
 }
 
 // backward_blocks_3_attention_qkv_matmul, of /backward/blocks/3/attention/qkv/MatMul  f32 [768, 128]
-extern "C" __global__ void k76_backward_blocks_3_attention_qkv_matmul(
+extern "C" __global__ void k75_backward_blocks_3_attention_qkv_matmul(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_attention_qkv_weight,
     float* __restrict__ backward_blocks_3_attention_qkv_matmul
@@ -2689,7 +2738,7 @@ extern "C" __global__ void k76_backward_blocks_3_attention_qkv_matmul(
 // update_blocks_3_attention_qkv_weight_new_add_2, of /update/blocks_3_attention_qkv_weight_new/Add.2  f32 [384, 128]
 // exp_avg_blocks_3_attention_qkv_weight_new, of exp_avg_blocks.3.attention.qkv.weight_new  f32 [384, 128]
 // exp_avg_sq_blocks_3_attention_qkv_weight_new, of exp_avg_sq_blocks.3.attention.qkv.weight_new  f32 [384, 128]
-extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
+extern "C" __global__ void k76_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_norm1_add_2,
     const float* __restrict__ blocks_3_attention_qkv_weight,
@@ -2777,28 +2826,28 @@ extern "C" __global__ void k77_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     }
 }
 
-// of_pieces_9, of d_blocks_3_attention_qkv_bias  f32 [12, 384]
-extern "C" __global__ void k78_of_pieces_9(
+// of_pieces_8, of d_blocks_3_attention_qkv_bias  f32 [12, 384]
+extern "C" __global__ void k77_of_pieces_8(
     const float* __restrict__ d_qkv,
-    float* __restrict__ of_pieces_9
+    float* __restrict__ of_pieces_8
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 4608) { return; }
-    float of_pieces_9_ = 0.0f;
+    float of_pieces_8_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 384) * 64 + k;
         const float d_qkv_ = d_qkv[at * 384 + (i % 384)];
-        of_pieces_9_ = of_pieces_9_ + d_qkv_;
+        of_pieces_8_ = of_pieces_8_ + d_qkv_;
     }
-    of_pieces_9[i] = of_pieces_9_;
+    of_pieces_8[i] = of_pieces_8_;
 }
 
-// of_all_9, of d_blocks_3_attention_qkv_bias  f32 [384]
+// of_all_8, of d_blocks_3_attention_qkv_bias  f32 [384]
 // update_blocks_3_attention_qkv_bias_new_add_2, of /update/blocks_3_attention_qkv_bias_new/Add.2  f32 [384]
 // exp_avg_blocks_3_attention_qkv_bias_new, of exp_avg_blocks.3.attention.qkv.bias_new  f32 [384]
 // exp_avg_sq_blocks_3_attention_qkv_bias_new, of exp_avg_sq_blocks.3.attention.qkv.bias_new  f32 [384]
-extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
-    const float* __restrict__ of_pieces_9,
+extern "C" __global__ void k78_exp_avg_sq_blocks_3_attention_qkv_bias_new(
+    const float* __restrict__ of_pieces_8,
     const float* __restrict__ blocks_3_attention_qkv_bias,
     const float* exp_avg_blocks_3_attention_qkv_bias,
     const float* exp_avg_sq_blocks_3_attention_qkv_bias,
@@ -2807,14 +2856,14 @@ extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 384) { return; }
-    float of_all_9_ = 0.0f;
+    float of_all_8_ = 0.0f;
     for (int k = 0; k < 12; k++) {
-        const float of_pieces_9_ = of_pieces_9[k * 384 + i];
-        of_all_9_ = of_all_9_ + of_pieces_9_;
+        const float of_pieces_8_ = of_pieces_8[k * 384 + i];
+        of_all_8_ = of_all_8_ + of_pieces_8_;
     }
     const float blocks_3_attention_qkv_bias_ = blocks_3_attention_qkv_bias[i];
     const float update_blocks_3_attention_qkv_bias_new_mul_2_ = 0.0f * blocks_3_attention_qkv_bias_;
-    const float update_blocks_3_attention_qkv_bias_new_add_2_ = of_all_9_ + update_blocks_3_attention_qkv_bias_new_mul_2_;
+    const float update_blocks_3_attention_qkv_bias_new_add_2_ = of_all_8_ + update_blocks_3_attention_qkv_bias_new_mul_2_;
     const float exp_avg_blocks_3_attention_qkv_bias_ = exp_avg_blocks_3_attention_qkv_bias[i];
     const float update_blocks_3_attention_qkv_bias_new_sub_2_ = update_blocks_3_attention_qkv_bias_new_add_2_ - exp_avg_blocks_3_attention_qkv_bias_;
     const float update_blocks_3_attention_qkv_bias_new_mul_3_ = 0.1f * update_blocks_3_attention_qkv_bias_new_sub_2_;
@@ -2831,7 +2880,7 @@ extern "C" __global__ void k79_exp_avg_sq_blocks_3_attention_qkv_bias_new(
 // backward_blocks_0_norm1_reducemean, of /backward/blocks/0/norm1/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_0_norm1_reducemean_2, of /backward/blocks/0/norm1/ReduceMean.2  f32 [768, 1, 1, 1]
 // add_9  f32 [12, 64, 128]
-extern "C" __global__ void k155_add_9(
+extern "C" __global__ void k154_add_9(
     const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ embedding,
@@ -2851,11 +2900,9 @@ extern "C" __global__ void k155_add_9(
         const float embedding_ = embedding[row * 128 + col];
         const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
         const float add_ = embedding_ + positions_weight_;
-        const int at = 0;
-        const float layer_norm_1_ = layer_norm_1[row * 3 + at];
+        const float layer_norm_1_ = layer_norm_1[row * 3];
         const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
-        const int at_2 = 0 + 1;
-        const float layer_norm_1__2 = layer_norm_1[row * 3 + at_2];
+        const float layer_norm_1__2 = layer_norm_1[row * 3 + 1];
         const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
         const float backward_blocks_0_norm1_mul_3_ = backward_blocks_0_norm1_mul_2_ * backward_blocks_0_norm1_mul_;
         sum = sum + backward_blocks_0_norm1_mul_3_;
@@ -2891,11 +2938,9 @@ extern "C" __global__ void k155_add_9(
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
         const float add__2 = embedding__2 + positions_weight__2;
-        const int at_3 = 0;
-        const float layer_norm_1__3 = layer_norm_1[row * 3 + at_3];
+        const float layer_norm_1__3 = layer_norm_1[row * 3];
         const float backward_blocks_0_norm1_sub__2 = add__2 - layer_norm_1__3;
-        const int at_4 = 0 + 1;
-        const float layer_norm_1__4 = layer_norm_1[row * 3 + at_4];
+        const float layer_norm_1__4 = layer_norm_1[row * 3 + 1];
         const float backward_blocks_0_norm1_mul__2 = backward_blocks_0_norm1_sub__2 * layer_norm_1__4;
         const float backward_blocks_0_norm1_mul_4_ = backward_blocks_0_norm1_mul__2 * backward_blocks_0_norm1_reducemean_;
         const float backward_blocks_0_norm1_sub_2_ = backward_blocks_0_norm1_mul_2__3 - backward_blocks_0_norm1_mul_4_;
@@ -2906,55 +2951,53 @@ extern "C" __global__ void k155_add_9(
     }
 }
 
-// of_pieces_34, of /backward/blocks/0/norm1/ReduceSum  f32 [12, 128]
-// of_pieces_35, of /backward/blocks/0/norm1/ReduceSum.2  f32 [12, 128]
-extern "C" __global__ void k156_of_pieces_35(
+// of_pieces_33, of /backward/blocks/0/norm1/ReduceSum  f32 [12, 128]
+// of_pieces_34, of /backward/blocks/0/norm1/ReduceSum.2  f32 [12, 128]
+extern "C" __global__ void k155_of_pieces_34(
     const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
     const float* __restrict__ layer_norm_1,
-    float* __restrict__ of_pieces_34,
-    float* __restrict__ of_pieces_35
+    float* __restrict__ of_pieces_33,
+    float* __restrict__ of_pieces_34
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1536) { return; }
-    float of_pieces_34_ = 0.0f;
+    float of_pieces_33_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 128) * 64 + k;
         const float backward_blocks_0_attention_qkv_matmul_ = backward_blocks_0_attention_qkv_matmul[at * 128 + (i % 128)];
         const float embedding_ = embedding[at * 128 + (i % 128)];
         const float positions_weight_ = positions_weight[(at % 64) * 128 + (i % 128)];
         const float add_ = embedding_ + positions_weight_;
-        const int at_2 = 0;
-        const float layer_norm_1_ = layer_norm_1[at * 3 + at_2];
+        const float layer_norm_1_ = layer_norm_1[at * 3];
         const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
-        const int at_3 = 0 + 1;
-        const float layer_norm_1__2 = layer_norm_1[at * 3 + at_3];
+        const float layer_norm_1__2 = layer_norm_1[at * 3 + 1];
         const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
         const float backward_blocks_0_norm1_mul_5_ = backward_blocks_0_attention_qkv_matmul_ * backward_blocks_0_norm1_mul_;
-        of_pieces_34_ = of_pieces_34_ + backward_blocks_0_norm1_mul_5_;
+        of_pieces_33_ = of_pieces_33_ + backward_blocks_0_norm1_mul_5_;
+    }
+    of_pieces_33[i] = of_pieces_33_;
+    float of_pieces_34_ = 0.0f;
+    for (int k_2 = 0; k_2 < 64; k_2++) {
+        const int at_2 = (i / 128) * 64 + k_2;
+        const float backward_blocks_0_attention_qkv_matmul__2 = backward_blocks_0_attention_qkv_matmul[at_2 * 128 + (i % 128)];
+        of_pieces_34_ = of_pieces_34_ + backward_blocks_0_attention_qkv_matmul__2;
     }
     of_pieces_34[i] = of_pieces_34_;
-    float of_pieces_35_ = 0.0f;
-    for (int k_2 = 0; k_2 < 64; k_2++) {
-        const int at_4 = (i / 128) * 64 + k_2;
-        const float backward_blocks_0_attention_qkv_matmul__2 = backward_blocks_0_attention_qkv_matmul[at_4 * 128 + (i % 128)];
-        of_pieces_35_ = of_pieces_35_ + backward_blocks_0_attention_qkv_matmul__2;
-    }
-    of_pieces_35[i] = of_pieces_35_;
 }
 
-// of_all_34, of /backward/blocks/0/norm1/ReduceSum  f32 [128]
-// of_all_35, of /backward/blocks/0/norm1/ReduceSum.2  f32 [128]
+// of_all_33, of /backward/blocks/0/norm1/ReduceSum  f32 [128]
+// of_all_34, of /backward/blocks/0/norm1/ReduceSum.2  f32 [128]
 // update_blocks_0_norm1_weight_new_add_2, of /update/blocks_0_norm1_weight_new/Add.2  f32 [128]
 // exp_avg_blocks_0_norm1_weight_new, of exp_avg_blocks.0.norm1.weight_new  f32 [128]
 // exp_avg_sq_blocks_0_norm1_weight_new, of exp_avg_sq_blocks.0.norm1.weight_new  f32 [128]
 // update_blocks_0_norm1_bias_new_add_2, of /update/blocks_0_norm1_bias_new/Add.2  f32 [128]
 // exp_avg_blocks_0_norm1_bias_new, of exp_avg_blocks.0.norm1.bias_new  f32 [128]
 // exp_avg_sq_blocks_0_norm1_bias_new, of exp_avg_sq_blocks.0.norm1.bias_new  f32 [128]
-extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
+extern "C" __global__ void k156_exp_avg_sq_blocks_0_norm1_bias_new(
+    const float* __restrict__ of_pieces_33,
     const float* __restrict__ of_pieces_34,
-    const float* __restrict__ of_pieces_35,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* exp_avg_blocks_0_norm1_weight,
     const float* exp_avg_sq_blocks_0_norm1_weight,
@@ -2968,19 +3011,19 @@ extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 128) { return; }
-    float of_all_34_ = 0.0f;
+    float of_all_33_ = 0.0f;
     for (int k = 0; k < 12; k++) {
-        const float of_pieces_34_ = of_pieces_34[k * 128 + i];
-        of_all_34_ = of_all_34_ + of_pieces_34_;
+        const float of_pieces_33_ = of_pieces_33[k * 128 + i];
+        of_all_33_ = of_all_33_ + of_pieces_33_;
     }
-    float of_all_35_ = 0.0f;
+    float of_all_34_ = 0.0f;
     for (int k_2 = 0; k_2 < 12; k_2++) {
-        const float of_pieces_35_ = of_pieces_35[k_2 * 128 + i];
-        of_all_35_ = of_all_35_ + of_pieces_35_;
+        const float of_pieces_34_ = of_pieces_34[k_2 * 128 + i];
+        of_all_34_ = of_all_34_ + of_pieces_34_;
     }
     const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[i];
     const float update_blocks_0_norm1_weight_new_mul_2_ = 0.0f * blocks_0_norm1_weight_;
-    const float update_blocks_0_norm1_weight_new_add_2_ = of_all_34_ + update_blocks_0_norm1_weight_new_mul_2_;
+    const float update_blocks_0_norm1_weight_new_add_2_ = of_all_33_ + update_blocks_0_norm1_weight_new_mul_2_;
     const float exp_avg_blocks_0_norm1_weight_ = exp_avg_blocks_0_norm1_weight[i];
     const float update_blocks_0_norm1_weight_new_sub_2_ = update_blocks_0_norm1_weight_new_add_2_ - exp_avg_blocks_0_norm1_weight_;
     const float update_blocks_0_norm1_weight_new_mul_3_ = 0.1f * update_blocks_0_norm1_weight_new_sub_2_;
@@ -2994,7 +3037,7 @@ extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
     exp_avg_sq_blocks_0_norm1_weight_new[i] = exp_avg_sq_blocks_0_norm1_weight_new_;
     const float blocks_0_norm1_bias_ = blocks_0_norm1_bias[i];
     const float update_blocks_0_norm1_bias_new_mul_2_ = 0.0f * blocks_0_norm1_bias_;
-    const float update_blocks_0_norm1_bias_new_add_2_ = of_all_35_ + update_blocks_0_norm1_bias_new_mul_2_;
+    const float update_blocks_0_norm1_bias_new_add_2_ = of_all_34_ + update_blocks_0_norm1_bias_new_mul_2_;
     const float exp_avg_blocks_0_norm1_bias_ = exp_avg_blocks_0_norm1_bias[i];
     const float update_blocks_0_norm1_bias_new_sub_2_ = update_blocks_0_norm1_bias_new_add_2_ - exp_avg_blocks_0_norm1_bias_;
     const float update_blocks_0_norm1_bias_new_mul_3_ = 0.1f * update_blocks_0_norm1_bias_new_sub_2_;
@@ -3012,7 +3055,7 @@ extern "C" __global__ void k157_exp_avg_sq_blocks_0_norm1_bias_new(
 // update_positions_weight_new_add_2, of /update/positions_weight_new/Add.2  f32 [64, 128]
 // exp_avg_positions_weight_new, of exp_avg_positions.weight_new  f32 [64, 128]
 // exp_avg_sq_positions_weight_new, of exp_avg_sq_positions.weight_new  f32 [64, 128]
-extern "C" __global__ void k158_exp_avg_sq_positions_weight_new(
+extern "C" __global__ void k157_exp_avg_sq_positions_weight_new(
     const float* __restrict__ add_9,
     const float* __restrict__ positions_weight,
     const float* exp_avg_positions_weight,
@@ -3044,7 +3087,7 @@ extern "C" __global__ void k158_exp_avg_sq_positions_weight_new(
 }
 
 // rank, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k159_rank(
+extern "C" __global__ void k158_rank(
     const long long* __restrict__ x,
     long long* __restrict__ rank
 ) {
@@ -3061,9 +3104,8 @@ extern "C" __global__ void k159_rank(
 }
 
 // places, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k160_places(
+extern "C" __global__ void k159_places(
     const long long* __restrict__ rank,
-    const long long* __restrict__ numbers,
     long long* __restrict__ places
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
@@ -3073,15 +3115,14 @@ extern "C" __global__ void k160_places(
         const long long rank_ = rank[k];
         const int place = (int)rank_;
         if ((place == i || place + 768 == i)) {
-            const long long numbers_ = numbers[k];
-            places_ = numbers_;
+            places_ = ((long long)(k));
         }
     }
     places[i] = places_;
 }
 
 // begins, of d_symbols_weight  i64 [66]
-extern "C" __global__ void k161_begins(
+extern "C" __global__ void k160_begins(
     const long long* __restrict__ x,
     long long* __restrict__ begins
 ) {
@@ -3100,7 +3141,7 @@ extern "C" __global__ void k161_begins(
 // update_symbols_weight_new_add_2, of /update/symbols_weight_new/Add.2  f32 [65, 128]
 // exp_avg_symbols_weight_new, of exp_avg_symbols.weight_new  f32 [65, 128]
 // exp_avg_sq_symbols_weight_new, of exp_avg_sq_symbols.weight_new  f32 [65, 128]
-extern "C" __global__ void k162_exp_avg_sq_symbols_weight_new(
+extern "C" __global__ void k161_exp_avg_sq_symbols_weight_new(
     const long long* __restrict__ begins,
     const long long* __restrict__ places,
     const float* __restrict__ add_9,
@@ -3157,7 +3198,7 @@ extern "C" __global__ void k162_exp_avg_sq_symbols_weight_new(
 // update_blocks_0_attention_qkv_weight_new_pow_2, of /update/blocks_0_attention_qkv_weight_new/Pow.2  f64 []
 // update_blocks_0_attention_qkv_weight_new_div, of /update/blocks_0_attention_qkv_weight_new/Div  f64 []
 // update_blocks_0_attention_qkv_bias_new_add, of /update/blocks_0_attention_qkv_bias_new/Add  i64 []
-extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
+extern "C" __global__ void k162_update_blocks_0_attention_qkv_bias_new_add(
     const long long* __restrict__ step_symbols_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_positions_weight,
@@ -3251,7 +3292,7 @@ extern "C" __global__ void k163_update_blocks_0_attention_qkv_bias_new_add(
 }
 
 // symbols_weight_new, of symbols.weight_new  f32 [65, 128]
-extern "C" __global__ void k164_symbols_weight_new(
+extern "C" __global__ void k163_symbols_weight_new(
     const float* symbols_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_symbols_weight_new_div,
@@ -3284,7 +3325,7 @@ extern "C" __global__ void k164_symbols_weight_new(
 }
 
 // positions_weight_new, of positions.weight_new  f32 [64, 128]
-extern "C" __global__ void k165_positions_weight_new(
+extern "C" __global__ void k164_positions_weight_new(
     const float* positions_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_positions_weight_new_div,
@@ -3318,7 +3359,7 @@ extern "C" __global__ void k165_positions_weight_new(
 
 // blocks_0_norm1_weight_new, of blocks.0.norm1.weight_new  f32 [128]
 // blocks_0_norm1_bias_new, of blocks.0.norm1.bias_new  f32 [128]
-extern "C" __global__ void k166_blocks_0_norm1_bias_new(
+extern "C" __global__ void k165_blocks_0_norm1_bias_new(
     const float* blocks_0_norm1_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_norm1_weight_new_div,
@@ -3372,7 +3413,7 @@ extern "C" __global__ void k166_blocks_0_norm1_bias_new(
 }
 
 // blocks_0_attention_qkv_weight_new, of blocks.0.attention.qkv.weight_new  f32 [384, 128]
-extern "C" __global__ void k167_blocks_0_attention_qkv_weight_new(
+extern "C" __global__ void k166_blocks_0_attention_qkv_weight_new(
     const float* blocks_0_attention_qkv_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_qkv_weight_new_div,
@@ -3420,7 +3461,7 @@ extern "C" __global__ void k167_blocks_0_attention_qkv_weight_new(
 // update_blocks_0_norm2_bias_new_div, of /update/blocks_0_norm2_bias_new/Div  f64 []
 // update_blocks_0_expand_weight_new_add, of /update/blocks_0_expand_weight_new/Add  i64 []
 // update_blocks_0_expand_weight_new_pow_2, of /update/blocks_0_expand_weight_new/Pow.2  f64 []
-extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
+extern "C" __global__ void k167_update_blocks_0_expand_weight_new_pow_2(
     const long long* __restrict__ update_blocks_0_attention_qkv_bias_new_add,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_0_attention_out_weight,
@@ -3517,7 +3558,7 @@ extern "C" __global__ void k168_update_blocks_0_expand_weight_new_pow_2(
 }
 
 // blocks_0_attention_qkv_bias_new, of blocks.0.attention.qkv.bias_new  f32 [384]
-extern "C" __global__ void k169_blocks_0_attention_qkv_bias_new(
+extern "C" __global__ void k168_blocks_0_attention_qkv_bias_new(
     const float* blocks_0_attention_qkv_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_qkv_bias_new_div,
@@ -3550,7 +3591,7 @@ extern "C" __global__ void k169_blocks_0_attention_qkv_bias_new(
 }
 
 // blocks_0_attention_out_weight_new, of blocks.0.attention.out.weight_new  f32 [128, 128]
-extern "C" __global__ void k170_blocks_0_attention_out_weight_new(
+extern "C" __global__ void k169_blocks_0_attention_out_weight_new(
     const float* blocks_0_attention_out_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_out_weight_new_div,
@@ -3585,7 +3626,7 @@ extern "C" __global__ void k170_blocks_0_attention_out_weight_new(
 // blocks_0_attention_out_bias_new, of blocks.0.attention.out.bias_new  f32 [128]
 // blocks_0_norm2_weight_new, of blocks.0.norm2.weight_new  f32 [128]
 // blocks_0_norm2_bias_new, of blocks.0.norm2.bias_new  f32 [128]
-extern "C" __global__ void k171_blocks_0_norm2_bias_new(
+extern "C" __global__ void k170_blocks_0_norm2_bias_new(
     const float* blocks_0_attention_out_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_out_bias_new_div,
@@ -3675,7 +3716,7 @@ extern "C" __global__ void k171_blocks_0_norm2_bias_new(
 // update_blocks_1_norm1_bias_new_add, of /update/blocks_1_norm1_bias_new/Add  i64 []
 // update_blocks_1_norm1_bias_new_pow_2, of /update/blocks_1_norm1_bias_new/Pow.2  f64 []
 // update_blocks_1_norm1_bias_new_div, of /update/blocks_1_norm1_bias_new/Div  f64 []
-extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
+extern "C" __global__ void k171_update_blocks_1_norm1_bias_new_div(
     const double* __restrict__ lr,
     const long long* __restrict__ update_blocks_0_expand_weight_new_add,
     const long long* __restrict__ step_blocks_0_expand_bias,
@@ -3773,7 +3814,7 @@ extern "C" __global__ void k172_update_blocks_1_norm1_bias_new_div(
 
 // blocks_0_expand_weight_new, of blocks.0.expand.weight_new  f32 [512, 128]
 // blocks_0_project_weight_new, of blocks.0.project.weight_new  f32 [128, 512]
-extern "C" __global__ void k173_blocks_0_project_weight_new(
+extern "C" __global__ void k172_blocks_0_project_weight_new(
     const float* blocks_0_expand_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_expand_weight_new_div,
@@ -3827,7 +3868,7 @@ extern "C" __global__ void k173_blocks_0_project_weight_new(
 }
 
 // blocks_0_expand_bias_new, of blocks.0.expand.bias_new  f32 [512]
-extern "C" __global__ void k174_blocks_0_expand_bias_new(
+extern "C" __global__ void k173_blocks_0_expand_bias_new(
     const float* blocks_0_expand_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_expand_bias_new_div,
@@ -3860,7 +3901,7 @@ extern "C" __global__ void k174_blocks_0_expand_bias_new(
 }
 
 // blocks_3_expand_weight_new, of blocks.3.expand.weight_new  f32 [512, 128]
-extern "C" __global__ void k201_blocks_3_expand_weight_new(
+extern "C" __global__ void k200_blocks_3_expand_weight_new(
     const float* blocks_3_expand_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_3_expand_weight_new_div,
@@ -3907,7 +3948,7 @@ extern "C" __global__ void k201_blocks_3_expand_weight_new(
 // update_head_weight_new_add, of /update/head_weight_new/Add  i64 []
 // update_head_weight_new_pow_2, of /update/head_weight_new/Pow.2  f64 []
 // update_head_weight_new_div, of /update/head_weight_new/Div  f64 []
-extern "C" __global__ void k203_update_head_weight_new_div(
+extern "C" __global__ void k202_update_head_weight_new_div(
     const long long* __restrict__ step_blocks_3_project_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_3_project_bias,
@@ -4001,8 +4042,8 @@ extern "C" __global__ void k203_update_head_weight_new_div(
 //   k02_layer_norm_1<<<9, 256>>>(blocks_0_norm1_reducemean, blocks_0_norm1_div, layer_norm_1)
 //   k03_linear<<<72, 256>>>(blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
 //   k04_blocks_0_attention_matmul<<<48, 256>>>(linear, blocks_0_attention_matmul)
-//   k05_blocks_0_attention_lessorequal<<<16, 256>>>(constant_20, blocks_0_attention_lessorequal)
-//   k06_blocks_0_attention_where_3<<<3072, 64>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_exp, blocks_0_attention_where_3)
+//   k05_blocks_0_attention_lessorequal<<<16, 256>>>(blocks_0_attention_lessorequal)
+//   k06_blocks_0_attention_where_3<<<3072, 32>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_where_3)
 //   k07_y_2<<<384, 256>>>(blocks_0_attention_where_3, linear, y_2)
 //   k08_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
 //   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
@@ -4013,7 +4054,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
 //   k02_layer_norm_1<<<9, 256>>>(blocks_1_norm1_reducemean, blocks_1_norm1_div, layer_norm_1_3)
 //   k03_linear<<<72, 256>>>(blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
 //   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_5, blocks_1_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_exp, blocks_1_attention_where_3)
+//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_where_3)
 //   k07_y_2<<<384, 256>>>(blocks_1_attention_where_3, linear_5, y_3)
 //   k19_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
 //   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2)
@@ -4024,10 +4065,10 @@ extern "C" __global__ void k203_update_head_weight_new_div(
 //   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm1_reducemean, blocks_2_norm1_div, layer_norm_1_5)
 //   k03_linear<<<72, 256>>>(blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
 //   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_9, blocks_2_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_exp, blocks_2_attention_where_3)
+//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_where_3)
 //   k07_y_2<<<384, 256>>>(blocks_2_attention_where_3, linear_9, y_4)
 //   k19_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2)
+//   k31_picked<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, y, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2, picked)
 //   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm2_reducemean, blocks_2_norm2_div, layer_norm_1_6)
 //   k11_gelu_tanh<<<96, 256>>>(blocks_2_norm2_add_2, blocks_2_expand_weight, blocks_2_expand_bias, blocks_2_expand_matmul, gelu_tanh_3)
 //   k12_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
@@ -4035,7 +4076,7 @@ extern "C" __global__ void k203_update_head_weight_new_div(
 //   k02_layer_norm_1<<<9, 256>>>(blocks_3_norm1_reducemean, blocks_3_norm1_div, layer_norm_1_7)
 //   k03_linear<<<72, 256>>>(blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
 //   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_13, blocks_3_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 64>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_exp, blocks_3_attention_where_3)
+//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_where_3)
 //   k07_y_2<<<384, 256>>>(blocks_3_attention_where_3, linear_13, y_5)
 //   k19_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
 //   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
@@ -4045,164 +4086,163 @@ extern "C" __global__ void k203_update_head_weight_new_div(
 //   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
 //   k02_layer_norm_1<<<9, 256>>>(norm_reducemean, norm_div, layer_norm_1_9)
 //   k48_linear_17<<<24, 256>>>(norm_add_2, head_weight, linear_17)
-//   k49_of_pieces<<<195, 256>>>(y, constant_30, of_pieces)
-//   k50_backward_d_logits_div<<<1, 256>>>(of_pieces, of_all, backward_d_logits_div)
-//   k51_d_logits<<<768, 128>>>(linear_17, y, constant_30, backward_d_logits_div, loss_reducesum_3, d_logits)
-//   k52_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k53_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
-//   k54_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
-//   k55_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, layer_norm_1_9, backward_norm_mul_6)
-//   k56_of_pieces_4<<<6, 256>>>(backward_head_matmul, add_5, layer_norm_1_9, backward_norm_mul_6, of_pieces_2, of_pieces_3, of_pieces_4)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_2, of_pieces_3, of_pieces_4, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
-//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
-//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, backward_blocks_3_expand_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
-//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad, of_pieces_5)
-//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_5, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, backward_norm_mul_6, d_x)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, layer_norm_1_8, d_x, of_pieces_6, of_pieces_7, of_pieces_8)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_6, of_pieces_7, of_pieces_8, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
-//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
-//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
-//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
-//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
-//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
-//   k72_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
-//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
-//   k74_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
-//   k75_d_qkv<<<1152, 256>>>(d_part, attention_grad_1, attention_grad, d_qkv)
-//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
-//   k78_of_pieces_9<<<18, 256>>>(d_qkv, of_pieces_9)
-//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_9, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, layer_norm_1_7, add_6, of_pieces_10, of_pieces_11, of_pieces_12)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_10, of_pieces_11, of_pieces_12, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
-//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
-//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
-//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_13)
-//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_13, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_14, of_pieces_15, of_pieces_16)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_14, of_pieces_15, of_pieces_16, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
-//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
-//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
-//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
-//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
-//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
-//   k72_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
-//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
-//   k74_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
-//   k75_d_qkv<<<1152, 256>>>(d_part_2, attention_grad_1_2, attention_grad_2, d_qkv_2)
-//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
-//   k78_of_pieces_9<<<18, 256>>>(d_qkv_2, of_pieces_17)
-//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_17, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, layer_norm_1_5, add_7, of_pieces_18, of_pieces_19, of_pieces_20)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_18, of_pieces_19, of_pieces_20, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
-//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
-//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
-//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_21)
-//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_21, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_22, of_pieces_23, of_pieces_24)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_22, of_pieces_23, of_pieces_24, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
-//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
-//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
-//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
-//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
-//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
-//   k72_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
-//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
-//   k74_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
-//   k75_d_qkv<<<1152, 256>>>(d_part_3, attention_grad_1_3, attention_grad_3, d_qkv_3)
-//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
-//   k78_of_pieces_9<<<18, 256>>>(d_qkv_3, of_pieces_25)
-//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_25, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, layer_norm_1_3, add_8, of_pieces_26, of_pieces_27, of_pieces_28)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_26, of_pieces_27, of_pieces_28, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
-//   k58_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
-//   k59_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
-//   k60_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
-//   k61_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
-//   k62_of_pieces_5<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_29)
-//   k63_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_29, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
-//   k64_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
-//   k56_of_pieces_4<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_30, of_pieces_31, of_pieces_32)
-//   k57_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_30, of_pieces_31, of_pieces_32, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
-//   k67_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
-//   k68_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
-//   k69_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
-//   k70_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
-//   k71_backward_blocks_3_attention_mul_5<<<768, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
-//   k72_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
-//   k73_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
-//   k74_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
-//   k75_d_qkv<<<1152, 256>>>(d_part_4, attention_grad_1_4, attention_grad_4, d_qkv_4)
-//   k76_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
-//   k77_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
-//   k78_of_pieces_9<<<18, 256>>>(d_qkv_4, of_pieces_33)
-//   k79_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_33, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
-//   k155_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
-//   k156_of_pieces_35<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, layer_norm_1, of_pieces_34, of_pieces_35)
-//   k157_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_34, of_pieces_35, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
-//   k158_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
-//   k159_rank<<<3, 256>>>(x, rank)
-//   k160_places<<<3, 256>>>(rank, numbers, places)
-//   k161_begins<<<1, 256>>>(x, begins)
-//   k162_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
-//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
-//   k164_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
-//   k165_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, update_blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, update_blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, update_blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, update_blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, update_blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, update_blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
-//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, update_blocks_0_attention_qkv_bias_new_pow_2, update_blocks_0_attention_qkv_bias_new_div, update_blocks_0_attention_out_weight_new_add, update_blocks_0_attention_out_weight_new_pow_2, update_blocks_0_attention_out_weight_new_div, update_blocks_0_attention_out_bias_new_add, update_blocks_0_attention_out_bias_new_pow_2, update_blocks_0_attention_out_bias_new_div, update_blocks_0_norm2_weight_new_add, update_blocks_0_norm2_weight_new_pow_2, update_blocks_0_norm2_weight_new_div, update_blocks_0_norm2_bias_new_add, update_blocks_0_norm2_bias_new_pow_2, update_blocks_0_norm2_bias_new_div, update_blocks_0_expand_weight_new_add, update_blocks_0_expand_weight_new_pow_2)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, update_blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, update_blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, update_blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, update_blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, update_blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, update_blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, update_blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, update_blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, update_blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, update_blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
-//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, update_blocks_0_expand_weight_new_div, update_blocks_0_expand_bias_new_add, update_blocks_0_expand_bias_new_pow_2, update_blocks_0_expand_bias_new_div, update_blocks_0_project_weight_new_add, update_blocks_0_project_weight_new_pow_2, update_blocks_0_project_weight_new_div, update_blocks_0_project_bias_new_add, update_blocks_0_project_bias_new_pow_2, update_blocks_0_project_bias_new_div, update_blocks_1_norm1_weight_new_add, update_blocks_1_norm1_weight_new_pow_2, update_blocks_1_norm1_weight_new_div, update_blocks_1_norm1_bias_new_add, update_blocks_1_norm1_bias_new_pow_2, update_blocks_1_norm1_bias_new_div)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, update_blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, update_blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, update_blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, update_blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, update_blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, update_blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, update_blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, update_blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, update_blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, update_blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, update_blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, update_blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
-//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, update_blocks_1_attention_qkv_weight_new_add, update_blocks_1_attention_qkv_weight_new_pow_2, update_blocks_1_attention_qkv_weight_new_div, update_blocks_1_attention_qkv_bias_new_add, update_blocks_1_attention_qkv_bias_new_pow_2, update_blocks_1_attention_qkv_bias_new_div, update_blocks_1_attention_out_weight_new_add, update_blocks_1_attention_out_weight_new_pow_2, update_blocks_1_attention_out_weight_new_div, update_blocks_1_attention_out_bias_new_add, update_blocks_1_attention_out_bias_new_pow_2, update_blocks_1_attention_out_bias_new_div, update_blocks_1_norm2_weight_new_add, update_blocks_1_norm2_weight_new_pow_2, update_blocks_1_norm2_weight_new_div, update_blocks_1_norm2_bias_new_add)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, update_blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, update_blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, update_blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, update_blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, update_blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, update_blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, update_blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, update_blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, update_blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, update_blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
-//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, update_blocks_1_norm2_bias_new_pow_2, update_blocks_1_norm2_bias_new_div, update_blocks_1_expand_weight_new_add, update_blocks_1_expand_weight_new_pow_2, update_blocks_1_expand_weight_new_div, update_blocks_1_expand_bias_new_add, update_blocks_1_expand_bias_new_pow_2, update_blocks_1_expand_bias_new_div, update_blocks_1_project_weight_new_add, update_blocks_1_project_weight_new_pow_2, update_blocks_1_project_weight_new_div, update_blocks_1_project_bias_new_add, update_blocks_1_project_bias_new_pow_2, update_blocks_1_project_bias_new_div, update_blocks_2_norm1_weight_new_add, update_blocks_2_norm1_weight_new_pow_2)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, update_blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, update_blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, update_blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, update_blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, update_blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, update_blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, update_blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, update_blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, update_blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, update_blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
-//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, update_blocks_2_norm1_weight_new_div, update_blocks_2_norm1_bias_new_add, update_blocks_2_norm1_bias_new_pow_2, update_blocks_2_norm1_bias_new_div, update_blocks_2_attention_qkv_weight_new_add, update_blocks_2_attention_qkv_weight_new_pow_2, update_blocks_2_attention_qkv_weight_new_div, update_blocks_2_attention_qkv_bias_new_add, update_blocks_2_attention_qkv_bias_new_pow_2, update_blocks_2_attention_qkv_bias_new_div, update_blocks_2_attention_out_weight_new_add, update_blocks_2_attention_out_weight_new_pow_2, update_blocks_2_attention_out_weight_new_div, update_blocks_2_attention_out_bias_new_add, update_blocks_2_attention_out_bias_new_pow_2, update_blocks_2_attention_out_bias_new_div)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, update_blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, update_blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, update_blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, update_blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, update_blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, update_blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, update_blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, update_blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, update_blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, update_blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, update_blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, update_blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
-//   k163_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, update_blocks_2_norm2_weight_new_add, update_blocks_2_norm2_weight_new_pow_2, update_blocks_2_norm2_weight_new_div, update_blocks_2_norm2_bias_new_add, update_blocks_2_norm2_bias_new_pow_2, update_blocks_2_norm2_bias_new_div, update_blocks_2_expand_weight_new_add, update_blocks_2_expand_weight_new_pow_2, update_blocks_2_expand_weight_new_div, update_blocks_2_expand_bias_new_add, update_blocks_2_expand_bias_new_pow_2, update_blocks_2_expand_bias_new_div, update_blocks_2_project_weight_new_add, update_blocks_2_project_weight_new_pow_2, update_blocks_2_project_weight_new_div, update_blocks_2_project_bias_new_add)
-//   k166_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, update_blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, update_blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, update_blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, update_blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
-//   k173_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, update_blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, update_blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, update_blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, update_blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, update_blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, update_blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
-//   k168_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, update_blocks_2_project_bias_new_pow_2, update_blocks_2_project_bias_new_div, update_blocks_3_norm1_weight_new_add, update_blocks_3_norm1_weight_new_pow_2, update_blocks_3_norm1_weight_new_div, update_blocks_3_norm1_bias_new_add, update_blocks_3_norm1_bias_new_pow_2, update_blocks_3_norm1_bias_new_div, update_blocks_3_attention_qkv_weight_new_add, update_blocks_3_attention_qkv_weight_new_pow_2, update_blocks_3_attention_qkv_weight_new_div, update_blocks_3_attention_qkv_bias_new_add, update_blocks_3_attention_qkv_bias_new_pow_2, update_blocks_3_attention_qkv_bias_new_div, update_blocks_3_attention_out_weight_new_add, update_blocks_3_attention_out_weight_new_pow_2)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, update_blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, update_blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, update_blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, update_blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, update_blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, update_blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
-//   k167_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, update_blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, update_blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
-//   k169_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, update_blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, update_blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
-//   k172_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, update_blocks_3_attention_out_weight_new_div, update_blocks_3_attention_out_bias_new_add, update_blocks_3_attention_out_bias_new_pow_2, update_blocks_3_attention_out_bias_new_div, update_blocks_3_norm2_weight_new_add, update_blocks_3_norm2_weight_new_pow_2, update_blocks_3_norm2_weight_new_div, update_blocks_3_norm2_bias_new_add, update_blocks_3_norm2_bias_new_pow_2, update_blocks_3_norm2_bias_new_div, update_blocks_3_expand_weight_new_add, update_blocks_3_expand_weight_new_pow_2, update_blocks_3_expand_weight_new_div, update_blocks_3_expand_bias_new_add, update_blocks_3_expand_bias_new_pow_2, update_blocks_3_expand_bias_new_div)
-//   k170_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, update_blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, update_blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, update_blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, update_blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, update_blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, update_blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, update_blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, update_blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
-//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, update_blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, update_blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
-//   k174_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, update_blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, update_blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
-//   k203_update_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, update_blocks_3_project_weight_new_add, update_blocks_3_project_weight_new_pow_2, update_blocks_3_project_weight_new_div, update_blocks_3_project_bias_new_add, update_blocks_3_project_bias_new_pow_2, update_blocks_3_project_bias_new_div, update_norm_weight_new_add, update_norm_weight_new_pow_2, update_norm_weight_new_div, update_norm_bias_new_add, update_norm_bias_new_pow_2, update_norm_bias_new_div, update_head_weight_new_add, update_head_weight_new_pow_2, update_head_weight_new_div)
-//   k201_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, update_blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, update_blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
-//   k171_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, update_blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, update_blocks_3_project_bias_new_pow_2, norm_weight, update_norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, update_norm_weight_new_pow_2, norm_bias, update_norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, update_norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
-//   k164_symbols_weight_new<<<33, 256>>>(head_weight, lr, update_head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, update_head_weight_new_pow_2, head_weight_new)
+//   k49_backward_d_logits_div<<<1, 256>>>(picked, loss_reducesum, backward_d_logits_div)
+//   k50_d_logits<<<768, 128>>>(linear_17, y, backward_d_logits_div, picked, loss_reducemax, loss_reducesum_2, d_logits)
+//   k51_loss<<<1, 256>>>(y, linear_17, loss_reducemax, loss_reducesum_2, loss_reducesum, loss)
+//   k52_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
+//   k53_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
+//   k54_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, layer_norm_1_9, backward_norm_mul_6)
+//   k55_of_pieces_3<<<6, 256>>>(backward_head_matmul, add_5, layer_norm_1_9, backward_norm_mul_6, of_pieces, of_pieces_2, of_pieces_3)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, of_pieces_3, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
+//   k57_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
+//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
+//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, backward_blocks_3_expand_matmul)
+//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
+//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad, of_pieces_4)
+//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_4, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, backward_norm_mul_6, d_x)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, layer_norm_1_8, d_x, of_pieces_5, of_pieces_6, of_pieces_7)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_5, of_pieces_6, of_pieces_7, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
+//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
+//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
+//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
+//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
+//   k71_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
+//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
+//   k73_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
+//   k74_d_qkv<<<288, 256>>>(attention_grad, attention_grad_1, d_part, d_qkv)
+//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
+//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
+//   k77_of_pieces_8<<<18, 256>>>(d_qkv, of_pieces_8)
+//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_8, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, layer_norm_1_7, add_6, of_pieces_9, of_pieces_10, of_pieces_11)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_9, of_pieces_10, of_pieces_11, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
+//   k57_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
+//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
+//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
+//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
+//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_12)
+//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_12, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_13, of_pieces_14, of_pieces_15)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_13, of_pieces_14, of_pieces_15, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
+//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
+//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
+//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
+//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
+//   k71_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
+//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
+//   k73_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
+//   k74_d_qkv<<<288, 256>>>(attention_grad_2, attention_grad_1_2, d_part_2, d_qkv_2)
+//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
+//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
+//   k77_of_pieces_8<<<18, 256>>>(d_qkv_2, of_pieces_16)
+//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_16, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, layer_norm_1_5, add_7, of_pieces_17, of_pieces_18, of_pieces_19)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_17, of_pieces_18, of_pieces_19, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
+//   k57_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
+//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
+//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
+//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
+//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_20)
+//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_20, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_21, of_pieces_22, of_pieces_23)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_21, of_pieces_22, of_pieces_23, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
+//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
+//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
+//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
+//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
+//   k71_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
+//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
+//   k73_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
+//   k74_d_qkv<<<288, 256>>>(attention_grad_3, attention_grad_1_3, d_part_3, d_qkv_3)
+//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
+//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
+//   k77_of_pieces_8<<<18, 256>>>(d_qkv_3, of_pieces_24)
+//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_24, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, layer_norm_1_3, add_8, of_pieces_25, of_pieces_26, of_pieces_27)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_25, of_pieces_26, of_pieces_27, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
+//   k57_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
+//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
+//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
+//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
+//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_28)
+//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_28, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
+//   k63_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
+//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_29, of_pieces_30, of_pieces_31)
+//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_29, of_pieces_30, of_pieces_31, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
+//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
+//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
+//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
+//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
+//   k71_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
+//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
+//   k73_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
+//   k74_d_qkv<<<288, 256>>>(attention_grad_4, attention_grad_1_4, d_part_4, d_qkv_4)
+//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
+//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
+//   k77_of_pieces_8<<<18, 256>>>(d_qkv_4, of_pieces_32)
+//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_32, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
+//   k154_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
+//   k155_of_pieces_34<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, layer_norm_1, of_pieces_33, of_pieces_34)
+//   k156_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_33, of_pieces_34, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
+//   k157_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
+//   k158_rank<<<3, 256>>>(x, rank)
+//   k159_places<<<3, 256>>>(rank, places)
+//   k160_begins<<<1, 256>>>(x, begins)
+//   k161_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
+//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
+//   k163_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
+//   k164_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)
+//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, update_blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, update_blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, update_blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, update_blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
+//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, update_blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, update_blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
+//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, update_blocks_0_attention_qkv_bias_new_pow_2, update_blocks_0_attention_qkv_bias_new_div, update_blocks_0_attention_out_weight_new_add, update_blocks_0_attention_out_weight_new_pow_2, update_blocks_0_attention_out_weight_new_div, update_blocks_0_attention_out_bias_new_add, update_blocks_0_attention_out_bias_new_pow_2, update_blocks_0_attention_out_bias_new_div, update_blocks_0_norm2_weight_new_add, update_blocks_0_norm2_weight_new_pow_2, update_blocks_0_norm2_weight_new_div, update_blocks_0_norm2_bias_new_add, update_blocks_0_norm2_bias_new_pow_2, update_blocks_0_norm2_bias_new_div, update_blocks_0_expand_weight_new_add, update_blocks_0_expand_weight_new_pow_2)
+//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, update_blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, update_blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
+//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, update_blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, update_blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, update_blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, update_blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, update_blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, update_blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, update_blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, update_blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
+//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, update_blocks_0_expand_weight_new_div, update_blocks_0_expand_bias_new_add, update_blocks_0_expand_bias_new_pow_2, update_blocks_0_expand_bias_new_div, update_blocks_0_project_weight_new_add, update_blocks_0_project_weight_new_pow_2, update_blocks_0_project_weight_new_div, update_blocks_0_project_bias_new_add, update_blocks_0_project_bias_new_pow_2, update_blocks_0_project_bias_new_div, update_blocks_1_norm1_weight_new_add, update_blocks_1_norm1_weight_new_pow_2, update_blocks_1_norm1_weight_new_div, update_blocks_1_norm1_bias_new_add, update_blocks_1_norm1_bias_new_pow_2, update_blocks_1_norm1_bias_new_div)
+//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, update_blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, update_blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, update_blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, update_blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
+//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, update_blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, update_blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, update_blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, update_blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, update_blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, update_blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, update_blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, update_blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
+//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, update_blocks_1_attention_qkv_weight_new_add, update_blocks_1_attention_qkv_weight_new_pow_2, update_blocks_1_attention_qkv_weight_new_div, update_blocks_1_attention_qkv_bias_new_add, update_blocks_1_attention_qkv_bias_new_pow_2, update_blocks_1_attention_qkv_bias_new_div, update_blocks_1_attention_out_weight_new_add, update_blocks_1_attention_out_weight_new_pow_2, update_blocks_1_attention_out_weight_new_div, update_blocks_1_attention_out_bias_new_add, update_blocks_1_attention_out_bias_new_pow_2, update_blocks_1_attention_out_bias_new_div, update_blocks_1_norm2_weight_new_add, update_blocks_1_norm2_weight_new_pow_2, update_blocks_1_norm2_weight_new_div, update_blocks_1_norm2_bias_new_add)
+//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, update_blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, update_blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
+//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, update_blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, update_blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
+//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, update_blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, update_blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
+//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, update_blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, update_blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, update_blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, update_blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
+//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, update_blocks_1_norm2_bias_new_pow_2, update_blocks_1_norm2_bias_new_div, update_blocks_1_expand_weight_new_add, update_blocks_1_expand_weight_new_pow_2, update_blocks_1_expand_weight_new_div, update_blocks_1_expand_bias_new_add, update_blocks_1_expand_bias_new_pow_2, update_blocks_1_expand_bias_new_div, update_blocks_1_project_weight_new_add, update_blocks_1_project_weight_new_pow_2, update_blocks_1_project_weight_new_div, update_blocks_1_project_bias_new_add, update_blocks_1_project_bias_new_pow_2, update_blocks_1_project_bias_new_div, update_blocks_2_norm1_weight_new_add, update_blocks_2_norm1_weight_new_pow_2)
+//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, update_blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, update_blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, update_blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, update_blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
+//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, update_blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, update_blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, update_blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, update_blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
+//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, update_blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, update_blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
+//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, update_blocks_2_norm1_weight_new_div, update_blocks_2_norm1_bias_new_add, update_blocks_2_norm1_bias_new_pow_2, update_blocks_2_norm1_bias_new_div, update_blocks_2_attention_qkv_weight_new_add, update_blocks_2_attention_qkv_weight_new_pow_2, update_blocks_2_attention_qkv_weight_new_div, update_blocks_2_attention_qkv_bias_new_add, update_blocks_2_attention_qkv_bias_new_pow_2, update_blocks_2_attention_qkv_bias_new_div, update_blocks_2_attention_out_weight_new_add, update_blocks_2_attention_out_weight_new_pow_2, update_blocks_2_attention_out_weight_new_div, update_blocks_2_attention_out_bias_new_add, update_blocks_2_attention_out_bias_new_pow_2, update_blocks_2_attention_out_bias_new_div)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, update_blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, update_blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, update_blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, update_blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, update_blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, update_blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
+//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, update_blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, update_blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
+//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, update_blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, update_blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
+//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, update_blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, update_blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
+//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, update_blocks_2_norm2_weight_new_add, update_blocks_2_norm2_weight_new_pow_2, update_blocks_2_norm2_weight_new_div, update_blocks_2_norm2_bias_new_add, update_blocks_2_norm2_bias_new_pow_2, update_blocks_2_norm2_bias_new_div, update_blocks_2_expand_weight_new_add, update_blocks_2_expand_weight_new_pow_2, update_blocks_2_expand_weight_new_div, update_blocks_2_expand_bias_new_add, update_blocks_2_expand_bias_new_pow_2, update_blocks_2_expand_bias_new_div, update_blocks_2_project_weight_new_add, update_blocks_2_project_weight_new_pow_2, update_blocks_2_project_weight_new_div, update_blocks_2_project_bias_new_add)
+//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, update_blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, update_blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, update_blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, update_blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
+//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, update_blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, update_blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, update_blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, update_blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
+//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, update_blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, update_blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
+//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, update_blocks_2_project_bias_new_pow_2, update_blocks_2_project_bias_new_div, update_blocks_3_norm1_weight_new_add, update_blocks_3_norm1_weight_new_pow_2, update_blocks_3_norm1_weight_new_div, update_blocks_3_norm1_bias_new_add, update_blocks_3_norm1_bias_new_pow_2, update_blocks_3_norm1_bias_new_div, update_blocks_3_attention_qkv_weight_new_add, update_blocks_3_attention_qkv_weight_new_pow_2, update_blocks_3_attention_qkv_weight_new_div, update_blocks_3_attention_qkv_bias_new_add, update_blocks_3_attention_qkv_bias_new_pow_2, update_blocks_3_attention_qkv_bias_new_div, update_blocks_3_attention_out_weight_new_add, update_blocks_3_attention_out_weight_new_pow_2)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, update_blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, update_blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, update_blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, update_blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, update_blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, update_blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
+//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, update_blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, update_blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
+//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, update_blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, update_blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
+//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, update_blocks_3_attention_out_weight_new_div, update_blocks_3_attention_out_bias_new_add, update_blocks_3_attention_out_bias_new_pow_2, update_blocks_3_attention_out_bias_new_div, update_blocks_3_norm2_weight_new_add, update_blocks_3_norm2_weight_new_pow_2, update_blocks_3_norm2_weight_new_div, update_blocks_3_norm2_bias_new_add, update_blocks_3_norm2_bias_new_pow_2, update_blocks_3_norm2_bias_new_div, update_blocks_3_expand_weight_new_add, update_blocks_3_expand_weight_new_pow_2, update_blocks_3_expand_weight_new_div, update_blocks_3_expand_bias_new_add, update_blocks_3_expand_bias_new_pow_2, update_blocks_3_expand_bias_new_div)
+//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, update_blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, update_blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, update_blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, update_blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, update_blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, update_blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, update_blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, update_blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
+//   k200_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, update_blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, update_blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
+//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, update_blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, update_blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
+//   k202_update_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, update_blocks_3_project_weight_new_add, update_blocks_3_project_weight_new_pow_2, update_blocks_3_project_weight_new_div, update_blocks_3_project_bias_new_add, update_blocks_3_project_bias_new_pow_2, update_blocks_3_project_bias_new_div, update_norm_weight_new_add, update_norm_weight_new_pow_2, update_norm_weight_new_div, update_norm_bias_new_add, update_norm_bias_new_pow_2, update_norm_bias_new_div, update_head_weight_new_add, update_head_weight_new_pow_2, update_head_weight_new_div)
+//   k200_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, update_blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, update_blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
+//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, update_blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, update_blocks_3_project_bias_new_pow_2, norm_weight, update_norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, update_norm_weight_new_pow_2, norm_bias, update_norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, update_norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
+//   k163_symbols_weight_new<<<33, 256>>>(head_weight, lr, update_head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, update_head_weight_new_pow_2, head_weight_new)
 // Results: loss.
 // What lasts from run to run, at the end:
 //   step_symbols_weight = update_symbols_weight_new_add

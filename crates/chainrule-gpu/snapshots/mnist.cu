@@ -16,10 +16,85 @@ static __device__ __forceinline__ float of_bf16(unsigned short x) {
     return __int_as_float((int)((unsigned int)x << 16));
 }
 static __device__ __forceinline__ unsigned short to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+    return out;
+#endif
     unsigned int bits = (unsigned int)__float_as_int(x);
     if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
     return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+// The nearest one, as f32.
+static __device__ __forceinline__ float nearest_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(x), "f"(0.0f));
+    return __int_as_float(out);
+#endif
+    return of_bf16(to_bf16(x));
+}
+// Two of them in a word.
+static __device__ __forceinline__ unsigned int pair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+#endif
+    return (unsigned int)to_bf16(low) | (unsigned int)to_bf16(high) << 16;
+}
+
+// Neighbours in memory, loaded and stored at once: 16 bytes of them, or all.
+template <typename T, int N>
+struct __align__(N * sizeof(T)) Several {
+    T of[N];
+};
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void take(R (&x)[N], const T* from) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        const Several<T, M> some = *(const Several<T, M>*)(from + j);
+        #pragma unroll
+        for (int k = 0; k < M; k++) { x[j + k] = some.of[k]; }
+    }
+}
+template <int N>
+static __device__ __forceinline__ void take(float (&x)[N], const unsigned short* from) {
+    static_assert(N % 2 == 0, "two in a word");
+    unsigned int words[N / 2];
+    take(words, (const unsigned int*)from);
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) {
+        x[2 * k] = __int_as_float((int)(words[k] << 16));
+        x[2 * k + 1] = __int_as_float((int)(words[k] & 0xffff0000u));
+    }
+}
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void put(T* to, const R (&x)[N]) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        Several<T, M> some;
+        #pragma unroll
+        for (int k = 0; k < M; k++) { some.of[k] = x[j + k]; }
+        *(Several<T, M>*)(to + j) = some;
+    }
+}
+template <int N>
+static __device__ __forceinline__ void put(unsigned short* to, const float (&x)[N]) {
+    unsigned int words[N / 2];
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) { words[k] = pair(x[2 * k], x[2 * k + 1]); }
+    put((unsigned int*)to, words);
+}
+#ifndef CHAINRULE_SHIM
+// The number of another thread of a warp.
+template <typename T>
+static __device__ __forceinline__ T across(T x, int other) {
+    return __shfl_xor_sync(0xffffffffu, x, other);
+}
+#endif
 
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
@@ -320,123 +395,24 @@ extern "C" __global__ void k03_layers_6_matmul(
     }
 }
 
-// of_pieces, of /loss/ReduceSum  f32 [1, 20]
-extern "C" __global__ void k04_of_pieces(
-    const long long* __restrict__ y,
-    const long long* __restrict__ constant_6,
-    float* __restrict__ of_pieces
-) {
-    __shared__ float part_float[256];
-    const int row = (int)blockIdx.x;
-    const int thread = (int)threadIdx.x;
-    float sum = 0.0f;
-    for (int col = thread; col < 256; col += 256) {
-        const int at = row * 256 + col;
-        const long long y_ = y[at / 10];
-        const long long constant_6_ = constant_6[at % 10];
-        const bool loss_equal_ = y_ == constant_6_;
-        const float loss_cast_ = (float)loss_equal_;
-        sum = sum + loss_cast_;
-    }
-    part_float[thread] = sum;
-    __syncthreads();
-    for (int half = 128; half > 0; half /= 2) {
-        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
-        __syncthreads();
-    }
-    const float of_pieces_ = part_float[0];
-    __syncthreads();
-    if (thread == 0) {
-        of_pieces[row] = of_pieces_;
-    }
-}
-
-// of_all, of /loss/ReduceSum  f32 [1]
-// backward_div, of /backward/Div  f32 []
-// step_layers_0_weight_new, of step_layers.0.weight_new  i64 []
-// step_layers_0_bias_new, of step_layers.0.bias_new  i64 []
-// step_layers_2_weight_new, of step_layers.2.weight_new  i64 []
-// step_layers_2_bias_new, of step_layers.2.bias_new  i64 []
-// step_layers_4_weight_new, of step_layers.4.weight_new  i64 []
-// step_layers_4_bias_new, of step_layers.4.bias_new  i64 []
-// step_layers_6_weight_new, of step_layers.6.weight_new  i64 []
-// step_layers_6_bias_new, of step_layers.6.bias_new  i64 []
-extern "C" __global__ void k05_step_layers_6_bias_new(
-    const float* __restrict__ of_pieces,
-    const long long* __restrict__ step_layers_0_weight,
-    const long long* __restrict__ step_layers_0_bias,
-    const long long* __restrict__ step_layers_2_weight,
-    const long long* __restrict__ step_layers_2_bias,
-    const long long* __restrict__ step_layers_4_weight,
-    const long long* __restrict__ step_layers_4_bias,
-    const long long* __restrict__ step_layers_6_weight,
-    const long long* __restrict__ step_layers_6_bias,
-    float* __restrict__ of_all,
-    float* __restrict__ backward_div,
-    long long* __restrict__ step_layers_0_weight_new,
-    long long* __restrict__ step_layers_0_bias_new,
-    long long* __restrict__ step_layers_2_weight_new,
-    long long* __restrict__ step_layers_2_bias_new,
-    long long* __restrict__ step_layers_4_weight_new,
-    long long* __restrict__ step_layers_4_bias_new,
-    long long* __restrict__ step_layers_6_weight_new,
-    long long* __restrict__ step_layers_6_bias_new
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 1) { return; }
-    float of_all_ = 0.0f;
-    for (int k = 0; k < 20; k++) {
-        const float of_pieces_ = of_pieces[k];
-        of_all_ = of_all_ + of_pieces_;
-    }
-    of_all[i] = of_all_;
-    const float backward_div_ = 1.0f / of_all_;
-    backward_div[i] = backward_div_;
-    const long long step_layers_0_weight_ = step_layers_0_weight[0];
-    const long long step_layers_0_weight_new_ = step_layers_0_weight_ + 1ll;
-    step_layers_0_weight_new[i] = step_layers_0_weight_new_;
-    const long long step_layers_0_bias_ = step_layers_0_bias[0];
-    const long long step_layers_0_bias_new_ = step_layers_0_bias_ + 1ll;
-    step_layers_0_bias_new[i] = step_layers_0_bias_new_;
-    const long long step_layers_2_weight_ = step_layers_2_weight[0];
-    const long long step_layers_2_weight_new_ = step_layers_2_weight_ + 1ll;
-    step_layers_2_weight_new[i] = step_layers_2_weight_new_;
-    const long long step_layers_2_bias_ = step_layers_2_bias[0];
-    const long long step_layers_2_bias_new_ = step_layers_2_bias_ + 1ll;
-    step_layers_2_bias_new[i] = step_layers_2_bias_new_;
-    const long long step_layers_4_weight_ = step_layers_4_weight[0];
-    const long long step_layers_4_weight_new_ = step_layers_4_weight_ + 1ll;
-    step_layers_4_weight_new[i] = step_layers_4_weight_new_;
-    const long long step_layers_4_bias_ = step_layers_4_bias[0];
-    const long long step_layers_4_bias_new_ = step_layers_4_bias_ + 1ll;
-    step_layers_4_bias_new[i] = step_layers_4_bias_new_;
-    const long long step_layers_6_weight_ = step_layers_6_weight[0];
-    const long long step_layers_6_weight_new_ = step_layers_6_weight_ + 1ll;
-    step_layers_6_weight_new[i] = step_layers_6_weight_new_;
-    const long long step_layers_6_bias_ = step_layers_6_bias[0];
-    const long long step_layers_6_bias_new_ = step_layers_6_bias_ + 1ll;
-    step_layers_6_bias_new[i] = step_layers_6_bias_new_;
-}
-
+// picked, of /loss/ReduceSum  f32 [512, 1]
 // loss_reducemax, of /loss/ReduceMax  f32 [512, 1]
 // loss_reducesum_2, of /loss/ReduceSum.2  f32 [512, 1]
-// loss_log, of /loss/Log  f32 [512, 1]
-// loss_reducesum_3, of /loss/ReduceSum.3  f32 [512]
-// backward_reducemax, of /backward/ReduceMax  i64 [512, 1]
-// backward_reducesum_2, of /backward/ReduceSum.2  f32 [512, 1]
-extern "C" __global__ void k06_backward_reducesum_2(
+extern "C" __global__ void k04_loss_reducesum_2(
+    const long long* __restrict__ y,
     const float* __restrict__ layers_6_matmul,
     const float* __restrict__ layers_6_bias,
-    const long long* __restrict__ y,
-    const long long* __restrict__ constant_6,
+    float* __restrict__ picked,
     float* __restrict__ loss_reducemax,
-    float* __restrict__ loss_reducesum_2,
-    float* __restrict__ loss_reducesum_3,
-    long long* __restrict__ backward_reducemax,
-    float* __restrict__ backward_reducesum_2
+    float* __restrict__ loss_reducesum_2
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 512) { return; }
+    const long long y_ = y[i];
+    const int at = min(max((int)y_, 0), 9);
+    const bool loss_equal_ = y_ == ((long long)(at));
+    const float loss_cast_ = (float)loss_equal_;
+    picked[i] = loss_cast_;
     float loss_reducemax_ = -INF_F;
     for (int k = 0; k < 10; k++) {
         const float layers_6_matmul_ = layers_6_matmul[i * 10 + k];
@@ -455,61 +431,53 @@ extern "C" __global__ void k06_backward_reducesum_2(
         loss_reducesum_2_ = loss_reducesum_2_ + loss_exp_;
     }
     loss_reducesum_2[i] = loss_reducesum_2_;
-    const float loss_log_ = logf(loss_reducesum_2_);
-    float loss_reducesum_3_ = 0.0f;
-    for (int k_3 = 0; k_3 < 10; k_3++) {
-        const long long y_ = y[i];
-        const long long constant_6_ = constant_6[k_3];
-        const bool loss_equal_ = y_ == constant_6_;
-        const float loss_cast_ = (float)loss_equal_;
-        const bool loss_equal_2_ = loss_cast_ == 0.0f;
-        const float layers_6_matmul__3 = layers_6_matmul[i * 10 + k_3];
-        const float layers_6_bias__3 = layers_6_bias[k_3];
-        const float linear_4__3 = layers_6_matmul__3 + layers_6_bias__3;
-        const float loss_sub__2 = linear_4__3 - loss_reducemax_;
-        const float loss_sub_2_ = loss_sub__2 - loss_log_;
-        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
-        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
-        loss_reducesum_3_ = loss_reducesum_3_ + loss_where_2_;
-    }
-    loss_reducesum_3[i] = loss_reducesum_3_;
-    long long backward_reducemax_ = LEAST;
-    for (int k_4 = 0; k_4 < 10; k_4++) {
-        const long long y__2 = y[i];
-        const long long constant_6__2 = constant_6[k_4];
-        const bool loss_equal__2 = y__2 == constant_6__2;
-        const float loss_cast__2 = (float)loss_equal__2;
-        const bool backward_cast_3_ = loss_cast__2 != 0.0f;
-        const long long backward_cast_4_ = (long long)backward_cast_3_;
-        backward_reducemax_ = larger(backward_reducemax_, backward_cast_4_);
-    }
-    backward_reducemax[i] = backward_reducemax_;
-    float backward_reducesum_2_ = 0.0f;
-    for (int k_5 = 0; k_5 < 10; k_5++) {
-        const long long y__3 = y[i];
-        const long long constant_6__3 = constant_6[k_5];
-        const bool loss_equal__3 = y__3 == constant_6__3;
-        const float loss_cast__3 = (float)loss_equal__3;
-        backward_reducesum_2_ = backward_reducesum_2_ + loss_cast__3;
-    }
-    backward_reducesum_2[i] = backward_reducesum_2_;
 }
 
+// loss_reducesum, of /loss/ReduceSum  f32 []
 // loss_reducesum_4, of /loss/ReduceSum.4  f32 []
 // loss  f32 []
-extern "C" __global__ void k07_loss(
-    const float* __restrict__ loss_reducesum_3,
-    const float* __restrict__ of_all,
-    float* __restrict__ loss
+// backward_div, of /backward/Div  f32 []
+// step_layers_0_weight_new, of step_layers.0.weight_new  i64 []
+// step_layers_0_bias_new, of step_layers.0.bias_new  i64 []
+// step_layers_2_weight_new, of step_layers.2.weight_new  i64 []
+// step_layers_2_bias_new, of step_layers.2.bias_new  i64 []
+// step_layers_4_weight_new, of step_layers.4.weight_new  i64 []
+// step_layers_4_bias_new, of step_layers.4.bias_new  i64 []
+// step_layers_6_weight_new, of step_layers.6.weight_new  i64 []
+// step_layers_6_bias_new, of step_layers.6.bias_new  i64 []
+extern "C" __global__ void k05_step_layers_6_bias_new(
+    const float* __restrict__ picked,
+    const long long* __restrict__ y,
+    const float* __restrict__ layers_6_matmul,
+    const float* __restrict__ layers_6_bias,
+    const float* __restrict__ loss_reducemax,
+    const float* __restrict__ loss_reducesum_2,
+    const long long* __restrict__ step_layers_0_weight,
+    const long long* __restrict__ step_layers_0_bias,
+    const long long* __restrict__ step_layers_2_weight,
+    const long long* __restrict__ step_layers_2_bias,
+    const long long* __restrict__ step_layers_4_weight,
+    const long long* __restrict__ step_layers_4_bias,
+    const long long* __restrict__ step_layers_6_weight,
+    const long long* __restrict__ step_layers_6_bias,
+    float* __restrict__ loss,
+    float* __restrict__ backward_div,
+    long long* __restrict__ step_layers_0_weight_new,
+    long long* __restrict__ step_layers_0_bias_new,
+    long long* __restrict__ step_layers_2_weight_new,
+    long long* __restrict__ step_layers_2_bias_new,
+    long long* __restrict__ step_layers_4_weight_new,
+    long long* __restrict__ step_layers_4_bias_new,
+    long long* __restrict__ step_layers_6_weight_new,
+    long long* __restrict__ step_layers_6_bias_new
 ) {
     __shared__ float part_float[256];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 512; col += 256) {
-        const float loss_reducesum_3_ = loss_reducesum_3[col];
-        const float loss_neg_ = -loss_reducesum_3_;
-        sum = sum + loss_neg_;
+        const float picked_ = picked[col];
+        sum = sum + picked_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -517,32 +485,107 @@ extern "C" __global__ void k07_loss(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
+    const float loss_reducesum_ = part_float[0];
+    __syncthreads();
+    float sum_2 = 0.0f;
+    for (int col = thread; col < 512; col += 256) {
+        const long long y_ = y[col];
+        const int at = min(max((int)y_, 0), 9);
+        const bool loss_equal_ = y_ == ((long long)(at));
+        const float loss_cast_ = (float)loss_equal_;
+        const bool loss_equal_2_ = loss_cast_ == 0.0f;
+        const float layers_6_matmul_ = layers_6_matmul[col * 10 + at];
+        const float layers_6_bias_ = layers_6_bias[at];
+        const float linear_4_ = layers_6_matmul_ + layers_6_bias_;
+        const float loss_reducemax_ = loss_reducemax[col];
+        const float loss_sub_ = linear_4_ - loss_reducemax_;
+        const float loss_reducesum_2_ = loss_reducesum_2[col];
+        const float loss_log_ = logf(loss_reducesum_2_);
+        const float loss_sub_2_ = loss_sub_ - loss_log_;
+        const float loss_mul_6_ = loss_cast_ * loss_sub_2_;
+        const float loss_where_2_ = loss_equal_2_ ? 0.0f : loss_mul_6_;
+        const float loss_neg_ = -loss_where_2_;
+        sum_2 = sum_2 + loss_neg_;
+    }
+    part_float[thread] = sum_2;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
+        __syncthreads();
+    }
     const float loss_reducesum_4_ = part_float[0];
     __syncthreads();
-    const float of_all_ = of_all[0];
-    const float loss_ = loss_reducesum_4_ / of_all_;
+    const float loss_ = loss_reducesum_4_ / loss_reducesum_;
     if (thread == 0) {
         loss[row] = loss_;
+    }
+    const float backward_div_ = 1.0f / loss_reducesum_;
+    if (thread == 0) {
+        backward_div[row] = backward_div_;
+    }
+    const long long step_layers_0_weight_ = step_layers_0_weight[0];
+    const long long step_layers_0_weight_new_ = step_layers_0_weight_ + 1ll;
+    if (thread == 0) {
+        step_layers_0_weight_new[row] = step_layers_0_weight_new_;
+    }
+    const long long step_layers_0_bias_ = step_layers_0_bias[0];
+    const long long step_layers_0_bias_new_ = step_layers_0_bias_ + 1ll;
+    if (thread == 0) {
+        step_layers_0_bias_new[row] = step_layers_0_bias_new_;
+    }
+    const long long step_layers_2_weight_ = step_layers_2_weight[0];
+    const long long step_layers_2_weight_new_ = step_layers_2_weight_ + 1ll;
+    if (thread == 0) {
+        step_layers_2_weight_new[row] = step_layers_2_weight_new_;
+    }
+    const long long step_layers_2_bias_ = step_layers_2_bias[0];
+    const long long step_layers_2_bias_new_ = step_layers_2_bias_ + 1ll;
+    if (thread == 0) {
+        step_layers_2_bias_new[row] = step_layers_2_bias_new_;
+    }
+    const long long step_layers_4_weight_ = step_layers_4_weight[0];
+    const long long step_layers_4_weight_new_ = step_layers_4_weight_ + 1ll;
+    if (thread == 0) {
+        step_layers_4_weight_new[row] = step_layers_4_weight_new_;
+    }
+    const long long step_layers_4_bias_ = step_layers_4_bias[0];
+    const long long step_layers_4_bias_new_ = step_layers_4_bias_ + 1ll;
+    if (thread == 0) {
+        step_layers_4_bias_new[row] = step_layers_4_bias_new_;
+    }
+    const long long step_layers_6_weight_ = step_layers_6_weight[0];
+    const long long step_layers_6_weight_new_ = step_layers_6_weight_ + 1ll;
+    if (thread == 0) {
+        step_layers_6_weight_new[row] = step_layers_6_weight_new_;
+    }
+    const long long step_layers_6_bias_ = step_layers_6_bias[0];
+    const long long step_layers_6_bias_new_ = step_layers_6_bias_ + 1ll;
+    if (thread == 0) {
+        step_layers_6_bias_new[row] = step_layers_6_bias_new_;
     }
 }
 
 // cross_entropy_grad  f32 [512, 10]
-extern "C" __global__ void k08_cross_entropy_grad(
-    const long long* __restrict__ backward_reducemax,
+extern "C" __global__ void k06_cross_entropy_grad(
+    const long long* __restrict__ y,
     const float* __restrict__ backward_div,
     const float* __restrict__ layers_6_matmul,
     const float* __restrict__ layers_6_bias,
     const float* __restrict__ loss_reducemax,
     const float* __restrict__ loss_reducesum_2,
-    const float* __restrict__ backward_reducesum_2,
-    const long long* __restrict__ y,
-    const long long* __restrict__ constant_6,
+    const float* __restrict__ picked,
     float* __restrict__ cross_entropy_grad
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 5120) { return; }
-    const long long backward_reducemax_ = backward_reducemax[i / 10];
-    const bool backward_cast_5_ = backward_reducemax_ != 0ll;
+    const long long y_ = y[i / 10];
+    const int at = min(max((int)y_, 0), 9);
+    const bool loss_equal_ = y_ == ((long long)(at));
+    const float loss_cast_ = (float)loss_equal_;
+    const bool backward_cast_3_ = loss_cast_ != 0.0f;
+    const long long backward_cast_4_ = (long long)backward_cast_3_;
+    const long long picked_4_ = larger(backward_cast_4_, 0ll);
+    const bool backward_cast_5_ = picked_4_ != 0ll;
     const float backward_div_ = backward_div[0];
     const float layers_6_matmul_ = layers_6_matmul[i];
     const float layers_6_bias_ = layers_6_bias[i % 10];
@@ -552,13 +595,11 @@ extern "C" __global__ void k08_cross_entropy_grad(
     const float loss_exp_ = expf(loss_sub_);
     const float loss_reducesum_2_ = loss_reducesum_2[i / 10];
     const float cross_entropy_1_ = loss_exp_ / loss_reducesum_2_;
-    const float backward_reducesum_2_ = backward_reducesum_2[i / 10];
-    const float backward_mul_6_ = cross_entropy_1_ * backward_reducesum_2_;
-    const long long y_ = y[i / 10];
-    const long long constant_6_ = constant_6[i % 10];
-    const bool loss_equal_ = y_ == constant_6_;
-    const float loss_cast_ = (float)loss_equal_;
-    const float backward_sub_ = backward_mul_6_ - loss_cast_;
+    const float picked_ = picked[i / 10];
+    const float backward_mul_6_ = cross_entropy_1_ * picked_;
+    const bool loss_equal__2 = y_ == ((long long)(i % 10));
+    const float loss_cast__2 = (float)loss_equal__2;
+    const float backward_sub_ = backward_mul_6_ - loss_cast__2;
     const float backward_mul_7_ = backward_div_ * backward_sub_;
     const float cross_entropy_grad_ = backward_cast_5_ ? backward_mul_7_ : 0.0f;
     cross_entropy_grad[i] = cross_entropy_grad_;
@@ -566,7 +607,7 @@ extern "C" __global__ void k08_cross_entropy_grad(
 
 // linear_grad  f32 [512, 1024]
 // relu_grad  f32 [512, 1024]
-extern "C" __global__ void k09_relu_grad(
+extern "C" __global__ void k07_relu_grad(
     const float* __restrict__ cross_entropy_grad,
     const float* __restrict__ layers_6_weight,
     const float* __restrict__ relu_3,
@@ -643,7 +684,7 @@ extern "C" __global__ void k09_relu_grad(
 
 // d_layers_6_weight  f32 [10, 1024]
 // layers_6_weight_new, of layers.6.weight_new  f32 [10, 1024]
-extern "C" __global__ void k10_layers_6_weight_new(
+extern "C" __global__ void k08_layers_6_weight_new(
     const float* __restrict__ cross_entropy_grad,
     const float* __restrict__ relu_3,
     const float* layers_6_weight,
@@ -708,42 +749,42 @@ extern "C" __global__ void k10_layers_6_weight_new(
     }
 }
 
-// of_pieces_2, of d_layers_6_bias  f32 [8, 10]
-extern "C" __global__ void k11_of_pieces_2(
+// of_pieces, of d_layers_6_bias  f32 [8, 10]
+extern "C" __global__ void k09_of_pieces(
     const float* __restrict__ cross_entropy_grad,
-    float* __restrict__ of_pieces_2
+    float* __restrict__ of_pieces
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 80) { return; }
-    float of_pieces_2_ = 0.0f;
+    float of_pieces_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 10) * 64 + k;
         const float cross_entropy_grad_ = cross_entropy_grad[at * 10 + (i % 10)];
-        of_pieces_2_ = of_pieces_2_ + cross_entropy_grad_;
+        of_pieces_ = of_pieces_ + cross_entropy_grad_;
     }
-    of_pieces_2[i] = of_pieces_2_;
+    of_pieces[i] = of_pieces_;
 }
 
-// of_all_2, of d_layers_6_bias  f32 [10]
+// of_all, of d_layers_6_bias  f32 [10]
 // layers_6_bias_new, of layers.6.bias_new  f32 [10]
-extern "C" __global__ void k12_layers_6_bias_new(
-    const float* __restrict__ of_pieces_2,
+extern "C" __global__ void k10_layers_6_bias_new(
+    const float* __restrict__ of_pieces,
     const float* layers_6_bias,
     const double* __restrict__ lr,
     float* layers_6_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 10) { return; }
-    float of_all_2_ = 0.0f;
+    float of_all_ = 0.0f;
     for (int k = 0; k < 8; k++) {
-        const float of_pieces_2_ = of_pieces_2[k * 10 + i];
-        of_all_2_ = of_all_2_ + of_pieces_2_;
+        const float of_pieces_ = of_pieces[k * 10 + i];
+        of_all_ = of_all_ + of_pieces_;
     }
     const float layers_6_bias_ = layers_6_bias[i];
     const double lr_ = lr[0];
     const float update_layers_0_weight_new_cast_ = (float)lr_;
     const float update_layers_6_bias_new_mul_ = 0.0f * layers_6_bias_;
-    const float update_layers_6_bias_new_add_ = of_all_2_ + update_layers_6_bias_new_mul_;
+    const float update_layers_6_bias_new_add_ = of_all_ + update_layers_6_bias_new_mul_;
     const float update_layers_6_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_6_bias_new_add_;
     const float layers_6_bias_new_ = layers_6_bias_ - update_layers_6_bias_new_mul_2_;
     layers_6_bias_new[i] = layers_6_bias_new_;
@@ -751,7 +792,7 @@ extern "C" __global__ void k12_layers_6_bias_new(
 
 // linear_grad_2  f32 [512, 1024]
 // relu_grad_2  f32 [512, 1024]
-extern "C" __global__ void k13_relu_grad_2(
+extern "C" __global__ void k11_relu_grad_2(
     const float* __restrict__ relu_grad,
     const float* __restrict__ layers_4_weight,
     const float* __restrict__ relu_2,
@@ -828,7 +869,7 @@ extern "C" __global__ void k13_relu_grad_2(
 
 // d_layers_4_weight  f32 [1024, 1024]
 // layers_4_weight_new, of layers.4.weight_new  f32 [1024, 1024]
-extern "C" __global__ void k14_layers_4_weight_new(
+extern "C" __global__ void k12_layers_4_weight_new(
     const float* __restrict__ relu_grad,
     const float* __restrict__ relu_2,
     const float* layers_4_weight,
@@ -908,39 +949,39 @@ extern "C" __global__ void k14_layers_4_weight_new(
     }
 }
 
-// of_pieces_3, of d_layers_4_bias  f32 [8, 1024]
-// of_pieces_4, of d_layers_2_bias  f32 [8, 1024]
-extern "C" __global__ void k15_of_pieces_4(
+// of_pieces_2, of d_layers_4_bias  f32 [8, 1024]
+// of_pieces_3, of d_layers_2_bias  f32 [8, 1024]
+extern "C" __global__ void k13_of_pieces_3(
     const float* __restrict__ relu_grad,
     const float* __restrict__ relu_grad_2,
-    float* __restrict__ of_pieces_3,
-    float* __restrict__ of_pieces_4
+    float* __restrict__ of_pieces_2,
+    float* __restrict__ of_pieces_3
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
-    float of_pieces_3_ = 0.0f;
+    float of_pieces_2_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 1024) * 64 + k;
         const float relu_grad_ = relu_grad[at * 1024 + (i % 1024)];
-        of_pieces_3_ = of_pieces_3_ + relu_grad_;
+        of_pieces_2_ = of_pieces_2_ + relu_grad_;
     }
-    of_pieces_3[i] = of_pieces_3_;
-    float of_pieces_4_ = 0.0f;
+    of_pieces_2[i] = of_pieces_2_;
+    float of_pieces_3_ = 0.0f;
     for (int k_2 = 0; k_2 < 64; k_2++) {
         const int at_2 = (i / 1024) * 64 + k_2;
         const float relu_grad_2_ = relu_grad_2[at_2 * 1024 + (i % 1024)];
-        of_pieces_4_ = of_pieces_4_ + relu_grad_2_;
+        of_pieces_3_ = of_pieces_3_ + relu_grad_2_;
     }
-    of_pieces_4[i] = of_pieces_4_;
+    of_pieces_3[i] = of_pieces_3_;
 }
 
-// of_all_3, of d_layers_4_bias  f32 [1024]
-// of_all_4, of d_layers_2_bias  f32 [1024]
+// of_all_2, of d_layers_4_bias  f32 [1024]
+// of_all_3, of d_layers_2_bias  f32 [1024]
 // layers_2_bias_new, of layers.2.bias_new  f32 [1024]
 // layers_4_bias_new, of layers.4.bias_new  f32 [1024]
-extern "C" __global__ void k16_layers_4_bias_new(
+extern "C" __global__ void k14_layers_4_bias_new(
+    const float* __restrict__ of_pieces_2,
     const float* __restrict__ of_pieces_3,
-    const float* __restrict__ of_pieces_4,
     const float* layers_2_bias,
     const double* __restrict__ lr,
     const float* layers_4_bias,
@@ -949,27 +990,27 @@ extern "C" __global__ void k16_layers_4_bias_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1024) { return; }
-    float of_all_3_ = 0.0f;
+    float of_all_2_ = 0.0f;
     for (int k = 0; k < 8; k++) {
-        const float of_pieces_3_ = of_pieces_3[k * 1024 + i];
-        of_all_3_ = of_all_3_ + of_pieces_3_;
+        const float of_pieces_2_ = of_pieces_2[k * 1024 + i];
+        of_all_2_ = of_all_2_ + of_pieces_2_;
     }
-    float of_all_4_ = 0.0f;
+    float of_all_3_ = 0.0f;
     for (int k_2 = 0; k_2 < 8; k_2++) {
-        const float of_pieces_4_ = of_pieces_4[k_2 * 1024 + i];
-        of_all_4_ = of_all_4_ + of_pieces_4_;
+        const float of_pieces_3_ = of_pieces_3[k_2 * 1024 + i];
+        of_all_3_ = of_all_3_ + of_pieces_3_;
     }
     const float layers_2_bias_ = layers_2_bias[i];
     const double lr_ = lr[0];
     const float update_layers_0_weight_new_cast_ = (float)lr_;
     const float update_layers_2_bias_new_mul_ = 0.0f * layers_2_bias_;
-    const float update_layers_2_bias_new_add_ = of_all_4_ + update_layers_2_bias_new_mul_;
+    const float update_layers_2_bias_new_add_ = of_all_3_ + update_layers_2_bias_new_mul_;
     const float update_layers_2_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_2_bias_new_add_;
     const float layers_2_bias_new_ = layers_2_bias_ - update_layers_2_bias_new_mul_2_;
     layers_2_bias_new[i] = layers_2_bias_new_;
     const float layers_4_bias_ = layers_4_bias[i];
     const float update_layers_4_bias_new_mul_ = 0.0f * layers_4_bias_;
-    const float update_layers_4_bias_new_add_ = of_all_3_ + update_layers_4_bias_new_mul_;
+    const float update_layers_4_bias_new_add_ = of_all_2_ + update_layers_4_bias_new_mul_;
     const float update_layers_4_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_4_bias_new_add_;
     const float layers_4_bias_new_ = layers_4_bias_ - update_layers_4_bias_new_mul_2_;
     layers_4_bias_new[i] = layers_4_bias_new_;
@@ -977,7 +1018,7 @@ extern "C" __global__ void k16_layers_4_bias_new(
 
 // d_layers_0_weight  f32 [1024, 784]
 // layers_0_weight_new, of layers.0.weight_new  f32 [1024, 784]
-extern "C" __global__ void k19_layers_0_weight_new(
+extern "C" __global__ void k17_layers_0_weight_new(
     const float* __restrict__ relu_grad_3,
     const float* __restrict__ x,
     const float* layers_0_weight,
@@ -1057,42 +1098,42 @@ extern "C" __global__ void k19_layers_0_weight_new(
     }
 }
 
-// of_pieces_5, of d_layers_0_bias  f32 [8, 1024]
-extern "C" __global__ void k20_of_pieces_5(
+// of_pieces_4, of d_layers_0_bias  f32 [8, 1024]
+extern "C" __global__ void k18_of_pieces_4(
     const float* __restrict__ relu_grad_3,
-    float* __restrict__ of_pieces_5
+    float* __restrict__ of_pieces_4
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
-    float of_pieces_5_ = 0.0f;
+    float of_pieces_4_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 1024) * 64 + k;
         const float relu_grad_3_ = relu_grad_3[at * 1024 + (i % 1024)];
-        of_pieces_5_ = of_pieces_5_ + relu_grad_3_;
+        of_pieces_4_ = of_pieces_4_ + relu_grad_3_;
     }
-    of_pieces_5[i] = of_pieces_5_;
+    of_pieces_4[i] = of_pieces_4_;
 }
 
-// of_all_5, of d_layers_0_bias  f32 [1024]
+// of_all_4, of d_layers_0_bias  f32 [1024]
 // layers_0_bias_new, of layers.0.bias_new  f32 [1024]
-extern "C" __global__ void k21_layers_0_bias_new(
-    const float* __restrict__ of_pieces_5,
+extern "C" __global__ void k19_layers_0_bias_new(
+    const float* __restrict__ of_pieces_4,
     const float* layers_0_bias,
     const double* __restrict__ lr,
     float* layers_0_bias_new
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 1024) { return; }
-    float of_all_5_ = 0.0f;
+    float of_all_4_ = 0.0f;
     for (int k = 0; k < 8; k++) {
-        const float of_pieces_5_ = of_pieces_5[k * 1024 + i];
-        of_all_5_ = of_all_5_ + of_pieces_5_;
+        const float of_pieces_4_ = of_pieces_4[k * 1024 + i];
+        of_all_4_ = of_all_4_ + of_pieces_4_;
     }
     const float layers_0_bias_ = layers_0_bias[i];
     const double lr_ = lr[0];
     const float update_layers_0_weight_new_cast_ = (float)lr_;
     const float update_layers_0_bias_new_mul_ = 0.0f * layers_0_bias_;
-    const float update_layers_0_bias_new_add_ = of_all_5_ + update_layers_0_bias_new_mul_;
+    const float update_layers_0_bias_new_add_ = of_all_4_ + update_layers_0_bias_new_mul_;
     const float update_layers_0_bias_new_mul_2_ = update_layers_0_weight_new_cast_ * update_layers_0_bias_new_add_;
     const float layers_0_bias_new_ = layers_0_bias_ - update_layers_0_bias_new_mul_2_;
     layers_0_bias_new[i] = layers_0_bias_new_;
@@ -1103,24 +1144,22 @@ extern "C" __global__ void k21_layers_0_bias_new(
 //   k01_relu_2<<<128, 256>>>(relu, layers_2_weight, layers_2_bias, relu_2)
 //   k01_relu_2<<<128, 256>>>(relu_2, layers_4_weight, layers_4_bias, relu_3)
 //   k03_layers_6_matmul<<<32, 256>>>(relu_3, layers_6_weight, layers_6_matmul)
-//   k04_of_pieces<<<20, 256>>>(y, constant_6, of_pieces)
-//   k05_step_layers_6_bias_new<<<1, 256>>>(of_pieces, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, of_all, backward_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
-//   k06_backward_reducesum_2<<<2, 256>>>(layers_6_matmul, layers_6_bias, y, constant_6, loss_reducemax, loss_reducesum_2, loss_reducesum_3, backward_reducemax, backward_reducesum_2)
-//   k07_loss<<<1, 256>>>(loss_reducesum_3, of_all, loss)
-//   k08_cross_entropy_grad<<<20, 256>>>(backward_reducemax, backward_div, layers_6_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, backward_reducesum_2, y, constant_6, cross_entropy_grad)
-//   k09_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
-//   k10_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
-//   k11_of_pieces_2<<<1, 256>>>(cross_entropy_grad, of_pieces_2)
-//   k12_layers_6_bias_new<<<1, 256>>>(of_pieces_2, layers_6_bias, lr, layers_6_bias_new)
-//   k13_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
-//   k14_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
-//   k15_of_pieces_4<<<32, 256>>>(relu_grad, relu_grad_2, of_pieces_3, of_pieces_4)
-//   k16_layers_4_bias_new<<<4, 256>>>(of_pieces_3, of_pieces_4, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
-//   k13_relu_grad_2<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
-//   k14_layers_4_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
-//   k19_layers_0_weight_new<<<208, 256>>>(relu_grad_3, x, layers_0_weight, lr, layers_0_weight_new)
-//   k20_of_pieces_5<<<32, 256>>>(relu_grad_3, of_pieces_5)
-//   k21_layers_0_bias_new<<<4, 256>>>(of_pieces_5, layers_0_bias, lr, layers_0_bias_new)
+//   k04_loss_reducesum_2<<<2, 256>>>(y, layers_6_matmul, layers_6_bias, picked, loss_reducemax, loss_reducesum_2)
+//   k05_step_layers_6_bias_new<<<1, 256>>>(picked, y, layers_6_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, step_layers_0_weight, step_layers_0_bias, step_layers_2_weight, step_layers_2_bias, step_layers_4_weight, step_layers_4_bias, step_layers_6_weight, step_layers_6_bias, loss, backward_div, step_layers_0_weight_new, step_layers_0_bias_new, step_layers_2_weight_new, step_layers_2_bias_new, step_layers_4_weight_new, step_layers_4_bias_new, step_layers_6_weight_new, step_layers_6_bias_new)
+//   k06_cross_entropy_grad<<<20, 256>>>(y, backward_div, layers_6_matmul, layers_6_bias, loss_reducemax, loss_reducesum_2, picked, cross_entropy_grad)
+//   k07_relu_grad<<<128, 256>>>(cross_entropy_grad, layers_6_weight, relu_3, relu_grad)
+//   k08_layers_6_weight_new<<<64, 256>>>(cross_entropy_grad, relu_3, layers_6_weight, lr, layers_6_weight_new)
+//   k09_of_pieces<<<1, 256>>>(cross_entropy_grad, of_pieces)
+//   k10_layers_6_bias_new<<<1, 256>>>(of_pieces, layers_6_bias, lr, layers_6_bias_new)
+//   k11_relu_grad_2<<<128, 256>>>(relu_grad, layers_4_weight, relu_2, relu_grad_2)
+//   k12_layers_4_weight_new<<<256, 256>>>(relu_grad, relu_2, layers_4_weight, lr, layers_4_weight_new)
+//   k13_of_pieces_3<<<32, 256>>>(relu_grad, relu_grad_2, of_pieces_2, of_pieces_3)
+//   k14_layers_4_bias_new<<<4, 256>>>(of_pieces_2, of_pieces_3, layers_2_bias, lr, layers_4_bias, layers_2_bias_new, layers_4_bias_new)
+//   k11_relu_grad_2<<<128, 256>>>(relu_grad_2, layers_2_weight, relu, relu_grad_3)
+//   k12_layers_4_weight_new<<<256, 256>>>(relu_grad_2, relu, layers_2_weight, lr, layers_2_weight_new)
+//   k17_layers_0_weight_new<<<208, 256>>>(relu_grad_3, x, layers_0_weight, lr, layers_0_weight_new)
+//   k18_of_pieces_4<<<32, 256>>>(relu_grad_3, of_pieces_4)
+//   k19_layers_0_bias_new<<<4, 256>>>(of_pieces_4, layers_0_bias, lr, layers_0_bias_new)
 // Results: loss.
 // What lasts from run to run, at the end:
 //   step_layers_0_weight = step_layers_0_weight_new

@@ -16,10 +16,85 @@ static __device__ __forceinline__ float of_bf16(unsigned short x) {
     return __int_as_float((int)((unsigned int)x << 16));
 }
 static __device__ __forceinline__ unsigned short to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+    return out;
+#endif
     unsigned int bits = (unsigned int)__float_as_int(x);
     if (x != x) { return (unsigned short)(bits >> 16 | 64u); }
     return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+// The nearest one, as f32.
+static __device__ __forceinline__ float nearest_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(x), "f"(0.0f));
+    return __int_as_float(out);
+#endif
+    return of_bf16(to_bf16(x));
+}
+// Two of them in a word.
+static __device__ __forceinline__ unsigned int pair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned int out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+#endif
+    return (unsigned int)to_bf16(low) | (unsigned int)to_bf16(high) << 16;
+}
+
+// Neighbours in memory, loaded and stored at once: 16 bytes of them, or all.
+template <typename T, int N>
+struct __align__(N * sizeof(T)) Several {
+    T of[N];
+};
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void take(R (&x)[N], const T* from) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        const Several<T, M> some = *(const Several<T, M>*)(from + j);
+        #pragma unroll
+        for (int k = 0; k < M; k++) { x[j + k] = some.of[k]; }
+    }
+}
+template <int N>
+static __device__ __forceinline__ void take(float (&x)[N], const unsigned short* from) {
+    static_assert(N % 2 == 0, "two in a word");
+    unsigned int words[N / 2];
+    take(words, (const unsigned int*)from);
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) {
+        x[2 * k] = __int_as_float((int)(words[k] << 16));
+        x[2 * k + 1] = __int_as_float((int)(words[k] & 0xffff0000u));
+    }
+}
+template <int N, typename R, typename T>
+static __device__ __forceinline__ void put(T* to, const R (&x)[N]) {
+    constexpr int M = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    #pragma unroll
+    for (int j = 0; j < N; j += M) {
+        Several<T, M> some;
+        #pragma unroll
+        for (int k = 0; k < M; k++) { some.of[k] = x[j + k]; }
+        *(Several<T, M>*)(to + j) = some;
+    }
+}
+template <int N>
+static __device__ __forceinline__ void put(unsigned short* to, const float (&x)[N]) {
+    unsigned int words[N / 2];
+    #pragma unroll
+    for (int k = 0; k < N / 2; k++) { words[k] = pair(x[2 * k], x[2 * k + 1]); }
+    put((unsigned int*)to, words);
+}
+#ifndef CHAINRULE_SHIM
+// The number of another thread of a warp.
+template <typename T>
+static __device__ __forceinline__ T across(T x, int other) {
+    return __shfl_xor_sync(0xffffffffu, x, other);
+}
+#endif
 
 template <typename T>
 static __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
@@ -326,7 +401,7 @@ extern "C" __global__ void k05_counts_sum_inv(
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 32) { return; }
     long long max_axis_1_ = 0ll;
-    const float matmul_2_ = matmul_2[i * 27 + 0];
+    const float matmul_2_ = matmul_2[i * 27];
     const float b2_ = b2[0];
     const float logits_ = matmul_2_ + b2_;
     float best = logits_;

@@ -17,8 +17,8 @@ struct Uses {
     count: usize,
     /// Whether a user reads an element many times.
     often: bool,
-    /// Whether a user is many times larger.
-    spread: bool,
+    /// Elements of the largest user that computes it for each of its own.
+    reach: usize,
 }
 
 /// For each value, whether it has a buffer of its own.
@@ -38,11 +38,12 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
             continue;
         }
         let slow = matches!(&value.step, Step::Map(op, _) if is_slow(op));
+        let spread = own.reach > 2 * value.numel();
         let keeps = match &value.step {
             step if step.is_view() => false,
             Step::Patches(..) | Step::Seen(..) => false,
-            Step::Map(..) if again[v] => own.often || (own.spread && slow),
-            Step::Map(..) => own.count > 1 || own.often || (own.spread && slow),
+            Step::Map(..) if again[v] => own.often || (spread && slow),
+            Step::Map(..) => own.count > 1 || own.often || (spread && slow),
             step if step.is_light() => own.count > 1,
             step => !step.is_given(),
         };
@@ -58,13 +59,13 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
         }
         let inlined = !out[v] && value.step.is_light();
         let many = reads_often(&value.step);
+        let reach = if inlined { own.reach } else { value.numel() };
         for x in value.step.operands() {
-            let wider = value.numel() > 2 * graph.values[x].numel();
             let u = &mut uses[x];
             let copies = inlined && (value.step.is_view() || again[v]);
             u.count += if copies { own.count } else { 1 };
             u.often |= many || (inlined && own.often);
-            u.spread |= (wider && !many) || (inlined && own.spread);
+            u.reach = u.reach.max(if many { 0 } else { reach });
         }
     }
     deep(graph, &mut out, &uses);
@@ -88,7 +89,8 @@ const SLOW: usize = 4;
 /// An expression by the buffers that it reads.
 struct Expression {
     leaves: BTreeSet<ValueId>,
-    ops: usize,
+    /// Each of its operators, once.
+    ops: BTreeSet<ValueId>,
 }
 
 /// Values that are computed again where they are used: expressions of few operators that read no
@@ -96,27 +98,31 @@ struct Expression {
 fn repeated(graph: &Graph) -> Vec<bool> {
     let mut out = Vec::with_capacity(graph.values.len());
     let mut all: Vec<Expression> = Vec::with_capacity(graph.values.len());
+    let steps = |ops: &BTreeSet<ValueId>| -> usize {
+        let slow = |v: &ValueId| matches!(&graph.values[*v].step, Step::Map(op, _) if is_slow(op));
+        ops.iter().map(|v| if slow(v) { SLOW } else { 1 }).sum()
+    };
     for (v, value) in graph.values.iter().enumerate() {
-        let mut own = Expression { leaves: BTreeSet::new(), ops: 0 };
+        let mut own = Expression { leaves: BTreeSet::new(), ops: BTreeSet::new() };
         let again = match &value.step {
             step if step.is_view() => {
                 let below = &all[step.operands()[0]];
-                own = Expression { leaves: below.leaves.clone(), ops: below.ops };
+                own = Expression { leaves: below.leaves.clone(), ops: below.ops.clone() };
                 true
             }
-            Step::Map(op, operands) => {
+            Step::Map(_, operands) => {
                 for &x in operands.iter().filter(|&&x| graph.scalar(x).is_none()) {
                     own.leaves.extend(&all[x].leaves);
-                    own.ops += all[x].ops;
+                    own.ops.extend(&all[x].ops);
                 }
-                own.ops += if is_slow(op) { SLOW } else { 1 };
+                own.ops.insert(v);
                 let large = |&&x: &&ValueId| 8 * graph.values[x].numel() > value.numel();
-                own.ops <= AGAIN && own.leaves.iter().filter(large).count() <= 1
+                steps(&own.ops) <= AGAIN && own.leaves.iter().filter(large).count() <= 1
             }
             _ => false,
         };
         if !again {
-            own = Expression { leaves: BTreeSet::from([v]), ops: 0 };
+            own = Expression { leaves: BTreeSet::from([v]), ops: BTreeSet::new() };
         }
         out.push(again && !value.step.is_view());
         all.push(own);

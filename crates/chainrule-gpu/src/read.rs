@@ -9,6 +9,7 @@ use chainrule_program::Program;
 
 use crate::forms;
 use crate::graph::{Fold, Graph, Step, Value, ValueId, Windows};
+use crate::narrow::Pieces;
 use crate::products::{Precision, Products};
 
 /// Elements along reduced axes from which a reduction is taken in pieces.
@@ -57,6 +58,8 @@ pub(crate) struct Reader {
     made: HashMap<(DType, Vec<usize>, Step), ValueId>,
     /// Operands of products by the values that they are of, and whether they may be padded.
     pub(crate) operands: HashMap<(ValueId, bool), ValueId>,
+    /// Values that are zero but for parts.
+    pub(crate) pieces: Pieces,
 }
 
 /// A number as an element.
@@ -126,7 +129,23 @@ impl Reader {
         Ok(v)
     }
 
+    /// A value; one that is narrower inside, or is simply its parts, as such.
     fn push(&mut self, name: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
+        let made = self.gathered(&dims, step.clone())?;
+        let made = self.narrowed(dtype, &dims, made)?;
+        let v = self.insert(name, dtype, dims, made)?;
+        self.note_pad(v, &step);
+        self.note_sum(v, &step);
+        Ok(v)
+    }
+
+    fn insert(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        dims: Vec<usize>,
+        step: Step,
+    ) -> Result<ValueId> {
         let size = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
         if size.is_none_or(|n| n >= 1 << 31) {
             let why = format!("`{name}` has 2^31 elements or more; kernels count below that");
@@ -303,8 +322,12 @@ impl Reader {
     /// A reduction; one of many elements in pieces of fixed size, whose results are reduced in
     /// turn, so that the order of the sum follows from sizes alone.
     fn fold(&mut self, fold: Fold, x: ValueId, axes: Vec<usize>) -> Result<Step> {
+        let x = self.picked(fold, x, &axes)?;
         let (dims, dtype) = (self.dims(x), self.dtype(x));
         let count: usize = axes.iter().map(|&a| dims[a]).product();
+        if count == 1 {
+            return Ok(Step::Reshape(x));
+        }
         let others: usize = dims.iter().product::<usize>().checked_div(count).unwrap_or(0);
         let last = (0..dims.len()).rev().find(|&i| dims[i] != 1).is_none_or(|i| axes.contains(&i));
         let (from, piece) = match last {
@@ -329,6 +352,7 @@ impl Reader {
             false => ([&axes[..], &kept[..]].concat(), 0),
         };
         let turned = perm.iter().map(|&i| dims[i]).collect();
+        let x = if last { x } else { self.as_rounded(fold, x)? };
         let x = self.add("turned", dtype, turned, Step::Transpose(x, perm))?;
         let pieces = count.div_ceil(piece);
         let two = |n: usize| if at == 1 { vec![others, n] } else { vec![n, others] };

@@ -7,7 +7,7 @@ use crate::graph::{Graph, Step, ValueId};
 
 impl Graph {
     /// The only number of a value, which may be a view of a constant.
-    fn constant(&self, v: ValueId) -> Option<f64> {
+    pub(crate) fn constant(&self, v: ValueId) -> Option<f64> {
         let mut v = v;
         while self.values[v].step.is_view() {
             v = self.values[v].step.operands()[0];
@@ -22,7 +22,7 @@ impl Graph {
     }
 
     /// The value of bf16 that this one of f32 or f64 is, which holds all of its digits.
-    fn widened(&self, v: ValueId) -> Option<ValueId> {
+    pub(crate) fn widened(&self, v: ValueId) -> Option<ValueId> {
         let Step::Map("Cast", all) = &self.values[v].step else { return None };
         let narrow = self.values[all[0]].dtype == DType::BF16;
         (narrow && matches!(self.values[v].dtype, DType::F32 | DType::F64)).then_some(all[0])
