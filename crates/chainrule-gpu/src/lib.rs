@@ -24,6 +24,7 @@ mod coords;
 mod cuda;
 mod device;
 mod dialect;
+mod first;
 mod forms;
 mod graph;
 mod group;

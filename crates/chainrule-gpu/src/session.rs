@@ -43,6 +43,8 @@ pub struct DeviceSession {
     seed: u64,
     runs: u64,
     precision: Precision,
+    /// Whether first runs are compared.
+    pub(crate) compares: bool,
 }
 
 /// A program on the device.
@@ -55,6 +57,8 @@ struct Loaded {
     /// All memory but that of leaves.
     own: Vec<DeviceMemory>,
     code: DeviceCode,
+    /// The program, until its first run was compared.
+    first: Option<Program>,
     way: Way,
 }
 
@@ -106,7 +110,7 @@ impl DeviceSession {
     pub fn new(device: Box<dyn Device>) -> DeviceSession {
         let (programs, residents) = (Vec::new(), HashMap::new());
         let precision = Precision::default();
-        DeviceSession { device, programs, residents, seed: 0, runs: 0, precision }
+        DeviceSession { device, programs, residents, seed: 0, runs: 0, precision, compares: false }
     }
 
     /// The arithmetic of large products of f32 in programs that are loaded from now on; f32 if
@@ -165,7 +169,9 @@ impl DeviceSession {
             own.into_iter().for_each(|memory| self.device.free(memory));
             self.tidy();
         }
-        let loaded = loaded?;
+        let mut loaded = loaded?;
+        let draws = program.list().iter().any(|i| i.op.generator().is_some());
+        loaded.first = (self.compares && !draws).then(|| program.clone());
         for (number, ..) in &loaded.cells {
             self.residents.entry(*number).and_modify(|r| r.users += 1);
         }
@@ -251,6 +257,7 @@ impl DeviceSession {
             draws,
             own: std::mem::take(own),
             code,
+            first: None,
             way: Way::Graph(graph, work),
         })
     }
@@ -371,6 +378,18 @@ impl DeviceSession {
     /// A run of a loaded program: its results, in order, which are fetched. New values of cells
     /// stay on the device until [`DeviceSession::fetch`].
     pub fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let first = self.programs.get_mut(program).and_then(Option::as_mut);
+        match first.and_then(|loaded| loaded.first.take()) {
+            Some(first) => self.compared_run(program, &first, arguments),
+            None => self.plain_run(program, arguments),
+        }
+    }
+
+    pub(crate) fn plain_run(
+        &mut self,
+        program: usize,
+        arguments: &[&Tensor],
+    ) -> Result<Vec<Tensor>> {
         self.start(program, arguments)?;
         (0..self.loaded(program)?.results.len()).map(|i| self.result(program, i)).collect()
     }
@@ -452,6 +471,22 @@ impl DeviceSession {
             Some(resident) => resident.fetch(&mut *self.device),
             None => Ok(()),
         }
+    }
+
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The value of a leaf on the device.
+    pub(crate) fn resident_value(&mut self, leaf: u64) -> Result<Arc<Value>> {
+        let found = self.residents.get(&leaf).map(|r| (r.memory, r.leaf.meta));
+        let (memory, meta) = found.ok_or_else(|| fault("a leaf is not on the device".into()))?;
+        get(&mut *self.device, memory, meta)
+    }
+
+    /// Leaves a leaf as it is on the processor: the next run begins with that.
+    pub(crate) fn put_back(&mut self, leaf: u64) {
+        self.residents.entry(leaf).and_modify(|r| (r.seen, r.ahead) = (None, false));
     }
 
     /// A run whose pieces are measured one by one: the kernels, products and copies in order, with

@@ -1,5 +1,7 @@
 //! The device that runs the steps of a training.
 
+use std::collections::HashMap;
+
 use anyhow::{Result, anyhow};
 use chainrule::Tensor;
 use chainrule::gpu::{DeviceName, DeviceSession};
@@ -15,6 +17,7 @@ pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>
     let opened = || -> chainrule::Result<DeviceSession> {
         let mut session = DeviceSession::new(name.open()?).with_seed(seed);
         session.set_precision(args.precision.unwrap_or_default())?;
+        session.compare_first(true);
         Ok(session)
     };
     match opened() {
@@ -22,7 +25,7 @@ pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>
             if !args.json {
                 let _ = output::line(&format!("the steps run on {}", session.device().describe()));
             }
-            Ok(Some(Box::new(OnDevice { session, or_cpu: args.or_cpu })))
+            Ok(Some(Box::new(OnDevice::new(session, args.or_cpu))))
         }
         Err(e) if args.or_cpu => {
             output::complain(&format!("warning: {e}; the steps run on the processor"));
@@ -35,6 +38,32 @@ pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>
 struct OnDevice {
     session: DeviceSession,
     or_cpu: bool,
+    /// The programs by their numbers, until their first run was like the processor's.
+    new: HashMap<usize, Program>,
+    /// Those whose first run was not, which the processor runs.
+    here: HashMap<usize, Program>,
+}
+
+impl OnDevice {
+    fn new(session: DeviceSession, or_cpu: bool) -> OnDevice {
+        OnDevice { session, or_cpu, new: HashMap::new(), here: HashMap::new() }
+    }
+
+    /// The processor's run, where it takes over after this error.
+    fn fall_back(
+        &mut self,
+        program: usize,
+        arguments: &[&Tensor],
+        e: chainrule::Error,
+    ) -> chainrule::Result<Vec<Tensor>> {
+        let Some(plain) = self.new.remove(&program).filter(|_| self.or_cpu) else {
+            return Err(e);
+        };
+        output::complain(&format!("warning: {e}; the steps run on the processor"));
+        let results = plain.run(arguments);
+        self.here.insert(program, plain);
+        results
+    }
 }
 
 impl ProgramRunner for OnDevice {
@@ -43,7 +72,9 @@ impl ProgramRunner for OnDevice {
     }
 
     fn load(&mut self, program: &Program) -> chainrule::Result<usize> {
-        self.session.load(program)
+        let at = self.session.load(program)?;
+        self.new.insert(at, program.clone());
+        Ok(at)
     }
 
     fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String> {
@@ -51,7 +82,16 @@ impl ProgramRunner for OnDevice {
     }
 
     fn run(&mut self, program: usize, arguments: &[&Tensor]) -> chainrule::Result<Vec<Tensor>> {
-        self.session.run(program, arguments)
+        if let Some(here) = self.here.get(&program) {
+            return here.run(arguments);
+        }
+        match self.session.run(program, arguments) {
+            Ok(results) => {
+                self.new.remove(&program);
+                Ok(results)
+            }
+            Err(e) => self.fall_back(program, arguments, e),
+        }
     }
 
     fn fetch(&mut self) -> chainrule::Result<()> {

@@ -7,6 +7,8 @@ mod long;
 #[cfg(feature = "wgpu")]
 mod on_device;
 mod persistent;
+#[cfg(feature = "wgpu")]
+mod precision;
 mod products;
 mod random;
 mod samples;

@@ -15,7 +15,7 @@ use crate::common::{Case, apart, cells};
 const PROGRAMS: u64 = 100;
 
 /// A session on the device; a word where there is none.
-fn session() -> Option<DeviceSession> {
+pub fn session() -> Option<DeviceSession> {
     let name = std::env::var("CHAINRULE_DEVICE").unwrap_or_else(|_| "wgpu:0".to_string());
     match name.parse::<DeviceName>().unwrap().open() {
         Ok(device) => {
@@ -30,12 +30,12 @@ fn session() -> Option<DeviceSession> {
 }
 
 /// A new step of a model, with parameters of its own.
-fn step(name: &str) -> Program {
+pub fn step(name: &str) -> Program {
     let traced = formula(name).unwrap().trace().unwrap();
     traced.explain_with(name, &Simplify::new()).unwrap().simplified.program
 }
 
-fn batch(program: &Program, g: &mut Generator) -> Vec<Tensor> {
+pub fn batch(program: &Program, g: &mut Generator) -> Vec<Tensor> {
     let one = |id: &chainrule_program::Id| {
         let meta = program.infos()[id.index()].meta;
         match meta.dtype {
@@ -204,6 +204,30 @@ fn many_steps_at_once_are_those_of_single_runs() {
     assert!(error.contains("[4]") && error.contains("[3]"), "{error}");
 }
 
+/// Rows that registers hold and longer ones, of sizes that are multiples and others, and columns.
+#[test]
+fn large_values_are_those_of_the_processor() {
+    let Some(mut session) = session() else { return };
+    let mut g = Generator::manual_seed(6);
+    for (height, width) in [(300, 768), (301, 501), (40, 9001), (16, 16384), (4100, 37)] {
+        let mut draw = |dims: &[usize]| Tensor::randn(dims, DType::F32, &mut g);
+        let inputs = [draw(&[height, width]), draw(&[width]), draw(&[width])];
+        let f = |x: &[Tensor]| crate::samples::with_gradients(&|x: &[Tensor]| crate::wide::rows(x), x);
+        let names = ["x", "w", "b"].into_iter().zip(&inputs);
+        let program = Program::trace(names, f).unwrap();
+        let at = session.load(&program).unwrap();
+        let given: Vec<&Tensor> = inputs.iter().collect();
+        let (got, want) = (session.run(at, &given).unwrap(), program.run(&given).unwrap());
+        for (got, want) in got.iter().zip(&want) {
+            let (got, want) = (got.to_f64_vec(), want.to_f64_vec());
+            let size = want.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            let worst = got.iter().zip(&want).map(|(a, b)| apart(*a, *b)).fold(0.0, f64::max);
+            assert!(worst <= 2e-4 * size, "[{height}, {width}]: {worst} of {size}");
+        }
+        session.unload(at).unwrap();
+    }
+}
+
 /// Losses of a small net by AdamW, with gradients that are clipped; between the runs `outside` may
 /// change things. On a device, if there is one.
 fn trained(
@@ -271,6 +295,24 @@ fn clipped_gradients_are_those_of_the_processor() {
         assert!((got - want).abs() <= 1e-4 * want.abs(), "run {n}: {got} for {want}");
     }
     assert!((want[11] - free[11]).abs() > 1e-3 * want[11], "{} {}", want[11], free[11]);
+}
+
+#[test]
+fn the_first_run_is_compared_with_the_processor() {
+    for name in ["names", "softmax-ce"] {
+        let Some(mut session) = session() else { return };
+        session.compare_first(true);
+        let program = step(name);
+        let batch = batch(&program, &mut Generator::manual_seed(3));
+        let given: Vec<&Tensor> = batch.iter().collect();
+        let at = session.load(&program).unwrap();
+        let first = session.run(at, &given).unwrap()[0].item();
+        // The step was done once.
+        let (there, here) = (session.run(at, &given).unwrap()[0].item(), step(name));
+        assert!((here.run(&given).unwrap()[0].item() - first).abs() <= 1e-4 * first.abs());
+        let second = here.run(&given).unwrap()[0].item();
+        assert!((there - second).abs() <= 1e-3 * second.abs(), "{name}: {there} for {second}");
+    }
 }
 
 #[test]

@@ -42,6 +42,11 @@ fn neighbours_of_ops_are_those_of_single_elements() {
 }
 
 #[test]
+fn neighbours_of_sorted_rows_are_those_of_single_elements() {
+    checked(crate::long::cases(DType::F32, Dialect::Cuda), 20, "wide-long");
+}
+
+#[test]
 fn neighbours_of_random_programs_are_those_of_single_elements() {
     let all = (0..PROGRAMS).filter_map(|seed| crate::random::made(seed, Dialect::Cuda));
     checked(all.collect(), 400, "wide-random");
@@ -56,7 +61,7 @@ fn neighbours_of_training_steps_are_those_of_single_elements() {
 }
 
 /// Norms, softmax, running and whole sums of rows, with maps before and behind.
-fn rows(x: &[Tensor]) -> Result<Tensor> {
+pub fn rows(x: &[Tensor]) -> Result<Tensor> {
     let y = x[0].try_layer_norm(x[1].shape(), Some(&x[1]), Some(&x[2]), 1e-5)?;
     let z = (&y + &x[0]).try_softmax(-1)?;
     let wide = y.try_gelu()?.try_mul(&z.try_sum(&[0][..], true)?)?;
