@@ -3086,54 +3086,68 @@ extern "C" __global__ void k157_exp_avg_sq_positions_weight_new(
     exp_avg_sq_positions_weight_new[i] = exp_avg_sq_positions_weight_new_;
 }
 
-// rank, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k158_rank(
-    const long long* __restrict__ x,
-    long long* __restrict__ rank
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 768) { return; }
-    const long long x_ = x[i];
-    int before = 0;
-    for (int j = 0; j < 768; j++) {
-        const long long x__2 = x[j];
-        if (x__2 < x_ || false || ((x__2 == x_ || false) && j < i)) { before++; }
+// count, of d_symbols_weight  i32 [768]
+extern "C" __global__ void k158_count(const long long* __restrict__ x, int* __restrict__ count) {
+    __shared__ int part_b_int[32];
+    const int row = (int)blockIdx.x;
+    const int thread = (int)threadIdx.x;
+    const int col = thread * 4;
+    int sum = 0;
+    long long x_[4];
+    take(x_, x + col);
+    const long long x__2 = x[row];
+    #pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const bool before_ = x_[e] < x__2;
+        const bool before_2_ = x_[e] == x__2;
+        const bool before_3_ = ((long long)(col + e)) < ((long long)(row));
+        const bool before_4_ = before_2_ && before_3_;
+        const bool before_5_ = before_ || before_4_;
+        const int before_6_ = (int)before_5_;
+        sum = sum + before_6_;
     }
-    const long long rank_ = (long long)before;
-    rank[i] = rank_;
+    for (int half = 16; half > 0; half /= 2) { sum = sum + across(sum, half); }
+    if (thread % 32 == 0) { part_b_int[thread / 32] = sum; }
+    __syncthreads();
+    sum = part_b_int[0];
+    for (int w = 1; w < 6; w++) { sum = sum + part_b_int[w]; }
+    const int count_ = sum;
+    if (thread == 0) {
+        count[row] = count_;
+    }
 }
 
 // places, of d_symbols_weight  i64 [768, 1]
 extern "C" __global__ void k159_places(
-    const long long* __restrict__ rank,
+    const int* __restrict__ count,
     long long* __restrict__ places
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 768) { return; }
-    long long places_ = 0ll;
-    for (int k = 0; k < 768; k++) {
-        const long long rank_ = rank[k];
-        const int place = (int)rank_;
-        if ((place == i || place + 768 == i)) {
-            places_ = ((long long)(k));
-        }
-    }
-    places[i] = places_;
+    const int count_ = count[i];
+    const long long count_2_ = (long long)count_;
+    const int at = (int)count_2_;
+    places[at] = (long long)(i);
 }
 
 // begins, of d_symbols_weight  i64 [66]
 extern "C" __global__ void k160_begins(
+    const long long* __restrict__ places,
     const long long* __restrict__ x,
     long long* __restrict__ begins
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 66) { return; }
-    int before = 0;
-    for (int k = 0; k < 768; k++) {
-        const long long x_ = x[k];
-        if ((int)x_ < i) { before++; }
+    int low = 0;
+    int high = 768;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        const long long places_ = places[middle];
+        const int at = (int)places_;
+        const long long x_ = x[at];
+        if ((int)x_ < i) { low = middle + 1; } else { high = middle; }
     }
-    const long long begins_ = (long long)before;
+    const long long begins_ = (long long)low;
     begins[i] = begins_;
 }
 
@@ -4195,9 +4209,9 @@ extern "C" __global__ void k202_update_head_weight_new_div(
 //   k155_of_pieces_34<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, layer_norm_1, of_pieces_33, of_pieces_34)
 //   k156_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_33, of_pieces_34, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
 //   k157_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
-//   k158_rank<<<3, 256>>>(x, rank)
-//   k159_places<<<3, 256>>>(rank, places)
-//   k160_begins<<<1, 256>>>(x, begins)
+//   k158_count<<<768, 192>>>(x, count)
+//   k159_places<<<3, 256>>>(count, places)
+//   k160_begins<<<1, 256>>>(places, x, begins)
 //   k161_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
 //   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
 //   k163_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)

@@ -123,8 +123,11 @@ pub(crate) enum Step {
         axis: usize,
         down: bool,
     },
-    /// For each row, and once more at the end, how many indices are of rows before it.
-    Begins(ValueId),
+    /// The places of numbers that are each place of an axis once.
+    Inverse(ValueId, usize),
+    /// For each row, and once more at the end, how many indices are of rows before it, by the places
+    /// that sort them.
+    Begins(ValueId, ValueId),
     /// As `ScatterRows`, with the places that sort the index, and where each row begins there.
     Segments {
         x: ValueId,
@@ -153,7 +156,8 @@ impl Step {
             }
             Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => vec![*x],
             Step::Fold(_, x, _) | Step::Best(x, ..) => vec![*x],
-            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Begins(x) => vec![*x],
+            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Inverse(x, _) => vec![*x],
+            Step::Begins(x, order) => vec![*x, *order],
             Step::Segments { x, order, begins, g } => vec![*x, *order, *begins, *g],
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) => vec![*x, *y],

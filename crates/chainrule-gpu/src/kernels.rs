@@ -243,11 +243,27 @@ impl Maker<'_, '_> {
         self.body.line(d.constant("int", "i", &at));
         self.body.line(format!("if (i >= {n}) {{ return; }}"));
         for v in self.kernel.members.clone() {
-            let coords = aligned(&[Coord::of("i", n)], &self.body.graph.values[v].dims)?;
+            let value = &self.body.graph.values[v];
+            let coords = aligned(&[Coord::of("i", n)], &value.dims)?;
+            if let Step::Inverse(x, axis) = value.step {
+                self.inverse(v, &coords, x, axis);
+                continue;
+            }
             let name = self.value(v, &coords);
             self.write(v, "i", &name);
         }
         Some(())
+    }
+
+    /// Writes the place of a number to the place that it says, which no other thread writes to.
+    fn inverse(&mut self, v: ValueId, coords: &[Coord], x: ValueId, axis: usize) {
+        let place = self.body.pull(x, coords);
+        let place = self.body.dialect.cast(DType::I32, DType::I64, &place);
+        let mut at = coords.to_vec();
+        at[axis] = self.body.place(place, coords[axis].room);
+        let own = format!("({})", coords[axis].text());
+        let own = self.body.dialect.cast(DType::I64, DType::I32, &own);
+        self.write(v, &flat(&at), &own);
     }
 
     /// A value at a place: its expression, or a loop of this thread.

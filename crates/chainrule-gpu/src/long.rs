@@ -82,23 +82,44 @@ impl Reader {
     ) -> Result<ValueId> {
         let mut dims = self.dims(x);
         let n = dims[axis];
-        let rank = Step::Rank { x, axis, down };
+        let rank = match self.dtype(x) == DType::I64 && !down && self.fits_square(&dims) {
+            true => self.counted_rank(x, n)?,
+            false => Step::Rank { x, axis, down },
+        };
         let rank = self.add("rank", DType::I64, dims.clone(), rank)?;
-        let numbers: Vec<u8> = (0..n as i64).flat_map(i64::to_le_bytes).collect();
-        let numbers = self.add("numbers", DType::I64, vec![n], Step::Constant(numbers))?;
-        let mut line = vec![1; dims.len()];
-        line[axis] = n;
-        let numbers = self.add("numbers", DType::I64, line, Step::Reshape(numbers))?;
-        let g = self.add("numbers", DType::I64, dims.clone(), Step::Expand(numbers))?;
-        let zero = self.scalar(0.0, DType::I64)?;
-        let zeros = self.add("zeros", DType::I64, dims.clone(), Step::Expand(zero))?;
-        let put = Step::Scatter { x: zeros, index: rank, g, axis, add: false };
-        let all = self.add("places", DType::I64, dims.clone(), put)?;
+        let all = self.add("places", DType::I64, dims.clone(), Step::Inverse(rank, axis))?;
         if count == n {
             return Ok(all);
         }
         dims[axis] = count;
         self.add("first", DType::I64, dims, Step::Slice(all, vec![(axis, 0, 1)]))
+    }
+
+    /// Whether an axis is the only one, long, and its square can be counted.
+    fn fits_square(&self, dims: &[usize]) -> bool {
+        let n: usize = dims.iter().product();
+        dims.contains(&n) && n >= ROWS_FROM && n.checked_mul(n).is_some_and(|all| all < 1 << 31)
+    }
+
+    /// The rank of integers as sums of a square of comparisons, which threads share.
+    fn counted_rank(&mut self, x: ValueId, n: usize) -> Result<Step> {
+        let numbers: Vec<u8> = (0..n as i64).flat_map(i64::to_le_bytes).collect();
+        let numbers = self.add("numbers", DType::I64, vec![n], Step::Constant(numbers))?;
+        let [own, place] = [self.reshape(x, &[n, 1])?, self.reshape(numbers, &[n, 1])?];
+        let [other, other_place] = [self.reshape(x, &[1, n])?, self.reshape(numbers, &[1, n])?];
+        let test = |r: &mut Self, op, a, b| {
+            r.add("before", DType::Bool, vec![n, n], Step::Map(op, vec![a, b]))
+        };
+        let less = test(self, "Less", other, own)?;
+        let same = test(self, "Equal", other, own)?;
+        let earlier = test(self, "Less", other_place, place)?;
+        let tie = test(self, "And", same, earlier)?;
+        let before = test(self, "Or", less, tie)?;
+        let one = Step::Map("Cast", vec![before]);
+        let one = self.add("before", DType::I32, vec![n, n], one)?;
+        let count = self.add("count", DType::I32, vec![n], Step::Fold(Fold::Sum, one, vec![1]))?;
+        let count = self.add("count", DType::I64, vec![n], Step::Map("Cast", vec![count]))?;
+        Ok(Step::Reshape(count))
     }
 
     /// Rows of `g` added to those that the index names; many indices are sorted first, so that the
@@ -110,7 +131,7 @@ impl Reader {
         }
         let rows = self.dims(x)[0];
         let order = self.order(index, 0, false, count)?;
-        let begins = self.add("begins", DType::I64, vec![rows + 1], Step::Begins(index))?;
+        let begins = self.add("begins", DType::I64, vec![rows + 1], Step::Begins(index, order))?;
         Ok(Step::Segments { x, order, begins, g })
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
             cumulate(body, v, coords, *x, *axis, [*reverse, *exclusive])
         }
         Step::Rank { x, axis, down } => rank(body, v, coords, *x, *axis, *down),
-        Step::Begins(index) => begins(body, v, coords, *index),
+        Step::Begins(index, order) => begins(body, v, coords, [*index, *order]),
         Step::Segments { x, order, begins, g } => {
             segments(body, v, coords, [*x, *order, *begins, *g])
         }
@@ -306,20 +306,32 @@ fn rank(
     body.name(v, coords, &cast)
 }
 
-/// The number of indices that are of rows before this one.
-fn begins(body: &mut Body<'_>, v: ValueId, coords: &[Coord], index: ValueId) -> String {
+/// The number of indices that are of rows before this one: the first place of another one, among
+/// the sorted.
+fn begins(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    [index, order]: [ValueId; 2],
+) -> String {
     let d = body.dialect;
     let (count, dtype) = (body.graph.values[index].dims[0], body.graph.values[index].dtype);
     let here = coords[0].text();
-    let before = body.fresh("before");
-    body.line(d.variable("int", &before, "0"));
-    let k = body.fresh("k");
-    let scope = body.open(d.each(&k, "0", &count.to_string(), "1"));
-    let row = body.pull(index, &[Coord::of(&k, count), Coord::zero()]);
+    let [low, high, middle] = ["low", "high", "middle"].map(|name| body.fresh(name));
+    body.line(d.variable("int", &low, "0"));
+    body.line(d.variable("int", &high, &count.to_string()));
+    let scope = body.open(format!("while ({low} < {high}) {{"));
+    body.line(d.constant("int", &middle, &format!("({low} + {high}) / 2")));
+    let place = body.pull(order, &[Coord::of(&middle, count), Coord::zero()]);
+    let place = d.cast(DType::I32, DType::I64, &place);
+    let at = body.place(place, count);
+    let row = body.pull(index, &[at, Coord::zero()]);
     let row = d.cast(DType::I32, dtype, &row);
-    body.line(format!("if ({row} < {here}) {{ {before}++; }}"));
+    body.line(format!(
+        "if ({row} < {here}) {{ {low} = {middle} + 1; }} else {{ {high} = {middle}; }}"
+    ));
     body.close(scope);
-    let cast = d.cast(DType::I64, DType::I32, &before);
+    let cast = d.cast(DType::I64, DType::I32, &low);
     body.name(v, coords, &cast)
 }
 

@@ -74,7 +74,7 @@ fn ctype(dtype: DType) -> &'static str {
         DType::F64 => "double",
         DType::I64 => "long long",
         DType::Bool => "bool",
-        DType::I32 => "unsigned int",
+        DType::I32 => "int",
         DType::U8 => "unsigned char",
         DType::BF16 => "unsigned short",
         _ => "float",
@@ -99,8 +99,12 @@ fn source(cases: &[Case]) -> String {
             out.push_str(&l.text.replace("extern \"C\" ", ""));
         }
         let cast = |&b: &usize| {
-            let dtype = case.module.buffers[b].dtype;
-            format!("({}*)b[{b}]", ctype(dtype))
+            let buffer = &case.module.buffers[b];
+            let kind = match buffer.source {
+                Source::Draws => "unsigned int",
+                _ => ctype(buffer.dtype),
+            };
+            format!("({kind}*)b[{b}]")
         };
         for (i, l) in case.module.launches.iter().enumerate() {
             let call = match l {
