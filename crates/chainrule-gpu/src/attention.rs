@@ -177,9 +177,7 @@ fn heads(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<
 pub(crate) fn bases(graph: &Graph, attention: &Attention) -> Vec<ValueId> {
     let is_view = |v: ValueId| graph.values[v].step.is_view();
     let one = |(i, &x): (usize, &ValueId)| match i {
-        i if i < attention.part.heads() => {
-            heads(graph, &|v| !is_view(v), x).map_or(x, |h| h.base)
-        }
+        i if i < attention.part.heads() => heads(graph, &|v| !is_view(v), x).map_or(x, |h| h.base),
         _ => x,
     };
     attention.inputs.iter().enumerate().map(one).collect()

@@ -94,8 +94,7 @@ fn finish(graph: &Graph, stored: &[bool], dialect: Dialect, kernels: Vec<Kernel>
         .collect();
     let mut buffers = vec![false; graph.values.len()];
     for (v, value) in graph.values.iter().enumerate() {
-        buffers[v] = 
-            value.step.is_given() && graph.scalar(v).is_none() && !graph.counts(v);
+        buffers[v] = value.step.is_given() && graph.scalar(v).is_none() && !graph.counts(v);
     }
     graph.roots().for_each(|v| buffers[v] = true);
     let whole = kernels.iter().filter(|k| k.shape == Shape::Attention);

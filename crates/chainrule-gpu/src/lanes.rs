@@ -103,14 +103,7 @@ impl Maker<'_, '_> {
     }
 
     /// Stores all neighbours at once.
-    fn put(
-        &mut self,
-        v: ValueId,
-        coords: &[Coord],
-        array: &str,
-        first: &str,
-        guard: Option<&str>,
-    ) {
+    fn put(&mut self, v: ValueId, coords: &[Coord], array: &str, first: &str, guard: Option<&str>) {
         if !(self.needed)(v) {
             return;
         }

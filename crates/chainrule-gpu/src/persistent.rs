@@ -103,7 +103,7 @@ impl PersistentKernel {
         blocks: usize,
         threads: usize,
     ) -> Result<Option<PersistentKernel>> {
-        let mut graph = read::read(program, None)?;
+        let mut graph = read::read(program, None, usize::MAX)?;
         apart(&mut graph);
         let stored = plan::stored(&graph, Dialect::Cuda);
         Ok(made(&graph, &stored, Cluster { blocks, threads }))

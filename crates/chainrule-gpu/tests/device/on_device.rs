@@ -212,7 +212,8 @@ fn large_values_are_those_of_the_processor() {
     for (height, width) in [(300, 768), (301, 501), (40, 9001), (16, 16384), (4100, 37)] {
         let mut draw = |dims: &[usize]| Tensor::randn(dims, DType::F32, &mut g);
         let inputs = [draw(&[height, width]), draw(&[width]), draw(&[width])];
-        let f = |x: &[Tensor]| crate::samples::with_gradients(&|x: &[Tensor]| crate::wide::rows(x), x);
+        let f =
+            |x: &[Tensor]| crate::samples::with_gradients(&|x: &[Tensor]| crate::wide::rows(x), x);
         let names = ["x", "w", "b"].into_iter().zip(&inputs);
         let program = Program::trace(names, f).unwrap();
         let at = session.load(&program).unwrap();

@@ -73,7 +73,9 @@ fn rows_of_all_lengths_are_those_of_single_elements() {
     let mut g = Generator::manual_seed(7);
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::F64] {
-        for (height, width) in [(3, 32), (5, 33), (2, 100), (130, 64), (1, 255), (3, 1028), (2, 4099)] {
+        for (height, width) in
+            [(3, 32), (5, 33), (2, 100), (130, 64), (1, 255), (3, 1028), (2, 4099)]
+        {
             let mut draw = |dims: &[usize]| Tensor::randn(dims, dtype, &mut g);
             let inputs = [draw(&[height, width]), draw(&[width]), draw(&[width])];
             let f = |x: &[Tensor]| with_gradients(&|x: &[Tensor]| rows(x), x);
