@@ -32,6 +32,9 @@ const LARGE_RATE: f64 = 0.1;
 const WEAK: f64 = 0.35;
 /// Share of right answers on rare classes beside that on all rows from which on they are learned.
 const RARE_IS_ANSWERED: f64 = 0.6;
+/// The skill on the program's own validation above that on rows kept back, from which on it shows a
+/// better model than there is.
+const OVERSTATED: f64 = 0.1;
 /// A skill below which nothing is repaired: 0 is a constant answer.
 const LEAST_SKILL: f64 = 0.1;
 
@@ -312,8 +315,13 @@ pub(crate) fn proved(
         let strength = finding.map_or(0.2, |f| f.strength);
         let reached = if found.repaired { 0.1 } else { 0.0 };
         let confidence = 0.45 + 0.25 * strength + reached + 0.2 * (gain / 0.5).min(1.0);
-        // It learns what it can, and only too much of it.
-        let most = if cause == Cause::Overfitting { 0.5 } else { 0.99 };
+        let most = match cause {
+            // It learns what it can, and only too much of it.
+            Cause::Overfitting => 0.5,
+            // Another seed mends it as well.
+            _ if found.learns_by_chance && strength < 1.0 => 0.5,
+            _ => 0.99,
+        };
         out.push(Reason {
             cause,
             place: place_of(finding, &edit),
@@ -457,7 +465,9 @@ fn of_data(
             out.push(verdict(Cause::DataOrder, 0.9, format!("{text}{skill}")));
         }
         let copies = detect::share_of_copies(own, whole);
-        if copies > 0.5 {
+        // Copies measure what rows kept back do, as long as nothing was learned by heart.
+        let misleads = run.own.zip(run.held).is_none_or(|(own, held)| own > held + OVERSTATED);
+        if copies > 0.5 && misleads {
             let text = format!(
                 "{:.0} % of the validation's rows are among those trained on",
                 100.0 * copies

@@ -82,6 +82,8 @@ pub struct Found {
     pub alternatives: Vec<(Vec<Change>, f64)>,
     /// Whether the skill that was aimed at is reached.
     pub repaired: bool,
+    /// Whether the program as it is comes to the goal with some of the seeds.
+    pub learns_by_chance: bool,
 }
 
 impl Found {
@@ -541,6 +543,8 @@ impl<'a> Search<'a> {
         };
         found.alternatives =
             tried.iter().filter(as_good).map(|(s, v)| (s.clone(), *v)).take(3).collect();
+        let each = (0..self.few_seeds()).filter_map(|seed| self.bench.run(&[], seed));
+        found.learns_by_chance = each.into_iter().any(|trial| trial.value() >= goal);
         found.repaired = value >= goal - EVEN;
         found.after = value;
         found.changes = set;

@@ -22,6 +22,12 @@ const CURVE: usize = 512;
 /// Losses of the last steps that are kept one by one.
 const RECENT: usize = 64;
 
+/// A loss beside the median of those before from which on it is a spike.
+pub(crate) const SPIKE: f64 = 10.0;
+
+/// Losses after a spike that are kept: they tell whether it was that of one batch.
+pub(crate) const AFTER: usize = 8;
+
 /// Answers that are looked at one by one; then one of eight, and after eight times as many one of
 /// 64.
 const ANSWERS: u64 = 64;
@@ -110,6 +116,7 @@ pub struct Monitor {
     pub(crate) recent: VecDeque<f64>,
     pub(crate) bad_loss: Option<(u64, f64)>,
     pub(crate) spike: Option<(u64, f64, f64)>,
+    pub(crate) after_spike: Vec<f64>,
     pub(crate) rates: Series<f64>,
     pub(crate) first_rate: Option<f64>,
     pub(crate) validations: Series<(f64, f64)>,
@@ -153,6 +160,7 @@ impl Monitor {
             recent: VecDeque::new(),
             bad_loss: None,
             spike: None,
+            after_spike: Vec::new(),
             rates: Series::new(CURVE),
             first_rate: None,
             validations: Series::new(CURVE),
@@ -455,7 +463,8 @@ impl Monitor {
     }
 
     /// A setting of the optimizer or the model: `momentum`, `dampening`, `beta1`, `beta2`, `eps`,
-    /// `weight_decay`, `dropout`. The newest value counts.
+    /// `weight_decay`, `dropout`; or `other_optimizers`, which step parameters that are not told of,
+    /// so that the loss moves by more than this training. The newest value counts.
     pub fn setting(&mut self, name: &str, value: f64) {
         match self.told.settings.iter_mut().find(|s| s.0 == name) {
             Some(setting) => setting.1 = value,
@@ -551,6 +560,9 @@ impl Monitor {
     }
 
     fn note_spike(&mut self, step: u64, loss: f64) {
+        if self.spike.is_some() && self.after_spike.len() < AFTER {
+            self.after_spike.push(loss);
+        }
         let all = self.losses.spans().first().map_or(f64::INFINITY, |span| span.mean.abs());
         if self.recent.len() < RECENT || loss < 0.5 * all {
             return;
@@ -561,8 +573,9 @@ impl Monitor {
             return;
         }
         let middle = detect::median(self.recent.iter().copied().collect()).unwrap_or(loss);
-        if middle > 0.0 && loss > 10.0 * middle {
+        if middle > 0.0 && loss > SPIKE * middle {
             self.spike = Some((step, loss, middle));
+            self.after_spike.clear();
         }
     }
 

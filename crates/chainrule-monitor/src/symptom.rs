@@ -168,6 +168,11 @@ pub struct Symptom {
 }
 
 impl Symptom {
+    /// Whether it is of a sum over the examples.
+    pub(crate) fn is_sum(&self) -> bool {
+        self.kind == SymptomKind::LossReduction && self.evidence.iter().any(|(_, x)| *x > 1.0)
+    }
+
     /// As a JSON object: `kind`, `place`, `since`, `evidence`, `confidence`, `consequence`, `fix`.
     pub fn to_json(&self) -> Value {
         let evidence: serde_json::Map<String, Value> =

@@ -181,9 +181,13 @@ fn outputs(seen: &Seen<'_>, all: &mut Findings) {
         }
     }
     if task.is_numbers() && loss.is_for_classes() {
+        // The binary cross-entropy of a share is least at its mean, as the square is.
+        let (low, high) = target_range(&seen.data.y);
+        let takes_shares = matches!(loss, Loss::BceProbs | Loss::BceLogits);
+        let strength = if takes_shares && low >= 0.0 && high <= 1.0 { 0.4 } else { 1.0 };
         all.add(
             Cause::Loss,
-            1.0,
+            strength,
             LOSS,
             format!("{} is a loss for classes, the targets are numbers", loss.word()),
             &[OutputPair],

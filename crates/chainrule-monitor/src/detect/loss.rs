@@ -1,7 +1,7 @@
 //! Rules that read the loss, its held-out value and the norms of gradients.
 
-use super::{Course, has, median};
-use crate::monitor::Monitor;
+use super::{Course, has, hidden, median};
+use crate::monitor::{AFTER, Monitor, SPIKE};
 use crate::symptom::{Symptom, SymptomKind};
 
 pub(super) fn not_finite(monitor: &Monitor, all: &mut Vec<Symptom>) {
@@ -82,6 +82,9 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     if last - least < 0.1 * (begin - least) {
         return;
     }
+    if let Some(constant) = course.constant.filter(|c| least > NOTHING_LEARNED * c) {
+        return by_heart(course, constant, (since, least, last), all);
+    }
     // At the end at least three measurements in a row that are worse by a fifth.
     let worse = points[best + 1..].iter().rev().take_while(|p| p.1.0 > 1.2 * least).count();
     if worse < 3 || least <= 0.0 || last < 2.0 * trained {
@@ -96,9 +99,43 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     });
 }
 
+/// The share of a constant answer's loss above which a held-out loss shows that nothing was learned
+/// of examples that are not trained on.
+const NOTHING_LEARNED: f64 = 0.98;
+
+/// The loss of the training falls, and the held-out one was never below that of a constant answer:
+/// inputs and targets have nothing to do with each other, as if one of them was shuffled alone.
+fn by_heart(
+    course: &Course,
+    constant: f64,
+    (since, least, last): (u64, f64, f64),
+    all: &mut Vec<Symptom>,
+) {
+    if course.last > 0.8 * constant || last < 1.02 * constant {
+        return;
+    }
+    all.push(Symptom {
+        kind: SymptomKind::Overfitting,
+        place: String::new(),
+        since,
+        evidence: vec![
+            ("best", least),
+            ("of a constant answer", constant),
+            ("now", last),
+            ("training", course.last),
+        ],
+        confidence: 0.8,
+    });
+}
+
 pub(super) fn spike(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let Some((since, loss, middle)) = monitor.spike else { return };
     if has(all, &[SymptomKind::NotFinite, SymptomKind::RateTooHigh, SymptomKind::WrongSign]) {
+        return;
+    }
+    // Losses that stay up are those of other data, and no fault of one batch.
+    let after = &monitor.after_spike;
+    if after.len() >= AFTER / 2 && median(after.clone()).is_some_and(|m| m > SPIKE * middle) {
         return;
     }
     all.push(Symptom {
@@ -121,8 +158,12 @@ pub(super) fn spike(monitor: &Monitor, all: &mut Vec<Symptom>) {
 /// The share of the first loss above which a loss that stays is a plateau.
 const PLATEAU: f64 = 0.05;
 
-/// The loss fell, and then it stayed: as often the end of a good training as a rate that is too
-/// high for the rest of the way, so it is never more than a question.
+/// The share of a loss that stays, above which the size of the steps is what keeps it up.
+const JUMPS: f64 = 0.25;
+
+/// The loss fell, and then it stayed, though a smaller rate would lower it, or though all that the
+/// answer is made of passes through one number. As often a loss stays since the rest of it is noise
+/// of the data, of which nothing is said.
 pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let spans = monitor.losses.spans();
     let quiet = course.steps < 100 || course.is_stuck || course.last < PLATEAU * course.first;
@@ -147,24 +188,58 @@ pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>
     if a - b > (2.0 * error).max(0.02 * (course.first - b)) {
         return;
     }
+    let jumps = jumps(monitor, middle[0].step).filter(|jumps| *jumps > JUMPS * b.abs());
+    let narrow = hidden(monitor).any(|o| o.zero_for.len() == 1);
+    if jumps.is_none() && !narrow {
+        return;
+    }
     let level = a + 2.0 * error.max(0.01 * a.abs());
     let since = spans.iter().find(|s| s.mean <= level).map_or(0, |s| s.step);
-    all.push(Symptom {
-        kind: SymptomKind::Plateau,
-        place: String::new(),
-        since,
-        evidence: vec![("first loss", course.first), ("loss since then", b)],
-        confidence: 0.5,
-    });
+    let mut evidence = vec![("first loss", course.first), ("loss since then", b)];
+    evidence.extend(jumps.map(|jumps| ("of it from the size of the steps", jumps)));
+    evidence.extend(narrow.then_some(("units of the narrowest layer", 1.0)));
+    let (kind, place) = (SymptomKind::Plateau, String::new());
+    all.push(Symptom { kind, place, since, evidence, confidence: 0.5 });
 }
 
-pub(super) fn no_progress(course: &Course, all: &mut Vec<Symptom>) {
+/// The part of a loss that stays which the size of the steps keeps up.
+///
+/// Steps `u = -r P g` of a rate `r` along gradients with noise jump about a valley. There the loss
+/// neither falls nor rises, and what the noise adds to its least value is `r tr(P S) / 4` with the
+/// covariance `S` of gradients: a quarter of `-g u`, as nearly all of a gradient is noise then.
+/// With a running mean of gradients only `1 - beta` of the step is of the newest one.
+fn jumps(monitor: &Monitor, since: u64) -> Option<f64> {
+    let of = |name: &str| monitor.told.settings.iter().find(|s| s.0 == name).map_or(0.0, |s| s.1);
+    let newest = 1.0 - f64::max(of("momentum"), of("beta1")).clamp(0.0, 0.999);
+    let mut falls: std::collections::BTreeMap<u64, f64> = std::collections::BTreeMap::new();
+    for p in &monitor.parameters {
+        for (step, point) in p.points().iter().filter(|(step, _)| *step >= since) {
+            if let (Some(slope), Some(g), Some(u)) = (point.slope, &point.gradient, &point.update) {
+                *falls.entry(*step).or_default() -= slope * g.norm() * u.norm();
+            }
+        }
+    }
+    let falls: Vec<f64> = falls.into_values().collect();
+    let mean = falls.iter().sum::<f64>() / falls.len() as f64;
+    (falls.len() >= 5 && mean.is_finite()).then_some(mean / newest / 4.0)
+}
+
+/// Whether losses lie on both sides of zero, as those of returns less their mean: such a loss has
+/// no least value that it comes nearer to.
+fn is_about_zero(monitor: &Monitor) -> bool {
+    let spans = monitor.losses.spans();
+    let share =
+        |is: fn(f64) -> bool| spans.iter().filter(|s| is(s.mean)).count() * 20 > spans.len();
+    share(|x| x < 0.0) && share(|x| x > 0.0)
+}
+
+pub(super) fn no_progress(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     if all.iter().any(|s| s.confidence > 0.5) || course.steps < 100 || !course.is_stuck {
         return;
     }
     let (kind, confidence) = match course.rose() {
         true => (SymptomKind::LossRises, 0.7),
-        false if course.last.abs() < 1e-6 => return,
+        false if course.last.abs() < 1e-6 || is_about_zero(monitor) => return,
         // The loss of a constant answer is known to be no good one.
         false if course.is_constant() && course.steps >= 200 => (SymptomKind::NoProgress, 0.65),
         false => (SymptomKind::NoProgress, 0.5),

@@ -11,6 +11,7 @@ mod updates;
 
 use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
+use crate::track::{OutputTrack, ParameterTrack};
 
 /// The course of the loss.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ struct Course {
     fell: f64,
     /// Whether it is where it was, or higher.
     is_stuck: bool,
+    /// Whether others move the loss, too, as the two nets of a game do: it tells of no progress.
+    is_contested: bool,
     steps: u64,
     /// The loss of the best constant answer, if it is known.
     constant: Option<f64>,
@@ -30,6 +33,9 @@ struct Course {
 
 /// The share of a constant answer's loss above which nothing is learned from inputs.
 const AS_A_CONSTANT: f64 = 0.98;
+
+/// The share of a constant answer's loss below which something is learned.
+const GOOD: f64 = 0.8;
 
 impl Course {
     /// None before five steps.
@@ -58,19 +64,24 @@ impl Course {
         let middle = of(&spans[spans.len() / 2 - part / 2..][..part])?;
         let is_falling = middle - last > noise.max(0.005 * last.abs());
         let is_level = is_constant && !is_falling && monitor.steps >= 100;
-        let is_stuck = stays || is_back || is_level;
-        Some(Course { first, start, last, fell, is_stuck, steps: monitor.steps, constant })
+        // Far below a constant answer there was progress, of another training maybe.
+        let is_good = constant.is_some_and(|loss| last < GOOD * loss);
+        let is_contested = is_contested(monitor);
+        let is_stuck = !is_contested && !is_good && (stays || is_back || is_level);
+        let steps = monitor.steps;
+        Some(Course { first, start, last, fell, is_stuck, is_contested, steps, constant })
     }
 
     fn rose(&self) -> bool {
         let first = self.first.min(self.start);
-        self.last > first + first.abs().max(1e-6)
+        !self.is_contested && self.last > first + first.abs().max(1e-6)
     }
 
     fn learns(&self) -> bool {
         match self.constant {
+            _ if self.is_contested => true,
             Some(loss) if self.last > AS_A_CONSTANT * loss => false,
-            Some(loss) if self.last < 0.8 * loss => true,
+            Some(loss) if self.last < GOOD * loss => true,
             _ => self.fell > 0.3,
         }
     }
@@ -79,6 +90,22 @@ impl Course {
     fn is_constant(&self) -> bool {
         self.constant.is_some_and(|loss| self.last > AS_A_CONSTANT * loss)
     }
+}
+
+/// Whether other optimizers move the loss, too.
+fn is_contested(monitor: &Monitor) -> bool {
+    monitor.told.settings.iter().any(|(name, n)| name == "other_optimizers" && *n > 0.0)
+}
+
+/// The outputs of modules that have matrices, but for the last of them.
+fn hidden(monitor: &Monitor) -> impl Iterator<Item = &OutputTrack> {
+    let has_weights = |o: &&OutputTrack| {
+        let of = |p: &ParameterTrack| p.name.rsplit_once('.').is_some_and(|n| n.0 == o.name);
+        monitor.parameters.iter().any(|p| p.is_matrix() && of(p))
+    };
+    let all: Vec<&OutputTrack> = monitor.outputs.iter().filter(has_weights).collect();
+    let but_last = all.len().saturating_sub(1);
+    all.into_iter().take(but_last)
 }
 
 /// All symptoms, the surest first.
@@ -113,7 +140,7 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
         loss::overfitting(monitor, &course, &mut all);
         loss::spike(monitor, &mut all);
         loss::plateau(monitor, &course, &mut all);
-        loss::no_progress(&course, &mut all);
+        loss::no_progress(monitor, &course, &mut all);
     }
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.kind.cmp(&b.kind)));
     all

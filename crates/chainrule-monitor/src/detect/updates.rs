@@ -209,6 +209,15 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
         (false, false) if grew && is_large && course.is_some_and(|c| !c.learns()) => 0.7,
         _ => return,
     };
+    // A sum over the examples is what makes the rate too high.
+    let sum = all.iter_mut().find(|s| s.is_sum());
+    let confidence = match sum {
+        Some(sum) => {
+            sum.confidence = sum.confidence.max(confidence);
+            f64::min(confidence, 0.6)
+        }
+        None => confidence,
+    };
     let mut evidence = vec![("first loss", first), ("largest loss", most)];
     evidence.extend(ratio.map(|ratio| ("largest update beside the weights", ratio)));
     evidence.extend(rate(monitor).map(|rate| ("rate", rate)));

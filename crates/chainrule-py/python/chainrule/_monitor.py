@@ -36,6 +36,8 @@ _RARE = 16
 _OFTEN = 8
 # The native side has told of a part of a look itself.
 _LOOK = 2
+# Steps of other parameters after which the loss is taken for one of several trainings.
+_ELSEWHERE = 3
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Self = TypeVar("Self", bound="Monitor")
@@ -121,7 +123,7 @@ class Monitor:
         self._native = _c.Monitor(100 if every is None else every, _OFTEN if every is not None and self._has_plain_looks else None)
         self._share = _SHARE if every is None else None
         self._began, self._timed = time.perf_counter(), Clock(self._share is not None)
-        self._optimizers = 1
+        self._optimizers, self._elsewhere = 1, 0
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
         self._has_calm_steps = self._counts_steps and optimizer is not None
@@ -251,6 +253,8 @@ class Monitor:
             if monitor._is_tracing() or not monitor._steps_here(optimizer):
                 if monitor._tracer is not None and monitor._steps_here(optimizer):
                     monitor._tracer.before_step()
+                elif monitor._tracer is None:
+                    monitor._note_elsewhere()
                 return original(optimizer, *args, **kwargs)
             monitor._before_step(optimizer)
             out = original(optimizer, *args, **kwargs)
@@ -260,6 +264,14 @@ class Monitor:
         has_own = "step" in vars(owner)
         owner.step = step
         self._undo.append(lambda: setattr(owner, "step", original) if has_own else delattr(owner, "step"))
+
+    def _note_elsewhere(self) -> None:
+        """Counts a step of parameters that are not watched: those of the other net of a game, which
+        moves the loss as well.
+        """
+        self._elsewhere += 1
+        if self._elsewhere == _ELSEWHERE:
+            self._native.setting("other_optimizers", 1.0)
 
     def _steps_here(self, optimizer: Any) -> bool:
         if optimizer is self._optimizer:

@@ -20,6 +20,8 @@ _SAME = 6
 _SAMPLE = 64
 # Examples for which the model is asked twice.
 _ASKED = 8
+# Batches of a list that is taken for those of the data, and not for parts of it.
+_BATCHES = 4
 _MODES = ("Dropout", "BatchNorm")
 
 
@@ -139,7 +141,8 @@ class Sights:
             self.see_inputs(x)
             if len(args) == 1 and not self._has_asked:
                 self._has_asked = True
-                self.questions.append(lambda: self._ask_for_examples(x, len(out)))
+                if not self._counts_places_first(x, out):
+                    self.questions.append(lambda: self._ask_for_examples(x, len(out)))
             if self._native.passes_over_answer():
                 self._leaf = None
             else:
@@ -147,6 +150,13 @@ class Sights:
                 self._monitor._hook(out, lambda g: self._answered(x, out, g, bounds))
             if self._has_asked and not self.sees_batches and isinstance(self._of_whole, WholeSight):
                 self._of_whole.rest()
+
+    def _counts_places_first(self, x: Any, out: Any) -> bool:
+        """Whether the first axis may be that of places: a layer takes it so, and each place has an
+        answer.
+        """
+        takes = any(getattr(m, "batch_first", True) is False for _, m in self._modules)
+        return takes and (len(x.shape) < 3 or len(out.shape) > 2 or x.shape[0] == x.shape[1])
 
     def _evaluates(self, is_evaluating: bool) -> None:
         self.is_evaluating = is_evaluating
@@ -239,6 +249,9 @@ class Sights:
             for value in list(scope.values()):
                 if type(value).__name__ == "DataLoader" and _length(value) > 1 and id(value) not in self._loaders and self._first is not None and x is self._first[0]:
                     return rows, _length(getattr(value, "dataset", None)) or rows * _length(value)
+        lists = [len(value) for scope in frames for value in list(scope.values()) if _is_list_of_batches(value, x)]
+        if lists and not self._has_rest:
+            return rows, max(lists) * rows
         if self._has_rest or (self._first is not None and x is self._first[0]):
             return None
         for scope in frames:
@@ -275,7 +288,7 @@ class Sights:
 
     def _ask_for_examples(self, x: Any, rows: int) -> None:
         """One input is changed, and the answers to the others must stay as they are."""
-        if x.shape[0] < _ASKED or rows != x.shape[0] or any(getattr(m, "batch_first", True) is False for _, m in self._modules):
+        if x.shape[0] < _ASKED or rows != x.shape[0]:
             return
         few = x.detach()[:_ASKED].clone()
         changed = few.clone()
@@ -340,6 +353,18 @@ def _length(of: Any) -> int:
         return len(of)
     except TypeError:
         return 0
+
+
+def _is_list_of_batches(value: Any, x: Any) -> bool:
+    """Whether a list has tuples of tensors, the inputs of one of them these, and others of their
+    shape.
+    """
+    if not isinstance(value, (list, tuple)) or len(value) < _BATCHES:
+        return False
+    if not all(isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], type(x)) for batch in value):
+        return False
+    shapes = [tuple(batch[0].shape) for batch in value]
+    return any(batch[0] is x for batch in value) and shapes.count(tuple(x.shape)) >= len(value) - 1
 
 
 def _moved(a: Any, b: Any) -> float:

@@ -25,7 +25,7 @@ class TorchMonitor(Monitor):
 
         # The hooks of all optimizers: a loop may make its own anew.
         before = register_optimizer_step_pre_hook(lambda optimizer, *_: self._before_step(optimizer) if self._steps_here(optimizer) else None)
-        after = register_optimizer_step_post_hook(lambda optimizer, *_: self._after_step() if self._steps_here(optimizer) else None)
+        after = register_optimizer_step_post_hook(lambda optimizer, *_: self._after_step() if self._steps_here(optimizer) else self._note_elsewhere())
         self._undo += [before.remove, after.remove]
 
     def _hold(self) -> None:
