@@ -1378,7 +1378,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 const int mine = e;
                 const int own = block * 2 + mine;
                 long long max_axis_1_ = 0ll;
-                const float matmul_2_ = own_matmul_2[mine * 27 + 0];
+                const float matmul_2_ = own_matmul_2[mine * 27];
                 const float b2_ = b2[0];
                 const float logits_ = matmul_2_ + b2_;
                 float best = logits_;

@@ -51,6 +51,7 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
             cumulate(body, v, coords, *x, *axis, [*reverse, *exclusive])
         }
         Step::Rank { x, axis, down } => rank(body, v, coords, *x, *axis, *down),
+        Step::Inverse(x, axis) => inverse(body, v, coords, *x, *axis),
         Step::Begins(index, order) => begins(body, v, coords, [*index, *order]),
         Step::Segments { x, order, begins, g } => {
             segments(body, v, coords, [*x, *order, *begins, *g])
@@ -303,6 +304,29 @@ fn rank(
     body.line(format!("if ({test}) {{ {before}++; }}"));
     body.close(scope);
     let cast = d.cast(DType::I64, DType::I32, &before);
+    body.name(v, coords, &cast)
+}
+
+/// The place of the number that is this place.
+fn inverse(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    x: ValueId,
+    axis: usize,
+) -> String {
+    let d = body.dialect;
+    let (dims, dtype) = (&body.graph.values[x].dims, body.graph.values[x].dtype);
+    let here = coords[axis].text();
+    let place = body.fresh("place");
+    body.line(d.variable("int", &place, "0"));
+    let k = body.fresh("k");
+    let scope = body.open(d.each(&k, "0", &dims[axis].to_string(), "1"));
+    let number = body.pull(x, &along(coords, dims, axis, Coord::of(&k, dims[axis])));
+    let number = d.cast(DType::I32, dtype, &number);
+    body.line(format!("if ({number} == {here}) {{ {place} = {k}; }}"));
+    body.close(scope);
+    let cast = d.cast(DType::I64, DType::I32, &place);
     body.name(v, coords, &cast)
 }
 

@@ -104,6 +104,7 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
         Step::Scatter { index, axis, .. } => (dims(*index)[*axis], false),
         Step::Best(x, axis, _) => (dims(*x)[*axis], false),
         Step::Cumulate { x, axis, .. } | Step::Rank { x, axis, .. } => (dims(*x)[*axis], false),
+        Step::Inverse(x, axis) => (dims(*x)[*axis], false),
         Step::Begins(index, _) => (dims(*index)[0].max(1).ilog2() as usize + 1, false),
         Step::Segments { order, .. } => (dims(*order)[0], false),
         Step::Uniform(_) | Step::Normal(_) => (8, false),

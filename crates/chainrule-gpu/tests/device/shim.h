@@ -242,6 +242,7 @@ static void launch_cluster(unsigned blocks, unsigned threads, bool backwards, vo
     jmp_buf* own = places;
     places = cluster_places;
     begun.assign(all, false);
+    waiting.assign(all, false);
     done.assign(all, false);
     for (bool any = true; any;) {
         any = false;
