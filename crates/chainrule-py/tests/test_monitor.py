@@ -9,8 +9,9 @@ import pytest
 from monitored import HEALTHY, PLANTED, blobs, library, net, seed
 from planted_mistakes import FURTHER, FURTHER_HEALTHY, language_model, recurrent_model, sums, tokens, with_norm_and_dropout
 from rarer_loops import RARER, RARER_HEALTHY
+from unusual_loops import UNUSUAL, UNUSUAL_HEALTHY
 
-PLANTED, HEALTHY = {**PLANTED, **FURTHER, **RARER}, {**HEALTHY, **FURTHER_HEALTHY, **RARER_HEALTHY}
+PLANTED, HEALTHY = {**PLANTED, **FURTHER, **RARER, **UNUSUAL}, {**HEALTHY, **FURTHER_HEALTHY, **RARER_HEALTHY}
 
 LIBRARIES = ["chainrule", "torch"]
 
@@ -36,6 +37,12 @@ def test_a_right_loop_has_no_alarm(lib, name):
     seed(lib)
     alarms = [str(f) for f in HEALTHY[name](lib) if f.confidence > 0.5]
     assert not alarms
+
+
+@pytest.mark.parametrize("name", UNUSUAL_HEALTHY)
+def test_nothing_is_said_of_a_right_loop_whose_loss_does_not_simply_fall(lib, name):
+    seed(lib)
+    assert [str(f) for f in UNUSUAL_HEALTHY[name](lib)] == []
 
 
 def trained(compiled: bool, monitored: bool, every: int = 3):
