@@ -463,8 +463,8 @@ impl Monitor {
     }
 
     /// A setting of the optimizer or the model: `momentum`, `dampening`, `beta1`, `beta2`, `eps`,
-    /// `weight_decay`, `dropout`; or `other_optimizers`, which step parameters that are not told of,
-    /// so that the loss moves by more than this training. The newest value counts.
+    /// `weight_decay`, `dropout`, and `other_optimizers`, which step parameters that are not told
+    /// of and move the loss, too. The newest value counts.
     pub fn setting(&mut self, name: &str, value: f64) {
         match self.told.settings.iter_mut().find(|s| s.0 == name) {
             Some(setting) => setting.1 = value,
