@@ -8,7 +8,7 @@ use chainrule_onnx::lower::{Lowered, Node, Typed};
 
 use crate::graph::{Graph, Step, Value, ValueId};
 use crate::kernels::Emitted;
-use crate::products::layout;
+use crate::products::{Precision, layout};
 use crate::read::Reader;
 
 /// Rows of a block where each of its four warps has one tile of 16.
@@ -18,7 +18,10 @@ const ROWS: usize = 64;
 const THREADS: usize = 128;
 
 /// Widest rows whose tiles stay in registers.
-const WIDEST: usize = 64;
+const WIDEST: usize = 128;
+
+/// Widest rows of bf16 of which a warp has two tiles.
+const TWO_UP_TO: usize = 64;
 
 /// Elements that are loaded at once.
 const LOADED: usize = 8;
@@ -108,13 +111,11 @@ impl Reader {
         inputs.extend([logs, sums]);
         let keys = self.attended(beside, step(Part::Keys, inputs))?;
         let values = self.dims(keys);
-        let values = self.add("of_values", DType::BF16, values, Step::Beside(keys))?;
-        let turned = self.turned_rows(values)?;
-        self.define(&node.outputs[2], Step::Map("Cast", vec![turned]))?;
-        Ok(())
+        let values = self.add("of_values", self.element(), values, Step::Beside(keys))?;
+        self.give_back(&node.outputs[2], values)
     }
 
-    /// A result of a kernel, of bf16 and with the rows of all heads at one place side by side, as
+    /// A result of a kernel, with the rows of all heads at one place side by side, as
     /// layers before and after read them.
     fn attended(&mut self, out: &Typed, step: Step) -> Result<ValueId> {
         let mut dims: Vec<usize> = out.dims.iter().map(|&d| d as usize).collect();
@@ -122,10 +123,21 @@ impl Reader {
         if rank > 2 {
             dims.swap(rank - 3, rank - 2);
         }
-        let made = self.add("attended", DType::BF16, dims, step)?;
-        let turned = self.turned_rows(made)?;
-        self.define(out, Step::Map("Cast", vec![turned]))?;
+        let made = self.add("attended", self.element(), dims, step)?;
+        self.give_back(out, made)?;
         Ok(made)
+    }
+
+    /// The elements of operands and results.
+    fn element(&self) -> DType {
+        let precision = self.graph.products.unwrap_or_default().precision;
+        if precision == Precision::Bf16 { DType::BF16 } else { DType::F32 }
+    }
+
+    fn give_back(&mut self, out: &Typed, made: ValueId) -> Result<()> {
+        let turned = self.turned_rows(made)?;
+        let op = if self.element() == DType::BF16 { "Cast" } else { "Identity" };
+        self.define(out, Step::Map(op, vec![turned])).map(|_| ())
     }
 
     /// The axes of heads and rows in turn.
@@ -138,7 +150,7 @@ impl Reader {
         let mut perm: Vec<usize> = (0..rank).collect();
         perm.swap(rank - 3, rank - 2);
         dims.swap(rank - 3, rank - 2);
-        self.add("turned", DType::BF16, dims, Step::Transpose(x, perm))
+        self.add("turned", self.element(), dims, Step::Transpose(x, perm))
     }
 }
 
@@ -189,13 +201,18 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
     let Step::Attention(attention) = &value.step else { return None };
     let Attention { part, inputs, causal, scale } = attention;
     let is_stored = |v: ValueId| stored[v];
+    let element = match graph.products.unwrap_or_default().precision {
+        Precision::F32 => "Floats<3>",
+        Precision::Tf32 => "Floats<1>",
+        Precision::Bf16 => "Bf16",
+    };
     let (mut reads, mut arguments) = (Vec::new(), Vec::new());
     for (i, &x) in inputs.iter().enumerate() {
         let (base, text) = match i {
             i if i < part.heads() => {
                 let Heads { base, start, far, near, row } = heads(graph, &is_stored, x)?;
                 let name = &graph.values[base].name;
-                (base, format!("Heads{{{name} + {start}, {far}, {near}, {row}}}"))
+                (base, format!("Heads<{element}>{{{name} + {start}, {far}, {near}, {row}}}"))
             }
             _ => (x, graph.values[x].name.clone()),
         };
@@ -204,15 +221,17 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
         }
         arguments.push(text);
     }
-    for &v in members {
-        let Value { name, dtype, dims, .. } = &graph.values[v];
-        arguments.push(match (dtype, &dims[..]) {
-            (DType::BF16, [.., rows, heads, width]) if dims.len() > 2 => {
+    for (i, &v) in members.iter().enumerate() {
+        let Value { name, dims, .. } = &graph.values[v];
+        let is_matrix = i == 0 || *part == Part::Keys;
+        arguments.push(match &dims[..] {
+            _ if !is_matrix => name.clone(),
+            [.., rows, heads, width] => {
                 let row = heads * width;
-                format!("Written{{{name}, {}, {width}, {row}}}", rows * row)
+                format!("Written<{element}>{{{name}, {}, {width}, {row}}}", rows * row)
             }
-            (DType::BF16, [.., width]) => format!("Written{{{name}, 0, 0, {width}}}"),
-            _ => name.clone(),
+            [.., width] => format!("Written<{element}>{{{name}, 0, 0, {width}}}"),
+            [] => return None,
         });
     }
     let (q, k) = (&graph.values[inputs[0]].dims, &graph.values[inputs[1]].dims);
@@ -226,8 +245,9 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
         Part::Keys => ("attention_keys", keys),
     };
     // Two tiles for each warp where there are rows for them.
-    let tiles = if rows > ROWS { 2 } else { 1 };
-    let mut lines = vec![format!("    {name}<{width}, {causal}, {tiles}>(")];
+    let is_narrow = element == "Bf16" && width <= TWO_UP_TO;
+    let tiles = if rows > ROWS && is_narrow { 2 } else { 1 };
+    let mut lines = vec![format!("    {name}<{element}, {width}, {causal}, {tiles}>(")];
     lines.extend(arguments.iter().map(|a| format!("        {a},")));
     let scale = f64::from_bits(*scale) as f32;
     lines.push(format!("        {inner}, {queries}, {keys}, {scale:?}f\n    );"));

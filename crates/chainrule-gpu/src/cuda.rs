@@ -274,6 +274,11 @@ impl Device for Cuda {
         self.library.is_some()
     }
 
+    fn has_matrix_units(&self) -> bool {
+        let number = self.architecture.trim_start_matches("compute_").parse();
+        number.is_ok_and(|n: u32| n >= 80)
+    }
+
     fn forget(&mut self, code: DeviceCode) {
         self.modules[code.0].clear();
     }

@@ -95,6 +95,11 @@ pub trait Device: Send {
         false
     }
 
+    /// Whether it has the units for matrices that kernels of attention need.
+    fn has_matrix_units(&self) -> bool {
+        false
+    }
+
     /// Microseconds that each piece of work takes by itself, in order.
     fn measure(&mut self, work: &[DeviceWork]) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(work.len());

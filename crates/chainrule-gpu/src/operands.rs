@@ -22,12 +22,14 @@ impl Reader {
         b: ValueId,
         out: &[usize],
     ) -> Result<Step> {
+        let (a, b, is_wide) = self.inside(a, b);
         let da = self.dims(a);
         let ([m, n], k) = (matrix(out), da[da.len() - 1]);
         let stack = &out[..out.len() - 2];
-        let fits = self.dtype(a) == DType::F32 && self.dtype(b) == DType::F32;
+        let both = |dtype: DType| self.dtype(a) == dtype && self.dtype(b) == dtype;
+        let (is_narrow, fits) = (both(DType::BF16), both(DType::F32) || both(DType::BF16));
         let taken = self.graph.products.is_some_and(|p| p.takes(stack, m, n, k));
-        if !taken || !fits || self.precision() == Precision::F32 {
+        if !taken || !fits || self.kind(a) == Precision::F32 {
             return Ok(Step::Product(a, b));
         }
         let (mut left, mut right) = (self.prepared(a, true)?, self.prepared(b, true)?);
@@ -38,7 +40,7 @@ impl Reader {
         let (rows, columns) = (deep(self, left)[0], deep(self, right)[1]);
         let rank = out.len();
         let dims = [&out[..rank - 2], &[rows, columns]].concat();
-        let dtype = self.dtype(left);
+        let dtype = if is_wide { DType::F32 } else { self.dtype(left) };
         let whole = self.add("padded", dtype, dims, Step::Product(left, right))?;
         let mut of_all = whole;
         if [rows, columns] != [m, n] {
@@ -46,11 +48,31 @@ impl Reader {
             let part = Step::Slice(whole, vec![cut(rank - 2), cut(rank - 1)]);
             of_all = self.add("part", dtype, out.to_vec(), part)?;
         }
-        Ok(Step::Map(if dtype == DType::F32 { "Identity" } else { "Cast" }, vec![of_all]))
+        let is_made = is_narrow || dtype == DType::F32;
+        Ok(Step::Map(if is_made { "Identity" } else { "Cast" }, vec![of_all]))
     }
 
-    fn precision(&self) -> Precision {
-        self.graph.products.unwrap_or_default().precision
+    /// The narrow values that both operands are inside, as a program under autocast has them: the
+    /// result is f32 then, as it is without a library.
+    fn inside(&self, a: ValueId, b: ValueId) -> (ValueId, ValueId, bool) {
+        let precision = self.graph.products.map(|p| p.precision);
+        match (self.graph.widened(a), self.graph.widened(b)) {
+            (Some(x), Some(y))
+                if self.dtype(a) == DType::F32
+                    && precision.is_some_and(|p| p != Precision::Bf16) =>
+            {
+                (x, y, true)
+            }
+            _ => (a, b, false),
+        }
+    }
+
+    /// The arithmetic of a value: its own, if it is of bf16 in the program.
+    fn kind(&self, x: ValueId) -> Precision {
+        match self.dtype(x) {
+            DType::BF16 => Precision::Bf16,
+            _ => self.graph.products.unwrap_or_default().precision,
+        }
     }
 
     /// The operand of a product: the value below its views is rounded, and padded where it may be.
@@ -65,7 +87,7 @@ impl Reader {
     }
 
     fn prepare(&mut self, x: ValueId, pad: bool) -> Result<ValueId> {
-        let bf16 = self.precision() == Precision::Bf16;
+        let bf16 = self.kind(x) == Precision::Bf16;
         let (dims, dtype) = (self.dims(x), if bf16 { DType::BF16 } else { DType::F32 });
         if !self.graph.values[x].step.is_view() {
             return self.rounded(x, pad);
@@ -113,7 +135,8 @@ impl Reader {
     /// A value that is no view, rounded, and its last two axes padded with zeros.
     fn rounded(&mut self, x: ValueId, pad: bool) -> Result<ValueId> {
         let (mut x, mut dims) = (x, self.dims(x));
-        let multiple = self.precision().multiple();
+        let (kind, dtype) = (self.kind(x), self.dtype(x));
+        let multiple = kind.multiple();
         let rank = dims.len();
         let mut padded = dims.clone();
         if pad && rank >= 2 {
@@ -123,11 +146,11 @@ impl Reader {
         }
         let grows = padded != dims;
         if grows {
-            let zero = self.scalar(0.0, DType::F32)?;
+            let zero = self.scalar(0.0, dtype)?;
             dims = padded;
-            x = self.add("whole", DType::F32, dims.clone(), Step::Pad(x, vec![0; rank], zero))?;
+            x = self.add("whole", dtype, dims.clone(), Step::Pad(x, vec![0; rank], zero))?;
         }
-        match self.precision() {
+        match kind {
             Precision::Bf16 => self.add("rounded", DType::BF16, dims, Step::Map("Cast", vec![x])),
             _ => Ok(x),
         }

@@ -71,11 +71,14 @@ pub struct Products {
     /// Multiplications from which a product is the library's; a smaller one shares a kernel with
     /// its neighbours.
     pub from: usize,
+    /// Whether attention is kernels that do not hold the square of scores, which need units for
+    /// matrices of the compute capability 8.0.
+    pub attention: bool,
 }
 
 impl Default for Products {
     fn default() -> Products {
-        Products { precision: Precision::F32, from: 1 << 20 }
+        Products { precision: Precision::F32, from: 1 << 20, attention: true }
     }
 }
 

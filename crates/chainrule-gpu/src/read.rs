@@ -10,7 +10,7 @@ use chainrule_program::Program;
 use crate::forms;
 use crate::graph::{Fold, Graph, Step, Value, ValueId, Windows};
 use crate::narrow::Pieces;
-use crate::products::{Precision, Products};
+use crate::products::Products;
 
 /// Elements along reduced axes from which a reduction is taken in pieces.
 const PIECES_FROM: usize = 2048;
@@ -30,14 +30,19 @@ const COLUMNS_FROM: usize = 128;
 /// Elements of a column's piece.
 const COLUMNS_PIECE: usize = 64;
 
+/// Elements of a piece of columns of which a device has few: as many threads load at once.
+const SHORT_PIECE: usize = 16;
+
+/// Pieces of columns that are enough for a device.
+const ENOUGH: usize = 1 << 19;
+
 /// The graph of a program; with these products by the device's library, if it has one.
 pub(crate) fn read(
     program: &Program,
     products: Option<Products>,
     wide_from: usize,
 ) -> Result<Graph> {
-    // Kernels of attention are of bf16.
-    let whole = products.is_some_and(|p| p.precision == Precision::Bf16);
+    let whole = products.is_some_and(|p| p.attention);
     let mut lowered = lower(program, whole)?;
     if whole && !crate::attention::fits(&lowered) {
         lowered = lower(program, false)?;
@@ -131,7 +136,8 @@ impl Reader {
 
     /// A value; one that is narrower inside, or is simply its parts, as such.
     fn push(&mut self, name: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
-        let made = self.gathered(&dims, step.clone())?;
+        let made = self.part_of_one(&dims, step.clone());
+        let made = self.gathered(&dims, made)?;
         let made = self.narrowed(dtype, &dims, made)?;
         let v = self.insert(name, dtype, dims, made)?;
         self.note_pad(v, &step);
@@ -333,7 +339,13 @@ impl Reader {
         let (from, piece) = match last {
             true if count >= LONG_FROM => (PIECES_FROM, LONG_PIECE),
             true => (PIECES_FROM, PIECE),
-            false => (COLUMNS_FROM, COLUMNS_PIECE),
+            false
+                if others * count < self.graph.wide_from.saturating_mul(8)
+                    || others * count / COLUMNS_PIECE >= ENOUGH =>
+            {
+                (COLUMNS_FROM, COLUMNS_PIECE)
+            }
+            false => (COLUMNS_FROM.max(8 * SHORT_PIECE), SHORT_PIECE),
         };
         if count < from || (last && others >= 64 && count <= 1 << 16) {
             return Ok(Step::Fold(fold, x, axes));

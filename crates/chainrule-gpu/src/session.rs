@@ -149,7 +149,9 @@ impl DeviceSession {
         let dialect = self.device.dialect();
         let module = match self.device.has_library() {
             true => {
-                let products = Products { precision: self.precision, ..Products::default() };
+                let attention = self.device.has_matrix_units();
+                let precision = self.precision;
+                let products = Products { precision, attention, ..Products::default() };
                 KernelModule::with_products(program, dialect, products)?
             }
             false => KernelModule::new(program, dialect)?,

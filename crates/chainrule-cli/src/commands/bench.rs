@@ -234,11 +234,6 @@ fn opened(args: &Bench) -> Result<Option<DeviceSession>> {
     if args.mode == Mode::Eager {
         bail!("--device runs a step as a program: add --mode compiled");
     }
-    if args.autocast.is_some() {
-        bail!(
-            "--autocast rounds the products of the processor alone; on a device it is --precision bf16"
-        );
-    }
     let mut session = DeviceSession::new(name.open()?);
     session.set_precision(args.precision.unwrap_or_default())?;
     Ok(Some(session))

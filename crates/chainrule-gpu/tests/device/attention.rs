@@ -17,23 +17,33 @@ fn split(x: &Tensor, heads: usize) -> Result<[Tensor; 3]> {
     Ok([part(0)?, part(1)?, part(2)?])
 }
 
-fn case(name: &str, f: &dyn Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Case {
+/// Precisions and how far results may be off, in parts of the largest.
+const PRECISIONS: [(Precision, f64); 3] =
+    [(Precision::F32, 1e-5), (Precision::Tf32, 2e-3), (Precision::Bf16, 0.015)];
+
+fn case(
+    name: &str,
+    f: &dyn Fn(&[Tensor]) -> Result<Tensor>,
+    inputs: &[Tensor],
+    (precision, part): (Precision, f64),
+) -> Case {
     let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
     let pairs = names.iter().map(String::as_str).zip(inputs);
     let program = Program::trace(pairs, |x: &[Tensor]| with_gradients(f, x)).unwrap();
-    let rounded: Vec<Tensor> =
-        inputs.iter().map(|x| x.to_dtype(DType::BF16).to_dtype(DType::F64)).collect();
+    let to = if precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
+    let rounded: Vec<Tensor> = inputs.iter().map(|x| x.to_dtype(to).to_dtype(DType::F64)).collect();
     let all = with_gradients(f, &rounded).unwrap();
     let want: Vec<Vec<f64>> = all.iter().map(Tensor::to_f64_vec).collect();
     let size = |w: &Vec<f64>| w.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     // Weights and upstream gradients are rounded to 8 bits too, where the sums of tens of them are
     // of either sign; a wrong place is off by about 1.
-    let within = want.iter().map(|w| 0.015 * size(w)).collect();
-    let products = Products { precision: Precision::Bf16, from: usize::MAX };
+    let within = want.iter().map(|w| part * size(w)).collect();
+    let products = Products { precision, from: usize::MAX, attention: true };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
     let given = given(&module, inputs, &[]);
     let inputs = inputs.to_vec();
-    Case { name: name.to_string(), module, given, want, within, program, inputs }
+    let name = format!("{name} in {precision}");
+    Case { name, module, given, want, within, program, inputs }
 }
 
 #[test]
@@ -42,7 +52,9 @@ fn attention_is_that_of_the_whole_square() {
     let mut draw = |dims: &[usize]| Tensor::randn(dims, DType::F32, &mut g);
     let mut cases = Vec::new();
     // A tile and a part, whole tiles, less than a tile, one row.
-    for (rows, heads, width) in [(70, 2, 32), (128, 1, 64), (9, 3, 16), (1, 1, 48)] {
+    for (rows, heads, width) in
+        [(70, 2, 32), (200, 1, 64), (9, 3, 16), (1, 1, 48), (70, 1, 128), (40, 1, 80)]
+    {
         for options in [Attention::default(), Attention::causal()] {
             let x = draw(&[2, rows, 3 * heads * width]);
             let f = |x: &[Tensor]| {
@@ -51,7 +63,8 @@ fn attention_is_that_of_the_whole_square() {
                 y.try_reshape([2, rows, heads * width])
             };
             let name = format!("{rows} rows, {heads} heads of {width}, {options:?}");
-            cases.push(case(&name, &f, &[x]));
+            let inputs = [x];
+            cases.extend(PRECISIONS.map(|precision| case(&name, &f, &inputs, precision)));
         }
     }
     // Other keys than queries, more of them and less; matrices without heads.
@@ -59,7 +72,8 @@ fn attention_is_that_of_the_whole_square() {
         for options in [Attention::default(), Attention::causal()] {
             let all = [draw(&[queries, 16]), draw(&[keys, 16]), draw(&[keys, 16])];
             let f = |x: &[Tensor]| x[0].try_attention(&x[1], &x[2], &options);
-            cases.push(case(&format!("{queries} of {keys}, {options:?}"), &f, &all));
+            let name = format!("{queries} of {keys}, {options:?}");
+            cases.extend(PRECISIONS.map(|precision| case(&name, &f, &all, precision)));
         }
     }
     for case in &cases {
@@ -80,9 +94,10 @@ fn attention_is_that_of_the_whole_square() {
 #[test]
 fn other_attention_is_computed_with_the_square() {
     let mut g = Generator::manual_seed(4);
-    let x = Tensor::randn([5, 80], DType::F32, &mut g);
+    let x = Tensor::randn([5, 144], DType::F32, &mut g);
     let f = |x: &[Tensor]| x[0].try_attention(&x[0], &x[0], &Attention::causal());
-    let case = case("wide", &f, &[x]);
-    assert!(!case.module.attends);
-    assert!(check(&[case], "square").is_empty());
+    let inputs = [x];
+    let cases = PRECISIONS.map(|precision| case("wide", &f, &inputs, precision));
+    assert!(cases.iter().all(|c| !c.module.attends));
+    assert!(check(&cases, "square").is_empty());
 }

@@ -1,7 +1,7 @@
 //! Products of a device's library: operands as strided matrices, rounded and padded.
 
 use chainrule::program::Program;
-use chainrule::{DType, Generator, Result, Tensor};
+use chainrule::{DType, Generator, Result, Tensor, try_autocast};
 use chainrule_gpu::{DeviceLaunch, Dialect, KernelModule, Precision, Products};
 
 use crate::common::{Case, cells, check, given};
@@ -12,7 +12,7 @@ const PROGRAMS: u64 = 2000;
 
 /// The case with all products by the library; nothing where it has none.
 fn by_library(mut case: Case, precision: Precision) -> Option<Case> {
-    let products = Products { precision, from: 1 };
+    let products = Products { precision, from: 1, attention: true };
     case.module = KernelModule::with_products(&case.program, Dialect::Cuda, products).unwrap();
     case.given = given(&case.module, &case.inputs, &cells(&case.program));
     let is_product = |l: &DeviceLaunch| matches!(l, DeviceLaunch::Product(_));
@@ -80,7 +80,7 @@ fn operands_and_results_of_bf16_are_rounded() {
     // A value may round to the neighbour where f32 and f64 part.
     let within = want.iter().map(|w| size(w) / 256.0).collect();
     let (name, inputs) = ("bf16".to_string(), inputs.to_vec());
-    let products = Products { precision: Precision::Bf16, from: 1 };
+    let products = Products { precision: Precision::Bf16, from: 1, attention: true };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
     let product = |l: &DeviceLaunch| match l {
         DeviceLaunch::Product(p) => Some(p.clone()),
@@ -94,5 +94,39 @@ fn operands_and_results_of_bf16_are_rounded() {
     let given = given(&module, &inputs, &[]);
     let case = Case { name, module, given, want, within, program, inputs };
     let wrong = check(&[case], "bf16");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Programs that were traced with narrow operands keep them: products by the library, padded.
+#[test]
+fn products_of_programs_under_autocast_are_of_bf16() {
+    let mut g = Generator::manual_seed(10);
+    let mut draw = |dims: &[usize]| Tensor::randn(dims, DType::F32, &mut g);
+    let inputs = [draw(&[6, 70]), draw(&[77, 70]), draw(&[77, 65])];
+    let f = |x: &[Tensor]| with_gradients(&mixed, x);
+    let traced = try_autocast(DType::BF16, || {
+        Program::trace([("a", &inputs[0]), ("b", &inputs[1]), ("c", &inputs[2])], f)
+    });
+    let program = traced.unwrap().unwrap();
+    let want = program.run(&inputs.iter().collect::<Vec<_>>()).unwrap();
+    let want: Vec<Vec<f64>> = want.iter().map(Tensor::to_f64_vec).collect();
+    let size = |w: &Vec<f64>| w.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let within = want.iter().map(|w| size(w) / 64.0).collect();
+    let products = Products { from: 1, ..Products::default() };
+    let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
+    let narrow = |m: &chainrule_gpu::StridedMatrix| m.dtype == DType::BF16;
+    let mut count = 0;
+    for launch in &module.launches {
+        if let DeviceLaunch::Product(p) = launch {
+            count += 1;
+            assert!(narrow(&p.a) && narrow(&p.b), "{p:?}");
+            let whole = p.sizes.iter().all(|&n| n < 64 || n.is_multiple_of(8));
+            assert!(whole, "{:?}", p.sizes);
+        }
+    }
+    assert!(count >= 4, "{count}");
+    let given = given(&module, &inputs, &[]);
+    let (name, inputs) = ("autocast".to_string(), inputs.to_vec());
+    let wrong = check(&[Case { name, module, given, want, within, program, inputs }], "autocast");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -143,8 +143,26 @@ static T across(T x, int other) {
     return out;
 }
 
-static void send(unsigned short* to, const unsigned short* from, bool is_there) {
+static void send(void* to, const void* from, bool is_there) {
     if (is_there) { memcpy(to, from, 16); } else { memset(to, 0, 16); }
+}
+static unsigned int to_tf32(float x) {
+    return ((unsigned int)__float_as_int(x) + 0x1000u) & ~0x1fffu;
+}
+static void multiply_tf32(float* c, const unsigned int* a, unsigned int b0, unsigned int b1) {
+    unsigned t = threadIdx.x, warp = t / 32 * 32, lane = t % 32;
+    memcpy(given_a[t], a, sizeof given_a[t]);
+    given_b[t][0] = b0, given_b[t][1] = b1;
+    yield();
+    for (int i = 0; i < 4; i++) {
+        unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < 8; k++) {
+            unsigned one = given_a[warp + row * 4 + k % 4][i / 2 + k / 4 * 2];
+            unsigned two = given_b[warp + column * 4 + k % 4][k / 4];
+            c[i] += __int_as_float((int)one) * __int_as_float((int)two);
+        }
+    }
+    yield();
 }
 static void arrive() {}
 static float power_of_2(float x) { return exp2f(x); }
