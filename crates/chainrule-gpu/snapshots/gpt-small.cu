@@ -269,23 +269,9 @@ extern "C" __global__ void k01_blocks_0_norm1_add_2(
     }
 }
 
-// layer_norm_1  f32 [768, 3]
-extern "C" __global__ void k02_layer_norm_1(
-    const float* __restrict__ blocks_0_norm1_reducemean,
-    const float* __restrict__ blocks_0_norm1_div,
-    float* __restrict__ layer_norm_1
-) {
-    const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
-    if (i >= 2304) { return; }
-    const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[i / 3];
-    const float blocks_0_norm1_div_ = blocks_0_norm1_div[i / 3];
-    const float layer_norm_1_ = ((i % 3) < 1) ? blocks_0_norm1_reducemean_ : (((i % 3) < 2) ? blocks_0_norm1_div_ : (0.0f));
-    layer_norm_1[i] = layer_norm_1_;
-}
-
 // blocks_0_attention_qkv_matmul, of /blocks/0/attention/qkv/MatMul  f32 [12, 64, 384]
 // linear  f32 [12, 64, 384]
-extern "C" __global__ void k03_linear(
+extern "C" __global__ void k02_linear(
     const float* __restrict__ blocks_0_norm1_add_2,
     const float* __restrict__ blocks_0_attention_qkv_weight,
     const float* __restrict__ blocks_0_attention_qkv_bias,
@@ -361,7 +347,7 @@ extern "C" __global__ void k03_linear(
 }
 
 // blocks_0_attention_matmul, of /blocks/0/attention/MatMul  f32 [12, 4, 64, 64]
-extern "C" __global__ void k04_blocks_0_attention_matmul(
+extern "C" __global__ void k03_blocks_0_attention_matmul(
     const float* __restrict__ linear,
     float* __restrict__ blocks_0_attention_matmul
 ) {
@@ -434,7 +420,7 @@ extern "C" __global__ void k04_blocks_0_attention_matmul(
 }
 
 // blocks_0_attention_lessorequal, of /blocks/0/attention/LessOrEqual  bool [64, 64]
-extern "C" __global__ void k05_blocks_0_attention_lessorequal(
+extern "C" __global__ void k04_blocks_0_attention_lessorequal(
     bool* __restrict__ blocks_0_attention_lessorequal
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
@@ -448,7 +434,7 @@ extern "C" __global__ void k05_blocks_0_attention_lessorequal(
 // blocks_0_attention_exp, of /blocks/0/attention/Exp  f32 [12, 4, 64, 64]
 // blocks_0_attention_reducesum, of /blocks/0/attention/ReduceSum  f32 [12, 4, 64, 1]
 // blocks_0_attention_where_3, of /blocks/0/attention/Where.3  f32 [12, 4, 64, 64]
-extern "C" __global__ void k06_blocks_0_attention_where_3(
+extern "C" __global__ void k05_blocks_0_attention_where_3(
     const bool* __restrict__ blocks_0_attention_lessorequal,
     const float* __restrict__ blocks_0_attention_matmul,
     long long* __restrict__ blocks_0_attention_reducemax,
@@ -519,7 +505,7 @@ extern "C" __global__ void k06_blocks_0_attention_where_3(
 }
 
 // y_2  f32 [12, 4, 64, 32]
-extern "C" __global__ void k07_y_2(
+extern "C" __global__ void k06_y_2(
     const float* __restrict__ blocks_0_attention_where_3,
     const float* __restrict__ linear,
     float* __restrict__ y_2
@@ -578,7 +564,7 @@ extern "C" __global__ void k07_y_2(
 
 // blocks_0_attention_out_matmul, of /blocks/0/attention/out/MatMul  f32 [12, 64, 128]
 // x_2  f32 [12, 64, 128]
-extern "C" __global__ void k08_x_2(
+extern "C" __global__ void k07_x_2(
     const float* __restrict__ y_2,
     const float* __restrict__ blocks_0_attention_out_weight,
     const float* __restrict__ embedding,
@@ -662,7 +648,7 @@ extern "C" __global__ void k08_x_2(
 // blocks_0_norm2_reducemean_2, of /blocks/0/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
 // blocks_0_norm2_div, of /blocks/0/norm2/Div  f32 [768, 1, 1, 1]
 // blocks_0_norm2_add_2, of /blocks/0/norm2/Add.2  f32 [768, 1, 128, 1]
-extern "C" __global__ void k09_blocks_0_norm2_add_2(
+extern "C" __global__ void k08_blocks_0_norm2_add_2(
     const float* __restrict__ x_2,
     const float* __restrict__ blocks_0_norm2_weight,
     const float* __restrict__ blocks_0_norm2_bias,
@@ -724,7 +710,7 @@ extern "C" __global__ void k09_blocks_0_norm2_add_2(
 
 // blocks_0_expand_matmul, of /blocks/0/expand/MatMul  f32 [12, 64, 512]
 // gelu_tanh  f32 [12, 64, 512]
-extern "C" __global__ void k11_gelu_tanh(
+extern "C" __global__ void k09_gelu_tanh(
     const float* __restrict__ blocks_0_norm2_add_2,
     const float* __restrict__ blocks_0_expand_weight,
     const float* __restrict__ blocks_0_expand_bias,
@@ -812,7 +798,7 @@ extern "C" __global__ void k11_gelu_tanh(
 
 // blocks_0_project_matmul, of /blocks/0/project/MatMul  f32 [12, 64, 128]
 // add_2  f32 [12, 64, 128]
-extern "C" __global__ void k12_add_2(
+extern "C" __global__ void k10_add_2(
     const float* __restrict__ gelu_tanh,
     const float* __restrict__ blocks_0_project_weight,
     const float* __restrict__ x_2,
@@ -893,7 +879,7 @@ extern "C" __global__ void k12_add_2(
 // blocks_1_attention_exp, of /blocks/1/attention/Exp  f32 [12, 4, 64, 64]
 // blocks_1_attention_reducesum, of /blocks/1/attention/ReduceSum  f32 [12, 4, 64, 1]
 // blocks_1_attention_where_3, of /blocks/1/attention/Where.3  f32 [12, 4, 64, 64]
-extern "C" __global__ void k17_blocks_1_attention_where_3(
+extern "C" __global__ void k14_blocks_1_attention_where_3(
     const long long* __restrict__ blocks_0_attention_reducemax,
     const bool* __restrict__ blocks_0_attention_lessorequal,
     const float* __restrict__ blocks_1_attention_matmul,
@@ -953,7 +939,7 @@ extern "C" __global__ void k17_blocks_1_attention_where_3(
 
 // blocks_1_attention_out_matmul, of /blocks/1/attention/out/MatMul  f32 [12, 64, 128]
 // x_3  f32 [12, 64, 128]
-extern "C" __global__ void k19_x_3(
+extern "C" __global__ void k16_x_3(
     const float* __restrict__ y_3,
     const float* __restrict__ blocks_1_attention_out_weight,
     const float* __restrict__ add_2,
@@ -1030,19 +1016,19 @@ extern "C" __global__ void k19_x_3(
     }
 }
 
-// blocks_2_norm2_reducemean, of /blocks/2/norm2/ReduceMean  f32 [768, 1, 1, 1]
-// blocks_2_norm2_reducemean_2, of /blocks/2/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
-// blocks_2_norm2_div, of /blocks/2/norm2/Div  f32 [768, 1, 1, 1]
-// blocks_2_norm2_add_2, of /blocks/2/norm2/Add.2  f32 [768, 1, 128, 1]
+// blocks_1_norm2_reducemean, of /blocks/1/norm2/ReduceMean  f32 [768, 1, 1, 1]
+// blocks_1_norm2_reducemean_2, of /blocks/1/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
+// blocks_1_norm2_div, of /blocks/1/norm2/Div  f32 [768, 1, 1, 1]
+// blocks_1_norm2_add_2, of /blocks/1/norm2/Add.2  f32 [768, 1, 128, 1]
 // picked, of /loss/ReduceSum  f32 [768, 1]
-extern "C" __global__ void k31_picked(
-    const float* __restrict__ x_4,
-    const float* __restrict__ blocks_2_norm2_weight,
-    const float* __restrict__ blocks_2_norm2_bias,
+extern "C" __global__ void k17_picked(
+    const float* __restrict__ x_3,
+    const float* __restrict__ blocks_1_norm2_weight,
+    const float* __restrict__ blocks_1_norm2_bias,
     const long long* __restrict__ y,
-    float* __restrict__ blocks_2_norm2_reducemean,
-    float* __restrict__ blocks_2_norm2_div,
-    float* __restrict__ blocks_2_norm2_add_2,
+    float* __restrict__ blocks_1_norm2_reducemean,
+    float* __restrict__ blocks_1_norm2_div,
+    float* __restrict__ blocks_1_norm2_add_2,
     float* __restrict__ picked
 ) {
     __shared__ float part_float[128];
@@ -1050,8 +1036,8 @@ extern "C" __global__ void k31_picked(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_4_ = x_4[row * 128 + col];
-        sum = sum + x_4_;
+        const float x_3_ = x_3[row * 128 + col];
+        sum = sum + x_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -1059,17 +1045,17 @@ extern "C" __global__ void k31_picked(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float blocks_2_norm2_reducemean_ = part_float[0] / 128.0f;
+    const float blocks_1_norm2_reducemean_ = part_float[0] / 128.0f;
     __syncthreads();
     if (thread == 0) {
-        blocks_2_norm2_reducemean[row] = blocks_2_norm2_reducemean_;
+        blocks_1_norm2_reducemean[row] = blocks_1_norm2_reducemean_;
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_4__2 = x_4[row * 128 + col];
-        const float blocks_2_norm2_sub_ = x_4__2 - blocks_2_norm2_reducemean_;
-        const float blocks_2_norm2_mul_ = blocks_2_norm2_sub_ * blocks_2_norm2_sub_;
-        sum_2 = sum_2 + blocks_2_norm2_mul_;
+        const float x_3__2 = x_3[row * 128 + col];
+        const float blocks_1_norm2_sub_ = x_3__2 - blocks_1_norm2_reducemean_;
+        const float blocks_1_norm2_mul_ = blocks_1_norm2_sub_ * blocks_1_norm2_sub_;
+        sum_2 = sum_2 + blocks_1_norm2_mul_;
     }
     part_float[thread] = sum_2;
     __syncthreads();
@@ -1077,23 +1063,23 @@ extern "C" __global__ void k31_picked(
         if (thread < half) { part_float[thread] = part_float[thread] + part_float[thread + half]; }
         __syncthreads();
     }
-    const float blocks_2_norm2_reducemean_2_ = part_float[0] / 128.0f;
+    const float blocks_1_norm2_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
-    const float blocks_2_norm2_add_ = blocks_2_norm2_reducemean_2_ + 1e-5f;
-    const float blocks_2_norm2_sqrt_ = sqrtf(blocks_2_norm2_add_);
-    const float blocks_2_norm2_div_ = 1.0f / blocks_2_norm2_sqrt_;
+    const float blocks_1_norm2_add_ = blocks_1_norm2_reducemean_2_ + 1e-5f;
+    const float blocks_1_norm2_sqrt_ = sqrtf(blocks_1_norm2_add_);
+    const float blocks_1_norm2_div_ = 1.0f / blocks_1_norm2_sqrt_;
     if (thread == 0) {
-        blocks_2_norm2_div[row] = blocks_2_norm2_div_;
+        blocks_1_norm2_div[row] = blocks_1_norm2_div_;
     }
     for (int col = thread; col < 128; col += 128) {
-        const float x_4__3 = x_4[row * 128 + col];
-        const float blocks_2_norm2_sub__2 = x_4__3 - blocks_2_norm2_reducemean_;
-        const float blocks_2_norm2_mul_2_ = blocks_2_norm2_sub__2 * blocks_2_norm2_div_;
-        const float blocks_2_norm2_weight_ = blocks_2_norm2_weight[col];
-        const float blocks_2_norm2_mul_3_ = blocks_2_norm2_mul_2_ * blocks_2_norm2_weight_;
-        const float blocks_2_norm2_bias_ = blocks_2_norm2_bias[col];
-        const float blocks_2_norm2_add_2_ = blocks_2_norm2_mul_3_ + blocks_2_norm2_bias_;
-        blocks_2_norm2_add_2[row * 128 + col] = blocks_2_norm2_add_2_;
+        const float x_3__3 = x_3[row * 128 + col];
+        const float blocks_1_norm2_sub__2 = x_3__3 - blocks_1_norm2_reducemean_;
+        const float blocks_1_norm2_mul_2_ = blocks_1_norm2_sub__2 * blocks_1_norm2_div_;
+        const float blocks_1_norm2_weight_ = blocks_1_norm2_weight[col];
+        const float blocks_1_norm2_mul_3_ = blocks_1_norm2_mul_2_ * blocks_1_norm2_weight_;
+        const float blocks_1_norm2_bias_ = blocks_1_norm2_bias[col];
+        const float blocks_1_norm2_add_2_ = blocks_1_norm2_mul_3_ + blocks_1_norm2_bias_;
+        blocks_1_norm2_add_2[row * 128 + col] = blocks_1_norm2_add_2_;
     }
     const long long y_ = y[row];
     const int at = min(max((int)y_, 0), 64);
@@ -1105,7 +1091,7 @@ extern "C" __global__ void k31_picked(
 }
 
 // linear_17  f32 [12, 64, 65]
-extern "C" __global__ void k48_linear_17(
+extern "C" __global__ void k39_linear_17(
     const float* __restrict__ norm_add_2,
     const float* __restrict__ head_weight,
     float* __restrict__ linear_17
@@ -1179,7 +1165,7 @@ extern "C" __global__ void k48_linear_17(
 
 // loss_reducesum, of /loss/ReduceSum  f32 []
 // backward_d_logits_div, of /backward/d_logits/Div  f32 []
-extern "C" __global__ void k49_backward_d_logits_div(
+extern "C" __global__ void k40_backward_d_logits_div(
     const float* __restrict__ picked,
     float* __restrict__ loss_reducesum,
     float* __restrict__ backward_d_logits_div
@@ -1212,7 +1198,7 @@ extern "C" __global__ void k49_backward_d_logits_div(
 // loss_reducemax, of /loss/ReduceMax  f32 [768, 1]
 // loss_reducesum_2, of /loss/ReduceSum.2  f32 [768, 1]
 // d_logits  f32 [768, 65]
-extern "C" __global__ void k50_d_logits(
+extern "C" __global__ void k41_d_logits(
     const float* __restrict__ linear_17,
     const long long* __restrict__ y,
     const float* __restrict__ backward_d_logits_div,
@@ -1285,7 +1271,7 @@ extern "C" __global__ void k50_d_logits(
 
 // loss_reducesum_4, of /loss/ReduceSum.4  f32 []
 // loss  f32 []
-extern "C" __global__ void k51_loss(
+extern "C" __global__ void k42_loss(
     const long long* __restrict__ y,
     const float* __restrict__ linear_17,
     const float* __restrict__ loss_reducemax,
@@ -1330,7 +1316,7 @@ extern "C" __global__ void k51_loss(
 }
 
 // backward_head_matmul, of /backward/head/MatMul  f32 [768, 128]
-extern "C" __global__ void k52_backward_head_matmul(
+extern "C" __global__ void k43_backward_head_matmul(
     const float* __restrict__ d_logits,
     const float* __restrict__ head_weight,
     float* __restrict__ backward_head_matmul
@@ -1405,7 +1391,7 @@ extern "C" __global__ void k52_backward_head_matmul(
 // update_head_weight_new_add_2, of /update/head_weight_new/Add.2  f32 [65, 128]
 // exp_avg_head_weight_new, of exp_avg_head.weight_new  f32 [65, 128]
 // exp_avg_sq_head_weight_new, of exp_avg_sq_head.weight_new  f32 [65, 128]
-extern "C" __global__ void k53_exp_avg_sq_head_weight_new(
+extern "C" __global__ void k44_exp_avg_sq_head_weight_new(
     const float* __restrict__ d_logits,
     const float* __restrict__ norm_add_2,
     const float* __restrict__ head_weight,
@@ -1496,11 +1482,12 @@ extern "C" __global__ void k53_exp_avg_sq_head_weight_new(
 // backward_norm_reducemean, of /backward/norm/ReduceMean  f32 [768, 1, 1, 1]
 // backward_norm_reducemean_2, of /backward/norm/ReduceMean.2  f32 [768, 1, 1, 1]
 // backward_norm_mul_6, of /backward/norm/Mul.6  f32 [768, 1, 128, 1]
-extern "C" __global__ void k54_backward_norm_mul_6(
+extern "C" __global__ void k45_backward_norm_mul_6(
     const float* __restrict__ backward_head_matmul,
     const float* __restrict__ norm_weight,
     const float* __restrict__ add_5,
-    const float* __restrict__ layer_norm_1_9,
+    const float* __restrict__ norm_reducemean,
+    const float* __restrict__ norm_div,
     float* __restrict__ backward_norm_mul_6
 ) {
     __shared__ float part_float[128];
@@ -1512,10 +1499,10 @@ extern "C" __global__ void k54_backward_norm_mul_6(
         const float norm_weight_ = norm_weight[col];
         const float backward_norm_mul_2_ = backward_head_matmul_ * norm_weight_;
         const float add_5_ = add_5[row * 128 + col];
-        const float layer_norm_1_9_ = layer_norm_1_9[row * 3];
-        const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
-        const float layer_norm_1_9__2 = layer_norm_1_9[row * 3 + 1];
-        const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
+        const float norm_reducemean_ = norm_reducemean[row];
+        const float backward_norm_sub_ = add_5_ - norm_reducemean_;
+        const float norm_div_ = norm_div[row];
+        const float backward_norm_mul_ = backward_norm_sub_ * norm_div_;
         const float backward_norm_mul_3_ = backward_norm_mul_2_ * backward_norm_mul_;
         sum = sum + backward_norm_mul_3_;
     }
@@ -1547,14 +1534,14 @@ extern "C" __global__ void k54_backward_norm_mul_6(
         const float norm_weight__3 = norm_weight[col];
         const float backward_norm_mul_2__3 = backward_head_matmul__3 * norm_weight__3;
         const float add_5__2 = add_5[row * 128 + col];
-        const float layer_norm_1_9__3 = layer_norm_1_9[row * 3];
-        const float backward_norm_sub__2 = add_5__2 - layer_norm_1_9__3;
-        const float layer_norm_1_9__4 = layer_norm_1_9[row * 3 + 1];
-        const float backward_norm_mul__2 = backward_norm_sub__2 * layer_norm_1_9__4;
+        const float norm_reducemean__2 = norm_reducemean[row];
+        const float backward_norm_sub__2 = add_5__2 - norm_reducemean__2;
+        const float norm_div__2 = norm_div[row];
+        const float backward_norm_mul__2 = backward_norm_sub__2 * norm_div__2;
         const float backward_norm_mul_4_ = backward_norm_mul__2 * backward_norm_reducemean_;
         const float backward_norm_sub_2_ = backward_norm_mul_2__3 - backward_norm_mul_4_;
         const float backward_norm_sub_3_ = backward_norm_sub_2_ - backward_norm_reducemean_2_;
-        const float backward_norm_mul_6_ = backward_norm_sub_3_ * layer_norm_1_9__4;
+        const float backward_norm_mul_6_ = backward_norm_sub_3_ * norm_div__2;
         backward_norm_mul_6[row * 128 + col] = backward_norm_mul_6_;
     }
 }
@@ -1562,10 +1549,11 @@ extern "C" __global__ void k54_backward_norm_mul_6(
 // of_pieces, of /backward/norm/ReduceSum  f32 [12, 128]
 // of_pieces_2, of /backward/norm/ReduceSum.2  f32 [12, 128]
 // of_pieces_3, of d_blocks_3_project_bias  f32 [12, 128]
-extern "C" __global__ void k55_of_pieces_3(
+extern "C" __global__ void k46_of_pieces_3(
     const float* __restrict__ backward_head_matmul,
     const float* __restrict__ add_5,
-    const float* __restrict__ layer_norm_1_9,
+    const float* __restrict__ norm_reducemean,
+    const float* __restrict__ norm_div,
     const float* __restrict__ backward_norm_mul_6,
     float* __restrict__ of_pieces,
     float* __restrict__ of_pieces_2,
@@ -1578,10 +1566,10 @@ extern "C" __global__ void k55_of_pieces_3(
         const int at = (i / 128) * 64 + k;
         const float backward_head_matmul_ = backward_head_matmul[at * 128 + (i % 128)];
         const float add_5_ = add_5[at * 128 + (i % 128)];
-        const float layer_norm_1_9_ = layer_norm_1_9[at * 3];
-        const float backward_norm_sub_ = add_5_ - layer_norm_1_9_;
-        const float layer_norm_1_9__2 = layer_norm_1_9[at * 3 + 1];
-        const float backward_norm_mul_ = backward_norm_sub_ * layer_norm_1_9__2;
+        const float norm_reducemean_ = norm_reducemean[at];
+        const float backward_norm_sub_ = add_5_ - norm_reducemean_;
+        const float norm_div_ = norm_div[at];
+        const float backward_norm_mul_ = backward_norm_sub_ * norm_div_;
         const float backward_norm_mul_5_ = backward_head_matmul_ * backward_norm_mul_;
         of_pieces_ = of_pieces_ + backward_norm_mul_5_;
     }
@@ -1614,7 +1602,7 @@ extern "C" __global__ void k55_of_pieces_3(
 // update_norm_bias_new_add_2, of /update/norm_bias_new/Add.2  f32 [128]
 // exp_avg_norm_bias_new, of exp_avg_norm.bias_new  f32 [128]
 // exp_avg_sq_norm_bias_new, of exp_avg_sq_norm.bias_new  f32 [128]
-extern "C" __global__ void k56_exp_avg_sq_norm_bias_new(
+extern "C" __global__ void k47_exp_avg_sq_norm_bias_new(
     const float* __restrict__ of_pieces,
     const float* __restrict__ of_pieces_2,
     const float* __restrict__ of_pieces_3,
@@ -1697,7 +1685,7 @@ extern "C" __global__ void k56_exp_avg_sq_norm_bias_new(
 
 // backward_blocks_3_project_matmul, of /backward/blocks/3/project/MatMul  f32 [768, 512]
 // gelu_tanh_grad  f32 [12, 64, 512]
-extern "C" __global__ void k57_gelu_tanh_grad(
+extern "C" __global__ void k48_gelu_tanh_grad(
     const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ blocks_3_project_weight,
     const float* __restrict__ blocks_3_expand_matmul,
@@ -1796,7 +1784,7 @@ extern "C" __global__ void k57_gelu_tanh_grad(
 // update_blocks_3_project_weight_new_add_2, of /update/blocks_3_project_weight_new/Add.2  f32 [128, 512]
 // exp_avg_blocks_3_project_weight_new, of exp_avg_blocks.3.project.weight_new  f32 [128, 512]
 // exp_avg_sq_blocks_3_project_weight_new, of exp_avg_sq_blocks.3.project.weight_new  f32 [128, 512]
-extern "C" __global__ void k58_exp_avg_sq_blocks_3_project_weight_new(
+extern "C" __global__ void k49_exp_avg_sq_blocks_3_project_weight_new(
     const float* __restrict__ backward_norm_mul_6,
     const float* __restrict__ gelu_tanh_4,
     const float* __restrict__ blocks_3_project_weight,
@@ -1885,7 +1873,7 @@ extern "C" __global__ void k58_exp_avg_sq_blocks_3_project_weight_new(
 }
 
 // backward_blocks_3_expand_matmul, of /backward/blocks/3/expand/MatMul  f32 [768, 128]
-extern "C" __global__ void k59_backward_blocks_3_expand_matmul(
+extern "C" __global__ void k50_backward_blocks_3_expand_matmul(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_expand_weight,
     float* __restrict__ backward_blocks_3_expand_matmul
@@ -1960,7 +1948,7 @@ extern "C" __global__ void k59_backward_blocks_3_expand_matmul(
 // update_blocks_3_expand_weight_new_add_2, of /update/blocks_3_expand_weight_new/Add.2  f32 [512, 128]
 // exp_avg_blocks_3_expand_weight_new, of exp_avg_blocks.3.expand.weight_new  f32 [512, 128]
 // exp_avg_sq_blocks_3_expand_weight_new, of exp_avg_sq_blocks.3.expand.weight_new  f32 [512, 128]
-extern "C" __global__ void k60_exp_avg_sq_blocks_3_expand_weight_new(
+extern "C" __global__ void k51_exp_avg_sq_blocks_3_expand_weight_new(
     const float* __restrict__ gelu_tanh_grad,
     const float* __restrict__ blocks_3_norm2_add_2,
     const float* __restrict__ blocks_3_expand_weight,
@@ -2049,7 +2037,7 @@ extern "C" __global__ void k60_exp_avg_sq_blocks_3_expand_weight_new(
 }
 
 // of_pieces_4, of d_blocks_3_expand_bias  f32 [12, 512]
-extern "C" __global__ void k61_of_pieces_4(
+extern "C" __global__ void k52_of_pieces_4(
     const float* __restrict__ gelu_tanh_grad,
     float* __restrict__ of_pieces_4
 ) {
@@ -2068,7 +2056,7 @@ extern "C" __global__ void k61_of_pieces_4(
 // update_blocks_3_expand_bias_new_add_2, of /update/blocks_3_expand_bias_new/Add.2  f32 [512]
 // exp_avg_blocks_3_expand_bias_new, of exp_avg_blocks.3.expand.bias_new  f32 [512]
 // exp_avg_sq_blocks_3_expand_bias_new, of exp_avg_sq_blocks.3.expand.bias_new  f32 [512]
-extern "C" __global__ void k62_exp_avg_sq_blocks_3_expand_bias_new(
+extern "C" __global__ void k53_exp_avg_sq_blocks_3_expand_bias_new(
     const float* __restrict__ of_pieces_4,
     const float* __restrict__ blocks_3_expand_bias,
     const float* exp_avg_blocks_3_expand_bias,
@@ -2102,11 +2090,12 @@ extern "C" __global__ void k62_exp_avg_sq_blocks_3_expand_bias_new(
 // backward_blocks_3_norm2_reducemean, of /backward/blocks/3/norm2/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_3_norm2_reducemean_2, of /backward/blocks/3/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
 // d_x  f32 [12, 64, 128]
-extern "C" __global__ void k63_d_x(
+extern "C" __global__ void k54_d_x(
     const float* __restrict__ backward_blocks_3_expand_matmul,
     const float* __restrict__ blocks_3_norm2_weight,
     const float* __restrict__ x_5,
-    const float* __restrict__ layer_norm_1_8,
+    const float* __restrict__ blocks_3_norm2_reducemean,
+    const float* __restrict__ blocks_3_norm2_div,
     const float* __restrict__ backward_norm_mul_6,
     float* __restrict__ d_x
 ) {
@@ -2119,10 +2108,10 @@ extern "C" __global__ void k63_d_x(
         const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2_ = backward_blocks_3_expand_matmul_ * blocks_3_norm2_weight_;
         const float x_5_ = x_5[row * 128 + col];
-        const float layer_norm_1_8_ = layer_norm_1_8[row * 3];
-        const float backward_blocks_3_norm2_sub_ = x_5_ - layer_norm_1_8_;
-        const float layer_norm_1_8__2 = layer_norm_1_8[row * 3 + 1];
-        const float backward_blocks_3_norm2_mul_ = backward_blocks_3_norm2_sub_ * layer_norm_1_8__2;
+        const float blocks_3_norm2_reducemean_ = blocks_3_norm2_reducemean[row];
+        const float backward_blocks_3_norm2_sub_ = x_5_ - blocks_3_norm2_reducemean_;
+        const float blocks_3_norm2_div_ = blocks_3_norm2_div[row];
+        const float backward_blocks_3_norm2_mul_ = backward_blocks_3_norm2_sub_ * blocks_3_norm2_div_;
         const float backward_blocks_3_norm2_mul_3_ = backward_blocks_3_norm2_mul_2_ * backward_blocks_3_norm2_mul_;
         sum = sum + backward_blocks_3_norm2_mul_3_;
     }
@@ -2155,21 +2144,21 @@ extern "C" __global__ void k63_d_x(
         const float blocks_3_norm2_weight__3 = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2__3 = backward_blocks_3_expand_matmul__3 * blocks_3_norm2_weight__3;
         const float x_5__2 = x_5[row * 128 + col];
-        const float layer_norm_1_8__3 = layer_norm_1_8[row * 3];
-        const float backward_blocks_3_norm2_sub__2 = x_5__2 - layer_norm_1_8__3;
-        const float layer_norm_1_8__4 = layer_norm_1_8[row * 3 + 1];
-        const float backward_blocks_3_norm2_mul__2 = backward_blocks_3_norm2_sub__2 * layer_norm_1_8__4;
+        const float blocks_3_norm2_reducemean__2 = blocks_3_norm2_reducemean[row];
+        const float backward_blocks_3_norm2_sub__2 = x_5__2 - blocks_3_norm2_reducemean__2;
+        const float blocks_3_norm2_div__2 = blocks_3_norm2_div[row];
+        const float backward_blocks_3_norm2_mul__2 = backward_blocks_3_norm2_sub__2 * blocks_3_norm2_div__2;
         const float backward_blocks_3_norm2_mul_4_ = backward_blocks_3_norm2_mul__2 * backward_blocks_3_norm2_reducemean_;
         const float backward_blocks_3_norm2_sub_2_ = backward_blocks_3_norm2_mul_2__3 - backward_blocks_3_norm2_mul_4_;
         const float backward_blocks_3_norm2_sub_3_ = backward_blocks_3_norm2_sub_2_ - backward_blocks_3_norm2_reducemean_2_;
-        const float backward_blocks_3_norm2_mul_6_ = backward_blocks_3_norm2_sub_3_ * layer_norm_1_8__4;
+        const float backward_blocks_3_norm2_mul_6_ = backward_blocks_3_norm2_sub_3_ * blocks_3_norm2_div__2;
         const float d_x_ = backward_norm_mul_6_ + backward_blocks_3_norm2_mul_6_;
         d_x[row * 128 + col] = d_x_;
     }
 }
 
 // backward_blocks_3_attention_out_matmul, of /backward/blocks/3/attention/out/MatMul  f32 [768, 128]
-extern "C" __global__ void k66_backward_blocks_3_attention_out_matmul(
+extern "C" __global__ void k57_backward_blocks_3_attention_out_matmul(
     const float* __restrict__ d_x,
     const float* __restrict__ blocks_3_attention_out_weight,
     float* __restrict__ backward_blocks_3_attention_out_matmul
@@ -2244,7 +2233,7 @@ extern "C" __global__ void k66_backward_blocks_3_attention_out_matmul(
 // update_blocks_3_attention_out_weight_new_add_2, of /update/blocks_3_attention_out_weight_new/Add.2  f32 [128, 128]
 // exp_avg_blocks_3_attention_out_weight_new, of exp_avg_blocks.3.attention.out.weight_new  f32 [128, 128]
 // exp_avg_sq_blocks_3_attention_out_weight_new, of exp_avg_sq_blocks.3.attention.out.weight_new  f32 [128, 128]
-extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_out_weight_new(
+extern "C" __global__ void k58_exp_avg_sq_blocks_3_attention_out_weight_new(
     const float* __restrict__ d_x,
     const float* __restrict__ y_5,
     const float* __restrict__ blocks_3_attention_out_weight,
@@ -2333,7 +2322,7 @@ extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_out_weight_new(
 }
 
 // backward_blocks_3_attention_matmul_2, of /backward/blocks/3/attention/MatMul.2  f32 [12, 4, 64, 64]
-extern "C" __global__ void k68_backward_blocks_3_attention_matmul_2(
+extern "C" __global__ void k59_backward_blocks_3_attention_matmul_2(
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ linear_13,
     float* __restrict__ backward_blocks_3_attention_matmul_2
@@ -2408,7 +2397,7 @@ extern "C" __global__ void k68_backward_blocks_3_attention_matmul_2(
 }
 
 // backward_blocks_3_attention_reducesum_2, of /backward/blocks/3/attention/ReduceSum.2  f32 [12, 4, 64, 1]
-extern "C" __global__ void k69_backward_blocks_3_attention_reducesum_2(
+extern "C" __global__ void k60_backward_blocks_3_attention_reducesum_2(
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     const float* __restrict__ y_5,
     float* __restrict__ backward_blocks_3_attention_reducesum_2
@@ -2439,7 +2428,7 @@ extern "C" __global__ void k69_backward_blocks_3_attention_reducesum_2(
 }
 
 // backward_blocks_3_attention_mul_5, of /backward/blocks/3/attention/Mul.5  f32 [12, 4, 64, 64]
-extern "C" __global__ void k70_backward_blocks_3_attention_mul_5(
+extern "C" __global__ void k61_backward_blocks_3_attention_mul_5(
     const float* __restrict__ blocks_3_attention_where_3,
     const float* __restrict__ backward_blocks_3_attention_matmul_2,
     const float* __restrict__ backward_blocks_3_attention_reducesum_2,
@@ -2464,7 +2453,7 @@ extern "C" __global__ void k70_backward_blocks_3_attention_mul_5(
 }
 
 // attention_grad  f32 [12, 4, 64, 32]
-extern "C" __global__ void k71_attention_grad(
+extern "C" __global__ void k62_attention_grad(
     const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad
@@ -2522,7 +2511,7 @@ extern "C" __global__ void k71_attention_grad(
 }
 
 // attention_grad_1  f32 [12, 4, 64, 32]
-extern "C" __global__ void k72_attention_grad_1(
+extern "C" __global__ void k63_attention_grad_1(
     const float* __restrict__ backward_blocks_3_attention_mul_5,
     const float* __restrict__ linear_13,
     float* __restrict__ attention_grad_1
@@ -2580,7 +2569,7 @@ extern "C" __global__ void k72_attention_grad_1(
 }
 
 // d_part  f32 [12, 4, 64, 32]
-extern "C" __global__ void k73_d_part(
+extern "C" __global__ void k64_d_part(
     const float* __restrict__ blocks_3_attention_where_3,
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
     float* __restrict__ d_part
@@ -2639,7 +2628,7 @@ extern "C" __global__ void k73_d_part(
 }
 
 // d_qkv  f32 [12, 64, 3, 4, 32]
-extern "C" __global__ void k74_d_qkv(
+extern "C" __global__ void k65_d_qkv(
     const float* __restrict__ attention_grad,
     const float* __restrict__ attention_grad_1,
     const float* __restrict__ d_part,
@@ -2663,7 +2652,7 @@ extern "C" __global__ void k74_d_qkv(
 }
 
 // backward_blocks_3_attention_qkv_matmul, of /backward/blocks/3/attention/qkv/MatMul  f32 [768, 128]
-extern "C" __global__ void k75_backward_blocks_3_attention_qkv_matmul(
+extern "C" __global__ void k66_backward_blocks_3_attention_qkv_matmul(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_attention_qkv_weight,
     float* __restrict__ backward_blocks_3_attention_qkv_matmul
@@ -2738,7 +2727,7 @@ extern "C" __global__ void k75_backward_blocks_3_attention_qkv_matmul(
 // update_blocks_3_attention_qkv_weight_new_add_2, of /update/blocks_3_attention_qkv_weight_new/Add.2  f32 [384, 128]
 // exp_avg_blocks_3_attention_qkv_weight_new, of exp_avg_blocks.3.attention.qkv.weight_new  f32 [384, 128]
 // exp_avg_sq_blocks_3_attention_qkv_weight_new, of exp_avg_sq_blocks.3.attention.qkv.weight_new  f32 [384, 128]
-extern "C" __global__ void k76_exp_avg_sq_blocks_3_attention_qkv_weight_new(
+extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_qkv_weight_new(
     const float* __restrict__ d_qkv,
     const float* __restrict__ blocks_3_norm1_add_2,
     const float* __restrict__ blocks_3_attention_qkv_weight,
@@ -2827,7 +2816,7 @@ extern "C" __global__ void k76_exp_avg_sq_blocks_3_attention_qkv_weight_new(
 }
 
 // of_pieces_8, of d_blocks_3_attention_qkv_bias  f32 [12, 384]
-extern "C" __global__ void k77_of_pieces_8(
+extern "C" __global__ void k68_of_pieces_8(
     const float* __restrict__ d_qkv,
     float* __restrict__ of_pieces_8
 ) {
@@ -2846,7 +2835,7 @@ extern "C" __global__ void k77_of_pieces_8(
 // update_blocks_3_attention_qkv_bias_new_add_2, of /update/blocks_3_attention_qkv_bias_new/Add.2  f32 [384]
 // exp_avg_blocks_3_attention_qkv_bias_new, of exp_avg_blocks.3.attention.qkv.bias_new  f32 [384]
 // exp_avg_sq_blocks_3_attention_qkv_bias_new, of exp_avg_sq_blocks.3.attention.qkv.bias_new  f32 [384]
-extern "C" __global__ void k78_exp_avg_sq_blocks_3_attention_qkv_bias_new(
+extern "C" __global__ void k69_exp_avg_sq_blocks_3_attention_qkv_bias_new(
     const float* __restrict__ of_pieces_8,
     const float* __restrict__ blocks_3_attention_qkv_bias,
     const float* exp_avg_blocks_3_attention_qkv_bias,
@@ -2880,12 +2869,13 @@ extern "C" __global__ void k78_exp_avg_sq_blocks_3_attention_qkv_bias_new(
 // backward_blocks_0_norm1_reducemean, of /backward/blocks/0/norm1/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_0_norm1_reducemean_2, of /backward/blocks/0/norm1/ReduceMean.2  f32 [768, 1, 1, 1]
 // add_9  f32 [12, 64, 128]
-extern "C" __global__ void k154_add_9(
+extern "C" __global__ void k145_add_9(
     const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
-    const float* __restrict__ layer_norm_1,
+    const float* __restrict__ blocks_0_norm1_reducemean,
+    const float* __restrict__ blocks_0_norm1_div,
     const float* __restrict__ d_x_4,
     float* __restrict__ add_9
 ) {
@@ -2900,10 +2890,10 @@ extern "C" __global__ void k154_add_9(
         const float embedding_ = embedding[row * 128 + col];
         const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
         const float add_ = embedding_ + positions_weight_;
-        const float layer_norm_1_ = layer_norm_1[row * 3];
-        const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
-        const float layer_norm_1__2 = layer_norm_1[row * 3 + 1];
-        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
+        const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[row];
+        const float backward_blocks_0_norm1_sub_ = add_ - blocks_0_norm1_reducemean_;
+        const float blocks_0_norm1_div_ = blocks_0_norm1_div[row];
+        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * blocks_0_norm1_div_;
         const float backward_blocks_0_norm1_mul_3_ = backward_blocks_0_norm1_mul_2_ * backward_blocks_0_norm1_mul_;
         sum = sum + backward_blocks_0_norm1_mul_3_;
     }
@@ -2938,14 +2928,14 @@ extern "C" __global__ void k154_add_9(
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
         const float add__2 = embedding__2 + positions_weight__2;
-        const float layer_norm_1__3 = layer_norm_1[row * 3];
-        const float backward_blocks_0_norm1_sub__2 = add__2 - layer_norm_1__3;
-        const float layer_norm_1__4 = layer_norm_1[row * 3 + 1];
-        const float backward_blocks_0_norm1_mul__2 = backward_blocks_0_norm1_sub__2 * layer_norm_1__4;
+        const float blocks_0_norm1_reducemean__2 = blocks_0_norm1_reducemean[row];
+        const float backward_blocks_0_norm1_sub__2 = add__2 - blocks_0_norm1_reducemean__2;
+        const float blocks_0_norm1_div__2 = blocks_0_norm1_div[row];
+        const float backward_blocks_0_norm1_mul__2 = backward_blocks_0_norm1_sub__2 * blocks_0_norm1_div__2;
         const float backward_blocks_0_norm1_mul_4_ = backward_blocks_0_norm1_mul__2 * backward_blocks_0_norm1_reducemean_;
         const float backward_blocks_0_norm1_sub_2_ = backward_blocks_0_norm1_mul_2__3 - backward_blocks_0_norm1_mul_4_;
         const float backward_blocks_0_norm1_sub_3_ = backward_blocks_0_norm1_sub_2_ - backward_blocks_0_norm1_reducemean_2_;
-        const float backward_blocks_0_norm1_mul_6_ = backward_blocks_0_norm1_sub_3_ * layer_norm_1__4;
+        const float backward_blocks_0_norm1_mul_6_ = backward_blocks_0_norm1_sub_3_ * blocks_0_norm1_div__2;
         const float add_9_ = d_x_4_ + backward_blocks_0_norm1_mul_6_;
         add_9[row * 128 + col] = add_9_;
     }
@@ -2953,11 +2943,12 @@ extern "C" __global__ void k154_add_9(
 
 // of_pieces_33, of /backward/blocks/0/norm1/ReduceSum  f32 [12, 128]
 // of_pieces_34, of /backward/blocks/0/norm1/ReduceSum.2  f32 [12, 128]
-extern "C" __global__ void k155_of_pieces_34(
+extern "C" __global__ void k146_of_pieces_34(
     const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
-    const float* __restrict__ layer_norm_1,
+    const float* __restrict__ blocks_0_norm1_reducemean,
+    const float* __restrict__ blocks_0_norm1_div,
     float* __restrict__ of_pieces_33,
     float* __restrict__ of_pieces_34
 ) {
@@ -2970,10 +2961,10 @@ extern "C" __global__ void k155_of_pieces_34(
         const float embedding_ = embedding[at * 128 + (i % 128)];
         const float positions_weight_ = positions_weight[(at % 64) * 128 + (i % 128)];
         const float add_ = embedding_ + positions_weight_;
-        const float layer_norm_1_ = layer_norm_1[at * 3];
-        const float backward_blocks_0_norm1_sub_ = add_ - layer_norm_1_;
-        const float layer_norm_1__2 = layer_norm_1[at * 3 + 1];
-        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * layer_norm_1__2;
+        const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[at];
+        const float backward_blocks_0_norm1_sub_ = add_ - blocks_0_norm1_reducemean_;
+        const float blocks_0_norm1_div_ = blocks_0_norm1_div[at];
+        const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * blocks_0_norm1_div_;
         const float backward_blocks_0_norm1_mul_5_ = backward_blocks_0_attention_qkv_matmul_ * backward_blocks_0_norm1_mul_;
         of_pieces_33_ = of_pieces_33_ + backward_blocks_0_norm1_mul_5_;
     }
@@ -2995,7 +2986,7 @@ extern "C" __global__ void k155_of_pieces_34(
 // update_blocks_0_norm1_bias_new_add_2, of /update/blocks_0_norm1_bias_new/Add.2  f32 [128]
 // exp_avg_blocks_0_norm1_bias_new, of exp_avg_blocks.0.norm1.bias_new  f32 [128]
 // exp_avg_sq_blocks_0_norm1_bias_new, of exp_avg_sq_blocks.0.norm1.bias_new  f32 [128]
-extern "C" __global__ void k156_exp_avg_sq_blocks_0_norm1_bias_new(
+extern "C" __global__ void k147_exp_avg_sq_blocks_0_norm1_bias_new(
     const float* __restrict__ of_pieces_33,
     const float* __restrict__ of_pieces_34,
     const float* __restrict__ blocks_0_norm1_weight,
@@ -3055,7 +3046,7 @@ extern "C" __global__ void k156_exp_avg_sq_blocks_0_norm1_bias_new(
 // update_positions_weight_new_add_2, of /update/positions_weight_new/Add.2  f32 [64, 128]
 // exp_avg_positions_weight_new, of exp_avg_positions.weight_new  f32 [64, 128]
 // exp_avg_sq_positions_weight_new, of exp_avg_sq_positions.weight_new  f32 [64, 128]
-extern "C" __global__ void k157_exp_avg_sq_positions_weight_new(
+extern "C" __global__ void k148_exp_avg_sq_positions_weight_new(
     const float* __restrict__ add_9,
     const float* __restrict__ positions_weight,
     const float* exp_avg_positions_weight,
@@ -3087,7 +3078,7 @@ extern "C" __global__ void k157_exp_avg_sq_positions_weight_new(
 }
 
 // count, of d_symbols_weight  i32 [768]
-extern "C" __global__ void k158_count(const long long* __restrict__ x, int* __restrict__ count) {
+extern "C" __global__ void k149_count(const long long* __restrict__ x, int* __restrict__ count) {
     __shared__ int part_b_int[32];
     const int row = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
@@ -3118,7 +3109,7 @@ extern "C" __global__ void k158_count(const long long* __restrict__ x, int* __re
 }
 
 // places, of d_symbols_weight  i64 [768, 1]
-extern "C" __global__ void k159_places(
+extern "C" __global__ void k150_places(
     const int* __restrict__ count,
     long long* __restrict__ places
 ) {
@@ -3131,7 +3122,7 @@ extern "C" __global__ void k159_places(
 }
 
 // begins, of d_symbols_weight  i64 [66]
-extern "C" __global__ void k160_begins(
+extern "C" __global__ void k151_begins(
     const long long* __restrict__ places,
     const long long* __restrict__ x,
     long long* __restrict__ begins
@@ -3155,7 +3146,7 @@ extern "C" __global__ void k160_begins(
 // update_symbols_weight_new_add_2, of /update/symbols_weight_new/Add.2  f32 [65, 128]
 // exp_avg_symbols_weight_new, of exp_avg_symbols.weight_new  f32 [65, 128]
 // exp_avg_sq_symbols_weight_new, of exp_avg_sq_symbols.weight_new  f32 [65, 128]
-extern "C" __global__ void k161_exp_avg_sq_symbols_weight_new(
+extern "C" __global__ void k152_exp_avg_sq_symbols_weight_new(
     const long long* __restrict__ begins,
     const long long* __restrict__ places,
     const float* __restrict__ add_9,
@@ -3212,7 +3203,7 @@ extern "C" __global__ void k161_exp_avg_sq_symbols_weight_new(
 // update_blocks_0_attention_qkv_weight_new_pow_2, of /update/blocks_0_attention_qkv_weight_new/Pow.2  f64 []
 // update_blocks_0_attention_qkv_weight_new_div, of /update/blocks_0_attention_qkv_weight_new/Div  f64 []
 // update_blocks_0_attention_qkv_bias_new_add, of /update/blocks_0_attention_qkv_bias_new/Add  i64 []
-extern "C" __global__ void k162_update_blocks_0_attention_qkv_bias_new_add(
+extern "C" __global__ void k153_update_blocks_0_attention_qkv_bias_new_add(
     const long long* __restrict__ step_symbols_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_positions_weight,
@@ -3306,7 +3297,7 @@ extern "C" __global__ void k162_update_blocks_0_attention_qkv_bias_new_add(
 }
 
 // symbols_weight_new, of symbols.weight_new  f32 [65, 128]
-extern "C" __global__ void k163_symbols_weight_new(
+extern "C" __global__ void k154_symbols_weight_new(
     const float* symbols_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_symbols_weight_new_div,
@@ -3339,7 +3330,7 @@ extern "C" __global__ void k163_symbols_weight_new(
 }
 
 // positions_weight_new, of positions.weight_new  f32 [64, 128]
-extern "C" __global__ void k164_positions_weight_new(
+extern "C" __global__ void k155_positions_weight_new(
     const float* positions_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_positions_weight_new_div,
@@ -3373,7 +3364,7 @@ extern "C" __global__ void k164_positions_weight_new(
 
 // blocks_0_norm1_weight_new, of blocks.0.norm1.weight_new  f32 [128]
 // blocks_0_norm1_bias_new, of blocks.0.norm1.bias_new  f32 [128]
-extern "C" __global__ void k165_blocks_0_norm1_bias_new(
+extern "C" __global__ void k156_blocks_0_norm1_bias_new(
     const float* blocks_0_norm1_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_norm1_weight_new_div,
@@ -3427,7 +3418,7 @@ extern "C" __global__ void k165_blocks_0_norm1_bias_new(
 }
 
 // blocks_0_attention_qkv_weight_new, of blocks.0.attention.qkv.weight_new  f32 [384, 128]
-extern "C" __global__ void k166_blocks_0_attention_qkv_weight_new(
+extern "C" __global__ void k157_blocks_0_attention_qkv_weight_new(
     const float* blocks_0_attention_qkv_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_qkv_weight_new_div,
@@ -3475,7 +3466,7 @@ extern "C" __global__ void k166_blocks_0_attention_qkv_weight_new(
 // update_blocks_0_norm2_bias_new_div, of /update/blocks_0_norm2_bias_new/Div  f64 []
 // update_blocks_0_expand_weight_new_add, of /update/blocks_0_expand_weight_new/Add  i64 []
 // update_blocks_0_expand_weight_new_pow_2, of /update/blocks_0_expand_weight_new/Pow.2  f64 []
-extern "C" __global__ void k167_update_blocks_0_expand_weight_new_pow_2(
+extern "C" __global__ void k158_update_blocks_0_expand_weight_new_pow_2(
     const long long* __restrict__ update_blocks_0_attention_qkv_bias_new_add,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_0_attention_out_weight,
@@ -3572,7 +3563,7 @@ extern "C" __global__ void k167_update_blocks_0_expand_weight_new_pow_2(
 }
 
 // blocks_0_attention_qkv_bias_new, of blocks.0.attention.qkv.bias_new  f32 [384]
-extern "C" __global__ void k168_blocks_0_attention_qkv_bias_new(
+extern "C" __global__ void k159_blocks_0_attention_qkv_bias_new(
     const float* blocks_0_attention_qkv_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_qkv_bias_new_div,
@@ -3605,7 +3596,7 @@ extern "C" __global__ void k168_blocks_0_attention_qkv_bias_new(
 }
 
 // blocks_0_attention_out_weight_new, of blocks.0.attention.out.weight_new  f32 [128, 128]
-extern "C" __global__ void k169_blocks_0_attention_out_weight_new(
+extern "C" __global__ void k160_blocks_0_attention_out_weight_new(
     const float* blocks_0_attention_out_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_out_weight_new_div,
@@ -3640,7 +3631,7 @@ extern "C" __global__ void k169_blocks_0_attention_out_weight_new(
 // blocks_0_attention_out_bias_new, of blocks.0.attention.out.bias_new  f32 [128]
 // blocks_0_norm2_weight_new, of blocks.0.norm2.weight_new  f32 [128]
 // blocks_0_norm2_bias_new, of blocks.0.norm2.bias_new  f32 [128]
-extern "C" __global__ void k170_blocks_0_norm2_bias_new(
+extern "C" __global__ void k161_blocks_0_norm2_bias_new(
     const float* blocks_0_attention_out_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_attention_out_bias_new_div,
@@ -3730,7 +3721,7 @@ extern "C" __global__ void k170_blocks_0_norm2_bias_new(
 // update_blocks_1_norm1_bias_new_add, of /update/blocks_1_norm1_bias_new/Add  i64 []
 // update_blocks_1_norm1_bias_new_pow_2, of /update/blocks_1_norm1_bias_new/Pow.2  f64 []
 // update_blocks_1_norm1_bias_new_div, of /update/blocks_1_norm1_bias_new/Div  f64 []
-extern "C" __global__ void k171_update_blocks_1_norm1_bias_new_div(
+extern "C" __global__ void k162_update_blocks_1_norm1_bias_new_div(
     const double* __restrict__ lr,
     const long long* __restrict__ update_blocks_0_expand_weight_new_add,
     const long long* __restrict__ step_blocks_0_expand_bias,
@@ -3828,7 +3819,7 @@ extern "C" __global__ void k171_update_blocks_1_norm1_bias_new_div(
 
 // blocks_0_expand_weight_new, of blocks.0.expand.weight_new  f32 [512, 128]
 // blocks_0_project_weight_new, of blocks.0.project.weight_new  f32 [128, 512]
-extern "C" __global__ void k172_blocks_0_project_weight_new(
+extern "C" __global__ void k163_blocks_0_project_weight_new(
     const float* blocks_0_expand_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_expand_weight_new_div,
@@ -3882,7 +3873,7 @@ extern "C" __global__ void k172_blocks_0_project_weight_new(
 }
 
 // blocks_0_expand_bias_new, of blocks.0.expand.bias_new  f32 [512]
-extern "C" __global__ void k173_blocks_0_expand_bias_new(
+extern "C" __global__ void k164_blocks_0_expand_bias_new(
     const float* blocks_0_expand_bias,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_0_expand_bias_new_div,
@@ -3915,7 +3906,7 @@ extern "C" __global__ void k173_blocks_0_expand_bias_new(
 }
 
 // blocks_3_expand_weight_new, of blocks.3.expand.weight_new  f32 [512, 128]
-extern "C" __global__ void k200_blocks_3_expand_weight_new(
+extern "C" __global__ void k191_blocks_3_expand_weight_new(
     const float* blocks_3_expand_weight,
     const double* __restrict__ lr,
     const double* __restrict__ update_blocks_3_expand_weight_new_div,
@@ -3962,7 +3953,7 @@ extern "C" __global__ void k200_blocks_3_expand_weight_new(
 // update_head_weight_new_add, of /update/head_weight_new/Add  i64 []
 // update_head_weight_new_pow_2, of /update/head_weight_new/Pow.2  f64 []
 // update_head_weight_new_div, of /update/head_weight_new/Div  f64 []
-extern "C" __global__ void k202_update_head_weight_new_div(
+extern "C" __global__ void k193_update_head_weight_new_div(
     const long long* __restrict__ step_blocks_3_project_weight,
     const double* __restrict__ lr,
     const long long* __restrict__ step_blocks_3_project_bias,
@@ -4053,210 +4044,201 @@ extern "C" __global__ void k202_update_head_weight_new_div(
 // Launches, in order: kernel, blocks, threads, arguments.
 //   k00_embedding<<<384, 256>>>(x, symbols_weight, embedding)
 //   k01_blocks_0_norm1_add_2<<<768, 128>>>(embedding, positions_weight, blocks_0_norm1_weight, blocks_0_norm1_bias, blocks_0_norm1_reducemean, blocks_0_norm1_div, blocks_0_norm1_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_0_norm1_reducemean, blocks_0_norm1_div, layer_norm_1)
-//   k03_linear<<<72, 256>>>(blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
-//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear, blocks_0_attention_matmul)
-//   k05_blocks_0_attention_lessorequal<<<16, 256>>>(blocks_0_attention_lessorequal)
-//   k06_blocks_0_attention_where_3<<<3072, 32>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_where_3)
-//   k07_y_2<<<384, 256>>>(blocks_0_attention_where_3, linear, y_2)
-//   k08_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_0_norm2_reducemean, blocks_0_norm2_div, layer_norm_1_2)
-//   k11_gelu_tanh<<<96, 256>>>(blocks_0_norm2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, blocks_0_expand_matmul, gelu_tanh)
-//   k12_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, blocks_1_norm1_reducemean, blocks_1_norm1_div, blocks_1_norm1_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_1_norm1_reducemean, blocks_1_norm1_div, layer_norm_1_3)
-//   k03_linear<<<72, 256>>>(blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
-//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_5, blocks_1_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_where_3)
-//   k07_y_2<<<384, 256>>>(blocks_1_attention_where_3, linear_5, y_3)
-//   k19_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_1_norm2_reducemean, blocks_1_norm2_div, layer_norm_1_4)
-//   k11_gelu_tanh<<<96, 256>>>(blocks_1_norm2_add_2, blocks_1_expand_weight, blocks_1_expand_bias, blocks_1_expand_matmul, gelu_tanh_2)
-//   k12_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, blocks_2_norm1_reducemean, blocks_2_norm1_div, blocks_2_norm1_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm1_reducemean, blocks_2_norm1_div, layer_norm_1_5)
-//   k03_linear<<<72, 256>>>(blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
-//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_9, blocks_2_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_where_3)
-//   k07_y_2<<<384, 256>>>(blocks_2_attention_where_3, linear_9, y_4)
-//   k19_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
-//   k31_picked<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, y, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2, picked)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_2_norm2_reducemean, blocks_2_norm2_div, layer_norm_1_6)
-//   k11_gelu_tanh<<<96, 256>>>(blocks_2_norm2_add_2, blocks_2_expand_weight, blocks_2_expand_bias, blocks_2_expand_matmul, gelu_tanh_3)
-//   k12_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, blocks_3_norm1_reducemean, blocks_3_norm1_div, blocks_3_norm1_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_3_norm1_reducemean, blocks_3_norm1_div, layer_norm_1_7)
-//   k03_linear<<<72, 256>>>(blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
-//   k04_blocks_0_attention_matmul<<<48, 256>>>(linear_13, blocks_3_attention_matmul)
-//   k17_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_where_3)
-//   k07_y_2<<<384, 256>>>(blocks_3_attention_where_3, linear_13, y_5)
-//   k19_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(blocks_3_norm2_reducemean, blocks_3_norm2_div, layer_norm_1_8)
-//   k11_gelu_tanh<<<96, 256>>>(blocks_3_norm2_add_2, blocks_3_expand_weight, blocks_3_expand_bias, blocks_3_expand_matmul, gelu_tanh_4)
-//   k12_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
-//   k09_blocks_0_norm2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
-//   k02_layer_norm_1<<<9, 256>>>(norm_reducemean, norm_div, layer_norm_1_9)
-//   k48_linear_17<<<24, 256>>>(norm_add_2, head_weight, linear_17)
-//   k49_backward_d_logits_div<<<1, 256>>>(picked, loss_reducesum, backward_d_logits_div)
-//   k50_d_logits<<<768, 128>>>(linear_17, y, backward_d_logits_div, picked, loss_reducemax, loss_reducesum_2, d_logits)
-//   k51_loss<<<1, 256>>>(y, linear_17, loss_reducemax, loss_reducesum_2, loss_reducesum, loss)
-//   k52_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
-//   k53_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
-//   k54_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, layer_norm_1_9, backward_norm_mul_6)
-//   k55_of_pieces_3<<<6, 256>>>(backward_head_matmul, add_5, layer_norm_1_9, backward_norm_mul_6, of_pieces, of_pieces_2, of_pieces_3)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, of_pieces_3, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
-//   k57_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
-//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
-//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, backward_blocks_3_expand_matmul)
-//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
-//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad, of_pieces_4)
-//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_4, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, layer_norm_1_8, backward_norm_mul_6, d_x)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, layer_norm_1_8, d_x, of_pieces_5, of_pieces_6, of_pieces_7)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_5, of_pieces_6, of_pieces_7, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
-//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
-//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
-//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
-//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
-//   k71_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
-//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
-//   k73_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
-//   k74_d_qkv<<<288, 256>>>(attention_grad, attention_grad_1, d_part, d_qkv)
-//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
-//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
-//   k77_of_pieces_8<<<18, 256>>>(d_qkv, of_pieces_8)
-//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_8, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, layer_norm_1_7, d_x, add_6)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, layer_norm_1_7, add_6, of_pieces_9, of_pieces_10, of_pieces_11)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_9, of_pieces_10, of_pieces_11, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
-//   k57_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
-//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
-//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
-//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
-//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_12)
-//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_12, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, layer_norm_1_6, add_6, d_x_2)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, layer_norm_1_6, d_x_2, of_pieces_13, of_pieces_14, of_pieces_15)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_13, of_pieces_14, of_pieces_15, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
-//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
-//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
-//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
-//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
-//   k71_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
-//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
-//   k73_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
-//   k74_d_qkv<<<288, 256>>>(attention_grad_2, attention_grad_1_2, d_part_2, d_qkv_2)
-//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
-//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
-//   k77_of_pieces_8<<<18, 256>>>(d_qkv_2, of_pieces_16)
-//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_16, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, layer_norm_1_5, d_x_2, add_7)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, layer_norm_1_5, add_7, of_pieces_17, of_pieces_18, of_pieces_19)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_17, of_pieces_18, of_pieces_19, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
-//   k57_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
-//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
-//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
-//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
-//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_20)
-//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_20, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, layer_norm_1_4, add_7, d_x_3)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, layer_norm_1_4, d_x_3, of_pieces_21, of_pieces_22, of_pieces_23)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_21, of_pieces_22, of_pieces_23, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
-//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
-//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
-//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
-//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
-//   k71_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
-//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
-//   k73_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
-//   k74_d_qkv<<<288, 256>>>(attention_grad_3, attention_grad_1_3, d_part_3, d_qkv_3)
-//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
-//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
-//   k77_of_pieces_8<<<18, 256>>>(d_qkv_3, of_pieces_24)
-//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_24, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, layer_norm_1_3, d_x_3, add_8)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, layer_norm_1_3, add_8, of_pieces_25, of_pieces_26, of_pieces_27)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_25, of_pieces_26, of_pieces_27, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
-//   k57_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
-//   k58_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
-//   k59_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
-//   k60_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
-//   k61_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_28)
-//   k62_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_28, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
-//   k63_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, layer_norm_1_2, add_8, d_x_4)
-//   k55_of_pieces_3<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, layer_norm_1_2, d_x_4, of_pieces_29, of_pieces_30, of_pieces_31)
-//   k56_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_29, of_pieces_30, of_pieces_31, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
-//   k66_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
-//   k68_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
-//   k69_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
-//   k70_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
-//   k71_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
-//   k72_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
-//   k73_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
-//   k74_d_qkv<<<288, 256>>>(attention_grad_4, attention_grad_1_4, d_part_4, d_qkv_4)
-//   k75_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
-//   k76_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
-//   k77_of_pieces_8<<<18, 256>>>(d_qkv_4, of_pieces_32)
-//   k78_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_32, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
-//   k154_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, layer_norm_1, d_x_4, add_9)
-//   k155_of_pieces_34<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, layer_norm_1, of_pieces_33, of_pieces_34)
-//   k156_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_33, of_pieces_34, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
-//   k157_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
-//   k158_count<<<768, 192>>>(x, count)
-//   k159_places<<<3, 256>>>(count, places)
-//   k160_begins<<<1, 256>>>(places, x, begins)
-//   k161_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
-//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
-//   k163_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
-//   k164_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)
-//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, update_blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, update_blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, update_blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, update_blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
-//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, update_blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, update_blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
-//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, update_blocks_0_attention_qkv_bias_new_pow_2, update_blocks_0_attention_qkv_bias_new_div, update_blocks_0_attention_out_weight_new_add, update_blocks_0_attention_out_weight_new_pow_2, update_blocks_0_attention_out_weight_new_div, update_blocks_0_attention_out_bias_new_add, update_blocks_0_attention_out_bias_new_pow_2, update_blocks_0_attention_out_bias_new_div, update_blocks_0_norm2_weight_new_add, update_blocks_0_norm2_weight_new_pow_2, update_blocks_0_norm2_weight_new_div, update_blocks_0_norm2_bias_new_add, update_blocks_0_norm2_bias_new_pow_2, update_blocks_0_norm2_bias_new_div, update_blocks_0_expand_weight_new_add, update_blocks_0_expand_weight_new_pow_2)
-//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, update_blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, update_blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
-//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, update_blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, update_blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, update_blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, update_blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, update_blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, update_blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, update_blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, update_blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
-//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, update_blocks_0_expand_weight_new_div, update_blocks_0_expand_bias_new_add, update_blocks_0_expand_bias_new_pow_2, update_blocks_0_expand_bias_new_div, update_blocks_0_project_weight_new_add, update_blocks_0_project_weight_new_pow_2, update_blocks_0_project_weight_new_div, update_blocks_0_project_bias_new_add, update_blocks_0_project_bias_new_pow_2, update_blocks_0_project_bias_new_div, update_blocks_1_norm1_weight_new_add, update_blocks_1_norm1_weight_new_pow_2, update_blocks_1_norm1_weight_new_div, update_blocks_1_norm1_bias_new_add, update_blocks_1_norm1_bias_new_pow_2, update_blocks_1_norm1_bias_new_div)
-//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, update_blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, update_blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, update_blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, update_blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
-//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, update_blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, update_blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, update_blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, update_blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, update_blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, update_blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, update_blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, update_blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
-//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, update_blocks_1_attention_qkv_weight_new_add, update_blocks_1_attention_qkv_weight_new_pow_2, update_blocks_1_attention_qkv_weight_new_div, update_blocks_1_attention_qkv_bias_new_add, update_blocks_1_attention_qkv_bias_new_pow_2, update_blocks_1_attention_qkv_bias_new_div, update_blocks_1_attention_out_weight_new_add, update_blocks_1_attention_out_weight_new_pow_2, update_blocks_1_attention_out_weight_new_div, update_blocks_1_attention_out_bias_new_add, update_blocks_1_attention_out_bias_new_pow_2, update_blocks_1_attention_out_bias_new_div, update_blocks_1_norm2_weight_new_add, update_blocks_1_norm2_weight_new_pow_2, update_blocks_1_norm2_weight_new_div, update_blocks_1_norm2_bias_new_add)
-//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, update_blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, update_blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
-//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, update_blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, update_blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
-//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, update_blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, update_blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
-//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, update_blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, update_blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, update_blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, update_blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
-//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, update_blocks_1_norm2_bias_new_pow_2, update_blocks_1_norm2_bias_new_div, update_blocks_1_expand_weight_new_add, update_blocks_1_expand_weight_new_pow_2, update_blocks_1_expand_weight_new_div, update_blocks_1_expand_bias_new_add, update_blocks_1_expand_bias_new_pow_2, update_blocks_1_expand_bias_new_div, update_blocks_1_project_weight_new_add, update_blocks_1_project_weight_new_pow_2, update_blocks_1_project_weight_new_div, update_blocks_1_project_bias_new_add, update_blocks_1_project_bias_new_pow_2, update_blocks_1_project_bias_new_div, update_blocks_2_norm1_weight_new_add, update_blocks_2_norm1_weight_new_pow_2)
-//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, update_blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, update_blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, update_blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, update_blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
-//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, update_blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, update_blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, update_blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, update_blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
-//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, update_blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, update_blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
-//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, update_blocks_2_norm1_weight_new_div, update_blocks_2_norm1_bias_new_add, update_blocks_2_norm1_bias_new_pow_2, update_blocks_2_norm1_bias_new_div, update_blocks_2_attention_qkv_weight_new_add, update_blocks_2_attention_qkv_weight_new_pow_2, update_blocks_2_attention_qkv_weight_new_div, update_blocks_2_attention_qkv_bias_new_add, update_blocks_2_attention_qkv_bias_new_pow_2, update_blocks_2_attention_qkv_bias_new_div, update_blocks_2_attention_out_weight_new_add, update_blocks_2_attention_out_weight_new_pow_2, update_blocks_2_attention_out_weight_new_div, update_blocks_2_attention_out_bias_new_add, update_blocks_2_attention_out_bias_new_pow_2, update_blocks_2_attention_out_bias_new_div)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, update_blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, update_blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, update_blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, update_blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, update_blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, update_blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
-//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, update_blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, update_blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
-//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, update_blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, update_blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
-//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, update_blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, update_blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
-//   k162_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, update_blocks_2_norm2_weight_new_add, update_blocks_2_norm2_weight_new_pow_2, update_blocks_2_norm2_weight_new_div, update_blocks_2_norm2_bias_new_add, update_blocks_2_norm2_bias_new_pow_2, update_blocks_2_norm2_bias_new_div, update_blocks_2_expand_weight_new_add, update_blocks_2_expand_weight_new_pow_2, update_blocks_2_expand_weight_new_div, update_blocks_2_expand_bias_new_add, update_blocks_2_expand_bias_new_pow_2, update_blocks_2_expand_bias_new_div, update_blocks_2_project_weight_new_add, update_blocks_2_project_weight_new_pow_2, update_blocks_2_project_weight_new_div, update_blocks_2_project_bias_new_add)
-//   k165_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, update_blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, update_blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, update_blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, update_blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
-//   k172_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, update_blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, update_blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, update_blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, update_blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
-//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, update_blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, update_blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
-//   k167_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, update_blocks_2_project_bias_new_pow_2, update_blocks_2_project_bias_new_div, update_blocks_3_norm1_weight_new_add, update_blocks_3_norm1_weight_new_pow_2, update_blocks_3_norm1_weight_new_div, update_blocks_3_norm1_bias_new_add, update_blocks_3_norm1_bias_new_pow_2, update_blocks_3_norm1_bias_new_div, update_blocks_3_attention_qkv_weight_new_add, update_blocks_3_attention_qkv_weight_new_pow_2, update_blocks_3_attention_qkv_weight_new_div, update_blocks_3_attention_qkv_bias_new_add, update_blocks_3_attention_qkv_bias_new_pow_2, update_blocks_3_attention_qkv_bias_new_div, update_blocks_3_attention_out_weight_new_add, update_blocks_3_attention_out_weight_new_pow_2)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, update_blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, update_blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, update_blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, update_blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, update_blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, update_blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
-//   k166_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, update_blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, update_blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
-//   k168_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, update_blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, update_blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
-//   k171_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, update_blocks_3_attention_out_weight_new_div, update_blocks_3_attention_out_bias_new_add, update_blocks_3_attention_out_bias_new_pow_2, update_blocks_3_attention_out_bias_new_div, update_blocks_3_norm2_weight_new_add, update_blocks_3_norm2_weight_new_pow_2, update_blocks_3_norm2_weight_new_div, update_blocks_3_norm2_bias_new_add, update_blocks_3_norm2_bias_new_pow_2, update_blocks_3_norm2_bias_new_div, update_blocks_3_expand_weight_new_add, update_blocks_3_expand_weight_new_pow_2, update_blocks_3_expand_weight_new_div, update_blocks_3_expand_bias_new_add, update_blocks_3_expand_bias_new_pow_2, update_blocks_3_expand_bias_new_div)
-//   k169_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, update_blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, update_blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, update_blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, update_blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, update_blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, update_blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, update_blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, update_blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
-//   k200_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, update_blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, update_blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
-//   k173_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, update_blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, update_blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
-//   k202_update_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, update_blocks_3_project_weight_new_add, update_blocks_3_project_weight_new_pow_2, update_blocks_3_project_weight_new_div, update_blocks_3_project_bias_new_add, update_blocks_3_project_bias_new_pow_2, update_blocks_3_project_bias_new_div, update_norm_weight_new_add, update_norm_weight_new_pow_2, update_norm_weight_new_div, update_norm_bias_new_add, update_norm_bias_new_pow_2, update_norm_bias_new_div, update_head_weight_new_add, update_head_weight_new_pow_2, update_head_weight_new_div)
-//   k200_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, update_blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, update_blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
-//   k170_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, update_blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, update_blocks_3_project_bias_new_pow_2, norm_weight, update_norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, update_norm_weight_new_pow_2, norm_bias, update_norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, update_norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
-//   k163_symbols_weight_new<<<33, 256>>>(head_weight, lr, update_head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, update_head_weight_new_pow_2, head_weight_new)
+//   k02_linear<<<72, 256>>>(blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, blocks_0_attention_qkv_bias, linear)
+//   k03_blocks_0_attention_matmul<<<48, 256>>>(linear, blocks_0_attention_matmul)
+//   k04_blocks_0_attention_lessorequal<<<16, 256>>>(blocks_0_attention_lessorequal)
+//   k05_blocks_0_attention_where_3<<<3072, 32>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_where_3)
+//   k06_y_2<<<384, 256>>>(blocks_0_attention_where_3, linear, y_2)
+//   k07_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
+//   k09_gelu_tanh<<<96, 256>>>(blocks_0_norm2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, blocks_0_expand_matmul, gelu_tanh)
+//   k10_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, blocks_1_norm1_reducemean, blocks_1_norm1_div, blocks_1_norm1_add_2)
+//   k02_linear<<<72, 256>>>(blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
+//   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_5, blocks_1_attention_matmul)
+//   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_where_3)
+//   k06_y_2<<<384, 256>>>(blocks_1_attention_where_3, linear_5, y_3)
+//   k16_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
+//   k17_picked<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, y, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2, picked)
+//   k09_gelu_tanh<<<96, 256>>>(blocks_1_norm2_add_2, blocks_1_expand_weight, blocks_1_expand_bias, blocks_1_expand_matmul, gelu_tanh_2)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, blocks_2_norm1_reducemean, blocks_2_norm1_div, blocks_2_norm1_add_2)
+//   k02_linear<<<72, 256>>>(blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
+//   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_9, blocks_2_attention_matmul)
+//   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_where_3)
+//   k06_y_2<<<384, 256>>>(blocks_2_attention_where_3, linear_9, y_4)
+//   k16_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2)
+//   k09_gelu_tanh<<<96, 256>>>(blocks_2_norm2_add_2, blocks_2_expand_weight, blocks_2_expand_bias, blocks_2_expand_matmul, gelu_tanh_3)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, blocks_3_norm1_reducemean, blocks_3_norm1_div, blocks_3_norm1_add_2)
+//   k02_linear<<<72, 256>>>(blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
+//   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_13, blocks_3_attention_matmul)
+//   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_where_3)
+//   k06_y_2<<<384, 256>>>(blocks_3_attention_where_3, linear_13, y_5)
+//   k16_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
+//   k09_gelu_tanh<<<96, 256>>>(blocks_3_norm2_add_2, blocks_3_expand_weight, blocks_3_expand_bias, blocks_3_expand_matmul, gelu_tanh_4)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
+//   k39_linear_17<<<24, 256>>>(norm_add_2, head_weight, linear_17)
+//   k40_backward_d_logits_div<<<1, 256>>>(picked, loss_reducesum, backward_d_logits_div)
+//   k41_d_logits<<<768, 128>>>(linear_17, y, backward_d_logits_div, picked, loss_reducemax, loss_reducesum_2, d_logits)
+//   k42_loss<<<1, 256>>>(y, linear_17, loss_reducemax, loss_reducesum_2, loss_reducesum, loss)
+//   k43_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
+//   k44_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
+//   k45_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, norm_reducemean, norm_div, backward_norm_mul_6)
+//   k46_of_pieces_3<<<6, 256>>>(backward_head_matmul, add_5, norm_reducemean, norm_div, backward_norm_mul_6, of_pieces, of_pieces_2, of_pieces_3)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, of_pieces_3, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
+//   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad, blocks_3_expand_weight, backward_blocks_3_expand_matmul)
+//   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
+//   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad, of_pieces_4)
+//   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_4, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, blocks_3_norm2_reducemean, blocks_3_norm2_div, backward_norm_mul_6, d_x)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, blocks_3_norm2_reducemean, blocks_3_norm2_div, d_x, of_pieces_5, of_pieces_6, of_pieces_7)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_5, of_pieces_6, of_pieces_7, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
+//   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
+//   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
+//   k63_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
+//   k64_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
+//   k65_d_qkv<<<288, 256>>>(attention_grad, attention_grad_1, d_part, d_qkv)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(d_qkv, of_pieces_8)
+//   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_8, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, blocks_3_norm1_reducemean, blocks_3_norm1_div, d_x, add_6)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, blocks_3_norm1_reducemean, blocks_3_norm1_div, add_6, of_pieces_9, of_pieces_10, of_pieces_11)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_9, of_pieces_10, of_pieces_11, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
+//   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
+//   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
+//   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_12)
+//   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_12, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, blocks_2_norm2_reducemean, blocks_2_norm2_div, add_6, d_x_2)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, blocks_2_norm2_reducemean, blocks_2_norm2_div, d_x_2, of_pieces_13, of_pieces_14, of_pieces_15)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_13, of_pieces_14, of_pieces_15, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
+//   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
+//   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
+//   k63_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
+//   k64_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
+//   k65_d_qkv<<<288, 256>>>(attention_grad_2, attention_grad_1_2, d_part_2, d_qkv_2)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(d_qkv_2, of_pieces_16)
+//   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_16, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, blocks_2_norm1_reducemean, blocks_2_norm1_div, d_x_2, add_7)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, blocks_2_norm1_reducemean, blocks_2_norm1_div, add_7, of_pieces_17, of_pieces_18, of_pieces_19)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_17, of_pieces_18, of_pieces_19, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
+//   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
+//   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
+//   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_20)
+//   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_20, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, add_7, d_x_3)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, d_x_3, of_pieces_21, of_pieces_22, of_pieces_23)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_21, of_pieces_22, of_pieces_23, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
+//   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
+//   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
+//   k63_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
+//   k64_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
+//   k65_d_qkv<<<288, 256>>>(attention_grad_3, attention_grad_1_3, d_part_3, d_qkv_3)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(d_qkv_3, of_pieces_24)
+//   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_24, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, d_x_3, add_8)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, add_8, of_pieces_25, of_pieces_26, of_pieces_27)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_25, of_pieces_26, of_pieces_27, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
+//   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
+//   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
+//   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_28)
+//   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_28, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
+//   k54_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, blocks_0_norm2_reducemean, blocks_0_norm2_div, add_8, d_x_4)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, blocks_0_norm2_reducemean, blocks_0_norm2_div, d_x_4, of_pieces_29, of_pieces_30, of_pieces_31)
+//   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_29, of_pieces_30, of_pieces_31, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
+//   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
+//   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
+//   k63_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
+//   k64_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
+//   k65_d_qkv<<<288, 256>>>(attention_grad_4, attention_grad_1_4, d_part_4, d_qkv_4)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(d_qkv_4, of_pieces_32)
+//   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_32, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
+//   k145_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, blocks_0_norm1_reducemean, blocks_0_norm1_div, d_x_4, add_9)
+//   k146_of_pieces_34<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, blocks_0_norm1_reducemean, blocks_0_norm1_div, of_pieces_33, of_pieces_34)
+//   k147_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_33, of_pieces_34, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
+//   k148_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
+//   k149_count<<<768, 192>>>(x, count)
+//   k150_places<<<3, 256>>>(count, places)
+//   k151_begins<<<1, 256>>>(places, x, begins)
+//   k152_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
+//   k153_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
+//   k154_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
+//   k155_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)
+//   k156_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_0_norm1_weight, lr, update_blocks_0_norm1_weight_new_div, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, update_blocks_0_norm1_weight_new_pow_2, blocks_0_norm1_bias, update_blocks_0_norm1_bias_new_div, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new, update_blocks_0_norm1_bias_new_pow_2, blocks_0_norm1_weight_new, blocks_0_norm1_bias_new)
+//   k157_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_0_attention_qkv_weight, lr, update_blocks_0_attention_qkv_weight_new_div, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new, update_blocks_0_attention_qkv_weight_new_pow_2, blocks_0_attention_qkv_weight_new)
+//   k158_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_0_attention_qkv_bias_new_add, lr, step_blocks_0_attention_out_weight, step_blocks_0_attention_out_bias, step_blocks_0_norm2_weight, step_blocks_0_norm2_bias, step_blocks_0_expand_weight, update_blocks_0_attention_qkv_bias_new_pow_2, update_blocks_0_attention_qkv_bias_new_div, update_blocks_0_attention_out_weight_new_add, update_blocks_0_attention_out_weight_new_pow_2, update_blocks_0_attention_out_weight_new_div, update_blocks_0_attention_out_bias_new_add, update_blocks_0_attention_out_bias_new_pow_2, update_blocks_0_attention_out_bias_new_div, update_blocks_0_norm2_weight_new_add, update_blocks_0_norm2_weight_new_pow_2, update_blocks_0_norm2_weight_new_div, update_blocks_0_norm2_bias_new_add, update_blocks_0_norm2_bias_new_pow_2, update_blocks_0_norm2_bias_new_div, update_blocks_0_expand_weight_new_add, update_blocks_0_expand_weight_new_pow_2)
+//   k159_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_0_attention_qkv_bias, lr, update_blocks_0_attention_qkv_bias_new_div, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new, update_blocks_0_attention_qkv_bias_new_pow_2, blocks_0_attention_qkv_bias_new)
+//   k160_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_0_attention_out_weight, lr, update_blocks_0_attention_out_weight_new_div, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new, update_blocks_0_attention_out_weight_new_pow_2, blocks_0_attention_out_weight_new)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_attention_out_bias, lr, update_blocks_0_attention_out_bias_new_div, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, update_blocks_0_attention_out_bias_new_pow_2, blocks_0_norm2_weight, update_blocks_0_norm2_weight_new_div, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, update_blocks_0_norm2_weight_new_pow_2, blocks_0_norm2_bias, update_blocks_0_norm2_bias_new_div, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new, update_blocks_0_norm2_bias_new_pow_2, blocks_0_attention_out_bias_new, blocks_0_norm2_weight_new, blocks_0_norm2_bias_new)
+//   k162_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_0_expand_weight_new_add, step_blocks_0_expand_bias, step_blocks_0_project_weight, step_blocks_0_project_bias, step_blocks_1_norm1_weight, step_blocks_1_norm1_bias, update_blocks_0_expand_weight_new_div, update_blocks_0_expand_bias_new_add, update_blocks_0_expand_bias_new_pow_2, update_blocks_0_expand_bias_new_div, update_blocks_0_project_weight_new_add, update_blocks_0_project_weight_new_pow_2, update_blocks_0_project_weight_new_div, update_blocks_0_project_bias_new_add, update_blocks_0_project_bias_new_pow_2, update_blocks_0_project_bias_new_div, update_blocks_1_norm1_weight_new_add, update_blocks_1_norm1_weight_new_pow_2, update_blocks_1_norm1_weight_new_div, update_blocks_1_norm1_bias_new_add, update_blocks_1_norm1_bias_new_pow_2, update_blocks_1_norm1_bias_new_div)
+//   k163_blocks_0_project_weight_new<<<256, 256>>>(blocks_0_expand_weight, lr, update_blocks_0_expand_weight_new_div, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new, update_blocks_0_expand_weight_new_pow_2, blocks_0_project_weight, update_blocks_0_project_weight_new_div, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new, update_blocks_0_project_weight_new_pow_2, blocks_0_expand_weight_new, blocks_0_project_weight_new)
+//   k164_blocks_0_expand_bias_new<<<2, 256>>>(blocks_0_expand_bias, lr, update_blocks_0_expand_bias_new_div, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new, update_blocks_0_expand_bias_new_pow_2, blocks_0_expand_bias_new)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_0_project_bias, lr, update_blocks_0_project_bias_new_div, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, update_blocks_0_project_bias_new_pow_2, blocks_1_norm1_weight, update_blocks_1_norm1_weight_new_div, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, update_blocks_1_norm1_weight_new_pow_2, blocks_1_norm1_bias, update_blocks_1_norm1_bias_new_div, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new, update_blocks_1_norm1_bias_new_pow_2, blocks_0_project_bias_new, blocks_1_norm1_weight_new, blocks_1_norm1_bias_new)
+//   k153_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_1_attention_qkv_weight, lr, step_blocks_1_attention_qkv_bias, step_blocks_1_attention_out_weight, step_blocks_1_attention_out_bias, step_blocks_1_norm2_weight, step_blocks_1_norm2_bias, update_blocks_1_attention_qkv_weight_new_add, update_blocks_1_attention_qkv_weight_new_pow_2, update_blocks_1_attention_qkv_weight_new_div, update_blocks_1_attention_qkv_bias_new_add, update_blocks_1_attention_qkv_bias_new_pow_2, update_blocks_1_attention_qkv_bias_new_div, update_blocks_1_attention_out_weight_new_add, update_blocks_1_attention_out_weight_new_pow_2, update_blocks_1_attention_out_weight_new_div, update_blocks_1_attention_out_bias_new_add, update_blocks_1_attention_out_bias_new_pow_2, update_blocks_1_attention_out_bias_new_div, update_blocks_1_norm2_weight_new_add, update_blocks_1_norm2_weight_new_pow_2, update_blocks_1_norm2_weight_new_div, update_blocks_1_norm2_bias_new_add)
+//   k157_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_1_attention_qkv_weight, lr, update_blocks_1_attention_qkv_weight_new_div, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new, update_blocks_1_attention_qkv_weight_new_pow_2, blocks_1_attention_qkv_weight_new)
+//   k159_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_1_attention_qkv_bias, lr, update_blocks_1_attention_qkv_bias_new_div, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new, update_blocks_1_attention_qkv_bias_new_pow_2, blocks_1_attention_qkv_bias_new)
+//   k160_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_1_attention_out_weight, lr, update_blocks_1_attention_out_weight_new_div, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new, update_blocks_1_attention_out_weight_new_pow_2, blocks_1_attention_out_weight_new)
+//   k156_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_attention_out_bias, lr, update_blocks_1_attention_out_bias_new_div, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, update_blocks_1_attention_out_bias_new_pow_2, blocks_1_norm2_weight, update_blocks_1_norm2_weight_new_div, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, update_blocks_1_norm2_weight_new_pow_2, blocks_1_attention_out_bias_new, blocks_1_norm2_weight_new)
+//   k158_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_1_norm2_bias_new_add, lr, step_blocks_1_expand_weight, step_blocks_1_expand_bias, step_blocks_1_project_weight, step_blocks_1_project_bias, step_blocks_2_norm1_weight, update_blocks_1_norm2_bias_new_pow_2, update_blocks_1_norm2_bias_new_div, update_blocks_1_expand_weight_new_add, update_blocks_1_expand_weight_new_pow_2, update_blocks_1_expand_weight_new_div, update_blocks_1_expand_bias_new_add, update_blocks_1_expand_bias_new_pow_2, update_blocks_1_expand_bias_new_div, update_blocks_1_project_weight_new_add, update_blocks_1_project_weight_new_pow_2, update_blocks_1_project_weight_new_div, update_blocks_1_project_bias_new_add, update_blocks_1_project_bias_new_pow_2, update_blocks_1_project_bias_new_div, update_blocks_2_norm1_weight_new_add, update_blocks_2_norm1_weight_new_pow_2)
+//   k156_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_1_norm2_bias, lr, update_blocks_1_norm2_bias_new_div, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new, update_blocks_1_norm2_bias_new_pow_2, blocks_1_project_bias, update_blocks_1_project_bias_new_div, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, update_blocks_1_project_bias_new_pow_2, blocks_1_norm2_bias_new, blocks_1_project_bias_new)
+//   k163_blocks_0_project_weight_new<<<256, 256>>>(blocks_1_expand_weight, lr, update_blocks_1_expand_weight_new_div, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new, update_blocks_1_expand_weight_new_pow_2, blocks_1_project_weight, update_blocks_1_project_weight_new_div, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new, update_blocks_1_project_weight_new_pow_2, blocks_1_expand_weight_new, blocks_1_project_weight_new)
+//   k164_blocks_0_expand_bias_new<<<2, 256>>>(blocks_1_expand_bias, lr, update_blocks_1_expand_bias_new_div, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new, update_blocks_1_expand_bias_new_pow_2, blocks_1_expand_bias_new)
+//   k162_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_2_norm1_weight_new_add, step_blocks_2_norm1_bias, step_blocks_2_attention_qkv_weight, step_blocks_2_attention_qkv_bias, step_blocks_2_attention_out_weight, step_blocks_2_attention_out_bias, update_blocks_2_norm1_weight_new_div, update_blocks_2_norm1_bias_new_add, update_blocks_2_norm1_bias_new_pow_2, update_blocks_2_norm1_bias_new_div, update_blocks_2_attention_qkv_weight_new_add, update_blocks_2_attention_qkv_weight_new_pow_2, update_blocks_2_attention_qkv_weight_new_div, update_blocks_2_attention_qkv_bias_new_add, update_blocks_2_attention_qkv_bias_new_pow_2, update_blocks_2_attention_qkv_bias_new_div, update_blocks_2_attention_out_weight_new_add, update_blocks_2_attention_out_weight_new_pow_2, update_blocks_2_attention_out_weight_new_div, update_blocks_2_attention_out_bias_new_add, update_blocks_2_attention_out_bias_new_pow_2, update_blocks_2_attention_out_bias_new_div)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_norm1_weight, lr, update_blocks_2_norm1_weight_new_div, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, update_blocks_2_norm1_weight_new_pow_2, blocks_2_norm1_bias, update_blocks_2_norm1_bias_new_div, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new, update_blocks_2_norm1_bias_new_pow_2, blocks_2_attention_out_bias, update_blocks_2_attention_out_bias_new_div, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, update_blocks_2_attention_out_bias_new_pow_2, blocks_2_norm1_weight_new, blocks_2_norm1_bias_new, blocks_2_attention_out_bias_new)
+//   k157_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_2_attention_qkv_weight, lr, update_blocks_2_attention_qkv_weight_new_div, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new, update_blocks_2_attention_qkv_weight_new_pow_2, blocks_2_attention_qkv_weight_new)
+//   k159_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_2_attention_qkv_bias, lr, update_blocks_2_attention_qkv_bias_new_div, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new, update_blocks_2_attention_qkv_bias_new_pow_2, blocks_2_attention_qkv_bias_new)
+//   k160_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_2_attention_out_weight, lr, update_blocks_2_attention_out_weight_new_div, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new, update_blocks_2_attention_out_weight_new_pow_2, blocks_2_attention_out_weight_new)
+//   k153_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_blocks_2_norm2_weight, lr, step_blocks_2_norm2_bias, step_blocks_2_expand_weight, step_blocks_2_expand_bias, step_blocks_2_project_weight, step_blocks_2_project_bias, update_blocks_2_norm2_weight_new_add, update_blocks_2_norm2_weight_new_pow_2, update_blocks_2_norm2_weight_new_div, update_blocks_2_norm2_bias_new_add, update_blocks_2_norm2_bias_new_pow_2, update_blocks_2_norm2_bias_new_div, update_blocks_2_expand_weight_new_add, update_blocks_2_expand_weight_new_pow_2, update_blocks_2_expand_weight_new_div, update_blocks_2_expand_bias_new_add, update_blocks_2_expand_bias_new_pow_2, update_blocks_2_expand_bias_new_div, update_blocks_2_project_weight_new_add, update_blocks_2_project_weight_new_pow_2, update_blocks_2_project_weight_new_div, update_blocks_2_project_bias_new_add)
+//   k156_blocks_0_norm1_bias_new<<<1, 256>>>(blocks_2_norm2_weight, lr, update_blocks_2_norm2_weight_new_div, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, update_blocks_2_norm2_weight_new_pow_2, blocks_2_norm2_bias, update_blocks_2_norm2_bias_new_div, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new, update_blocks_2_norm2_bias_new_pow_2, blocks_2_norm2_weight_new, blocks_2_norm2_bias_new)
+//   k163_blocks_0_project_weight_new<<<256, 256>>>(blocks_2_expand_weight, lr, update_blocks_2_expand_weight_new_div, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new, update_blocks_2_expand_weight_new_pow_2, blocks_2_project_weight, update_blocks_2_project_weight_new_div, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new, update_blocks_2_project_weight_new_pow_2, blocks_2_expand_weight_new, blocks_2_project_weight_new)
+//   k164_blocks_0_expand_bias_new<<<2, 256>>>(blocks_2_expand_bias, lr, update_blocks_2_expand_bias_new_div, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new, update_blocks_2_expand_bias_new_pow_2, blocks_2_expand_bias_new)
+//   k158_update_blocks_0_expand_weight_new_pow_2<<<1, 256>>>(update_blocks_2_project_bias_new_add, lr, step_blocks_3_norm1_weight, step_blocks_3_norm1_bias, step_blocks_3_attention_qkv_weight, step_blocks_3_attention_qkv_bias, step_blocks_3_attention_out_weight, update_blocks_2_project_bias_new_pow_2, update_blocks_2_project_bias_new_div, update_blocks_3_norm1_weight_new_add, update_blocks_3_norm1_weight_new_pow_2, update_blocks_3_norm1_weight_new_div, update_blocks_3_norm1_bias_new_add, update_blocks_3_norm1_bias_new_pow_2, update_blocks_3_norm1_bias_new_div, update_blocks_3_attention_qkv_weight_new_add, update_blocks_3_attention_qkv_weight_new_pow_2, update_blocks_3_attention_qkv_weight_new_div, update_blocks_3_attention_qkv_bias_new_add, update_blocks_3_attention_qkv_bias_new_pow_2, update_blocks_3_attention_qkv_bias_new_div, update_blocks_3_attention_out_weight_new_add, update_blocks_3_attention_out_weight_new_pow_2)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_2_project_bias, lr, update_blocks_2_project_bias_new_div, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, update_blocks_2_project_bias_new_pow_2, blocks_3_norm1_weight, update_blocks_3_norm1_weight_new_div, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, update_blocks_3_norm1_weight_new_pow_2, blocks_3_norm1_bias, update_blocks_3_norm1_bias_new_div, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new, update_blocks_3_norm1_bias_new_pow_2, blocks_2_project_bias_new, blocks_3_norm1_weight_new, blocks_3_norm1_bias_new)
+//   k157_blocks_0_attention_qkv_weight_new<<<192, 256>>>(blocks_3_attention_qkv_weight, lr, update_blocks_3_attention_qkv_weight_new_div, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new, update_blocks_3_attention_qkv_weight_new_pow_2, blocks_3_attention_qkv_weight_new)
+//   k159_blocks_0_attention_qkv_bias_new<<<2, 256>>>(blocks_3_attention_qkv_bias, lr, update_blocks_3_attention_qkv_bias_new_div, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new, update_blocks_3_attention_qkv_bias_new_pow_2, blocks_3_attention_qkv_bias_new)
+//   k162_update_blocks_1_norm1_bias_new_div<<<1, 256>>>(lr, update_blocks_3_attention_out_weight_new_add, step_blocks_3_attention_out_bias, step_blocks_3_norm2_weight, step_blocks_3_norm2_bias, step_blocks_3_expand_weight, step_blocks_3_expand_bias, update_blocks_3_attention_out_weight_new_div, update_blocks_3_attention_out_bias_new_add, update_blocks_3_attention_out_bias_new_pow_2, update_blocks_3_attention_out_bias_new_div, update_blocks_3_norm2_weight_new_add, update_blocks_3_norm2_weight_new_pow_2, update_blocks_3_norm2_weight_new_div, update_blocks_3_norm2_bias_new_add, update_blocks_3_norm2_bias_new_pow_2, update_blocks_3_norm2_bias_new_div, update_blocks_3_expand_weight_new_add, update_blocks_3_expand_weight_new_pow_2, update_blocks_3_expand_weight_new_div, update_blocks_3_expand_bias_new_add, update_blocks_3_expand_bias_new_pow_2, update_blocks_3_expand_bias_new_div)
+//   k160_blocks_0_attention_out_weight_new<<<64, 256>>>(blocks_3_attention_out_weight, lr, update_blocks_3_attention_out_weight_new_div, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new, update_blocks_3_attention_out_weight_new_pow_2, blocks_3_attention_out_weight_new)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_attention_out_bias, lr, update_blocks_3_attention_out_bias_new_div, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, update_blocks_3_attention_out_bias_new_pow_2, blocks_3_norm2_weight, update_blocks_3_norm2_weight_new_div, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, update_blocks_3_norm2_weight_new_pow_2, blocks_3_norm2_bias, update_blocks_3_norm2_bias_new_div, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new, update_blocks_3_norm2_bias_new_pow_2, blocks_3_attention_out_bias_new, blocks_3_norm2_weight_new, blocks_3_norm2_bias_new)
+//   k191_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_expand_weight, lr, update_blocks_3_expand_weight_new_div, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new, update_blocks_3_expand_weight_new_pow_2, blocks_3_expand_weight_new)
+//   k164_blocks_0_expand_bias_new<<<2, 256>>>(blocks_3_expand_bias, lr, update_blocks_3_expand_bias_new_div, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new, update_blocks_3_expand_bias_new_pow_2, blocks_3_expand_bias_new)
+//   k193_update_head_weight_new_div<<<1, 256>>>(step_blocks_3_project_weight, lr, step_blocks_3_project_bias, step_norm_weight, step_norm_bias, step_head_weight, update_blocks_3_project_weight_new_add, update_blocks_3_project_weight_new_pow_2, update_blocks_3_project_weight_new_div, update_blocks_3_project_bias_new_add, update_blocks_3_project_bias_new_pow_2, update_blocks_3_project_bias_new_div, update_norm_weight_new_add, update_norm_weight_new_pow_2, update_norm_weight_new_div, update_norm_bias_new_add, update_norm_bias_new_pow_2, update_norm_bias_new_div, update_head_weight_new_add, update_head_weight_new_pow_2, update_head_weight_new_div)
+//   k191_blocks_3_expand_weight_new<<<256, 256>>>(blocks_3_project_weight, lr, update_blocks_3_project_weight_new_div, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new, update_blocks_3_project_weight_new_pow_2, blocks_3_project_weight_new)
+//   k161_blocks_0_norm2_bias_new<<<1, 256>>>(blocks_3_project_bias, lr, update_blocks_3_project_bias_new_div, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, update_blocks_3_project_bias_new_pow_2, norm_weight, update_norm_weight_new_div, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, update_norm_weight_new_pow_2, norm_bias, update_norm_bias_new_div, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new, update_norm_bias_new_pow_2, blocks_3_project_bias_new, norm_weight_new, norm_bias_new)
+//   k154_symbols_weight_new<<<33, 256>>>(head_weight, lr, update_head_weight_new_div, exp_avg_head_weight_new, exp_avg_sq_head_weight_new, update_head_weight_new_pow_2, head_weight_new)
 // Results: loss.
 // What lasts from run to run, at the end:
 //   step_symbols_weight = update_symbols_weight_new_add

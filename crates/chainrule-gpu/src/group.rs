@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
 use crate::kernels::{Emitted, Kernel, Shape, emit};
+use crate::lanes::becomes_rows;
 use crate::plan::{most, reads};
 
 /// Kernels that are looked at for one that a value may join.
@@ -65,6 +66,19 @@ fn joined(
         return None;
     }
     let own = Shape::of(graph, v);
+    let mut members = kernel.members.clone();
+    members.push(v);
+    let mut kernel = Kernel { shape: kernel.shape.clone(), members };
+    let light = |&x: &ValueId| graph.values[x].step.is_light();
+    if let (Shape::Each(n), Shape::Rows(rows, count)) = (&kernel.shape, &own)
+        && *n == rows * count
+        && kernel.members[..kernel.members.len() - 1].iter().all(light)
+    {
+        kernel.shape = own.clone();
+        if !becomes_rows(graph, &kernel, dialect) {
+            return None;
+        }
+    }
     let fits = match (&kernel.shape, &own) {
         (a, b) if a == b => !matches!(a, Shape::Product(..) | Shape::Library | Shape::Attention),
         (Shape::Rows(rows, count), Shape::Each(n)) => {
@@ -79,9 +93,6 @@ fn joined(
     if !fits || matches!(value.step, Step::Rank { .. }) {
         return None;
     }
-    let mut members = kernel.members.clone();
-    members.push(v);
-    let kernel = Kernel { shape: kernel.shape.clone(), members };
     let emitted = emit(graph, stored, dialect, &kernel, &|_| true)?;
     let buffers = emitted.reads.len() + kernel.members.len() + usize::from(emitted.draws);
     (buffers <= most(dialect)).then_some(kernel)

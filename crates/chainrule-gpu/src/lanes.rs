@@ -29,9 +29,11 @@ pub(crate) fn lanes(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> usize {
         Shape::Rows(rows, count) => (rows * count, count),
         _ => return 1,
     };
-    let fits = |v: ValueId| {
-        let step = &graph.values[v].step;
-        step.is_light() || matches!(step, Step::Fold(..))
+    let is_each = matches!(kernel.shape, Shape::Each(_));
+    let fits = |v: ValueId| match &graph.values[v].step {
+        Step::Fold(..) => true,
+        Step::Segments { .. } => is_each,
+        step => step.is_light(),
     };
     let takes = dialect == Dialect::Cuda
         && (graph.wide_from..(1 << 31) - (1 << 14)).contains(&all)
@@ -40,8 +42,18 @@ pub(crate) fn lanes(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> usize {
         return 1;
     }
     let of = |&v: &ValueId| graph.values[v].dtype;
+    let is_fold = |&v: &ValueId| matches!(graph.values[v].step, Step::Fold(..));
+    let folds = kernel.members.iter().any(is_fold);
     let narrow = kernel.members.iter().any(|v| of(v) == DType::BF16);
     match kernel.shape {
+        // A thread that loops needs others beside it while it waits.
+        Shape::Each(n) if folds && n < 4 * graph.wide_from => {
+            if n.is_multiple_of(2) {
+                2
+            } else {
+                1
+            }
+        }
         Shape::Each(n) => {
             let most = if narrow { LOADED / 2 } else { LOADED / 4 };
             [most, LOADED / 4, 2].into_iter().find(|l| n.is_multiple_of(*l)).unwrap_or(1)
@@ -50,6 +62,19 @@ pub(crate) fn lanes(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> usize {
         _ if row > MOST * LOADED / 4 => LOADED / 2,
         _ => LOADED / 4,
     }
+}
+
+/// Whether threads keep their parts of rows of so many elements in registers.
+fn is_kept(count: usize, lanes: usize) -> bool {
+    count.is_multiple_of(lanes) && count / lanes <= MOST
+}
+
+/// Whether values of single elements are worth a block a row, for a reduction of rows that follows:
+/// then they need not be read again.
+pub(crate) fn becomes_rows(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> bool {
+    let Shape::Rows(_, count) = kernel.shape else { return false };
+    let lanes = lanes(graph, kernel, dialect);
+    lanes > 1 && is_kept(count, lanes)
 }
 
 impl Maker<'_, '_> {
@@ -124,11 +149,11 @@ impl Maker<'_, '_> {
         let whole = Coord::wide("i", n, self.lanes);
         let members = self.kernel.members.clone();
         let graph = self.body.graph;
-        let is_light = |v: ValueId| graph.values[v].step.is_light();
-        for run in members.chunk_by(|&a, &b| is_light(a) && is_light(b)) {
-            match is_light(run[0]) {
-                true => self.wide_values(run, &whole, None, [None; 2])?,
-                false => self.wide_fold(run[0], &whole)?,
+        let is_fold = |v: ValueId| matches!(graph.values[v].step, Step::Fold(..));
+        for run in members.chunk_by(|&a, &b| !is_fold(a) && !is_fold(b)) {
+            match is_fold(run[0]) {
+                true => self.wide_fold(run[0], &whole)?,
+                false => self.wide_values(run, &whole, None, [None; 2])?,
             }
         }
         Some(())
@@ -175,7 +200,7 @@ impl Maker<'_, '_> {
     pub(crate) fn wide_rows(&mut self, rows: usize, count: usize) -> Option<usize> {
         let (d, lanes) = (self.body.dialect, self.lanes);
         let vectors = count.div_ceil(lanes);
-        let is_kept = vectors <= MOST && count.is_multiple_of(lanes);
+        let is_kept = is_kept(count, lanes);
         let threads = vectors.next_multiple_of(WARP).min(if is_kept { MOST } else { LONG });
         self.body.line(d.constant("int", "row", d.block()));
         self.body.line(d.constant("int", "thread", d.thread()));

@@ -62,6 +62,24 @@ impl Reader {
         Ok(Step::Map("Cast", vec![inside]))
     }
 
+    /// A part of values one after the other that lies in one of them, as a part of that.
+    pub(crate) fn part_of_one(&self, dims: &[usize], step: Step) -> Step {
+        let Step::Slice(x, cuts) = &step else { return step };
+        let Step::Concat(all, axis) = &self.graph.values[*x].step else { return step };
+        let Some(i) = cuts.iter().position(|c| c.0 == *axis && c.2 == 1) else { return step };
+        let (from, mut begin) = (cuts[i].1 as usize, 0);
+        for &part in all {
+            let size = self.graph.values[part].dims[*axis];
+            if from >= begin && from + dims[*axis] <= begin + size {
+                let mut cuts = cuts.clone();
+                cuts[i].1 = (from - begin) as i64;
+                return Step::Slice(part, cuts);
+            }
+            begin += size;
+        }
+        step
+    }
+
     /// Notes that a value is a part of an axis, and zero outside.
     pub(crate) fn note_pad(&mut self, v: ValueId, step: &Step) {
         let Step::Pad(x, before, outside) = step else { return };
