@@ -255,6 +255,11 @@ impl Monitor {
         self.steps >= self.next
     }
 
+    /// Steps from the next one on before one whose tensors are wanted; 0 if those of the next are.
+    pub fn steps_to_look(&self) -> u64 {
+        self.next.saturating_sub(self.steps)
+    }
+
     /// A trained parameter and its gradient before the update of a step that
     /// [is due](Monitor::is_due).
     pub fn parameter(&mut self, name: &str, value: &Tensor, gradient: Option<&Tensor>) {

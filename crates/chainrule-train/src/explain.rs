@@ -8,7 +8,7 @@ use crate::nn::StateDict;
 use crate::tensor::{Tensor, record_all};
 
 /// Steps between two kept states, so that a training that broke can be followed again from there.
-const KEEP_EVERY: u64 = 256;
+pub(crate) const KEEP_EVERY: u64 = 256;
 
 /// All that decides how the training goes on.
 pub(super) struct Kept(StateDict);

@@ -23,6 +23,18 @@ pub trait ProgramRunner {
     /// outside since the last run are seen.
     fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>>;
 
+    /// Steps of a program that are best run by one call of [`ProgramRunner::run_steps`]: more than
+    /// one where a step is so small that to begin it takes a good part of its time.
+    fn at_once(&self, program: usize) -> usize {
+        let _ = program;
+        1
+    }
+
+    /// As [`ProgramRunner::run`] for each of these batches of arguments, to the bit: their results.
+    fn run_steps(&mut self, program: usize, batches: &[Vec<&Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+        batches.iter().map(|batch| self.run(program, batch)).collect()
+    }
+
     /// Gives all that was changed on the device its value there.
     fn fetch(&mut self) -> Result<()>;
 

@@ -351,7 +351,8 @@ impl Rest {
             if self.place.step >= self.options.steps {
                 break End::Finished;
             }
-            if self.stops(stop()) {
+            // Steps that a device has done by now are told of first.
+            if self.stops(stop()) && !engine.is_ahead() {
                 break End::Stopped;
             }
             if let Some(patience) = self.options.patience

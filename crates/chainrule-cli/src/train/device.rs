@@ -35,6 +35,10 @@ pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>
     }
 }
 
+/// Steps of a launch where a step is one kernel: some milliseconds, so that a wish to stop is heard
+/// soon.
+const AT_ONCE: usize = 256;
+
 struct OnDevice {
     session: DeviceSession,
     or_cpu: bool,
@@ -92,6 +96,18 @@ impl ProgramRunner for OnDevice {
             }
             Err(e) => self.fall_back(program, arguments, e),
         }
+    }
+
+    fn at_once(&self, program: usize) -> usize {
+        if self.session.is_persistent(program) { AT_ONCE } else { 1 }
+    }
+
+    fn run_steps(
+        &mut self,
+        program: usize,
+        batches: &[Vec<&Tensor>],
+    ) -> chainrule::Result<Vec<Vec<Tensor>>> {
+        self.session.run_steps(program, batches)
     }
 
     fn fetch(&mut self) -> chainrule::Result<()> {

@@ -1,7 +1,10 @@
 //! The engine of a step: op by op, or as a program.
 
+mod device;
+
 use std::time::Instant;
 
+use self::device::OnDevice;
 use super::ranks::{ProgramKey, Programs, Verdicts, spread};
 use super::rare;
 use super::seen::{SeenPrograms, SeenStep};
@@ -23,16 +26,6 @@ pub(crate) enum Engine<'e> {
     /// Programs of micro-batches, the exchange, and the updates.
     Spread(&'e mut dyn Optimizer, Box<Programs<'e>>),
     Device(OnDevice<'e>),
-}
-
-/// A step that a device runs.
-pub(crate) struct OnDevice<'e> {
-    step: Box<program::CompiledStep<'e>>,
-    runner: &'e mut dyn ProgramRunner,
-    /// The programs that it has of the step, one for each set of shapes.
-    loaded: Vec<usize>,
-    /// Whether the processor runs the step after all.
-    is_left: bool,
 }
 
 /// Result of a step.
@@ -70,9 +63,7 @@ impl<'e> Engine<'e> {
         let step = program::compile(task.module(), optimizer, ["x", "y"], loss);
         let step = Box::new(step.with_simplification(options.simplified));
         Ok(match runner {
-            Some(runner) => {
-                Engine::Device(OnDevice { step, runner, loaded: Vec::new(), is_left: false })
-            }
+            Some(runner) => Engine::Device(OnDevice::new(step, runner)),
             None => Engine::Compiled(step, SeenPrograms::new(options.simplified)),
         })
     }
@@ -81,7 +72,7 @@ impl<'e> Engine<'e> {
     /// anything reads them.
     pub fn fetch(&mut self) -> Result<()> {
         match self {
-            Engine::Device(device) => device.runner.fetch(),
+            Engine::Device(device) => device.fetch(),
             _ => Ok(()),
         }
     }
@@ -89,16 +80,21 @@ impl<'e> Engine<'e> {
     /// As [`Engine::fetch`], for one value.
     pub fn fetch_one(&mut self, tensor: &Tensor) -> Result<()> {
         match self {
-            Engine::Device(device) => device.runner.fetch_one(tensor),
+            Engine::Device(device) => device.fetch_one(tensor),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a device has done steps that were not asked for yet.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Engine::Device(device) if device.is_ahead())
     }
 
     pub fn optimizer(&mut self) -> &mut dyn Optimizer {
         match self {
             Engine::Eager(optimizer) => &mut **optimizer,
             Engine::Compiled(step, _) => step.optimizer(),
-            Engine::Device(device) => device.step.optimizer(),
+            Engine::Device(device) => device.optimizer(),
             Engine::Spread(optimizer, _) => &mut **optimizer,
         }
     }
@@ -159,56 +155,6 @@ fn known_before(
     match ranks.verdicts.is_plain(key) {
         Some(is_plain) => step.take_verdict(&given, is_plain).map(|()| None),
         None => Ok(Some(key)),
-    }
-}
-
-impl OnDevice<'_> {
-    /// A step on the next batch, on the device; looks of the task and the monitor are on the
-    /// processor, with the values of the device.
-    fn step(&mut self, task: &dyn Task, rest: &mut Rest, looks: bool) -> Result<Done> {
-        let batch = rest.draw()?;
-        if looks || rest.due().is_some() {
-            self.runner.fetch()?;
-        }
-        if looks {
-            show(task, self.step.optimizer(), &batch)?;
-        }
-        if let Some(watch) = rest.due() {
-            rarely(task, self.step.optimizer(), &batch, watch)?;
-            watch.labels(&batch);
-            probe(task, self.step.optimizer(), &batch, watch)?;
-        }
-        let results = self.run(&[&batch.x, &batch.y])?;
-        let loss = results.first().map_or(Ok(f64::NAN), Tensor::try_item)?;
-        if let Some(watch) = rest.due() {
-            self.runner.fetch()?;
-            watch.after(task.module());
-        }
-        Ok(Done { loss, examples: task.count(&batch) })
-    }
-    fn run(&mut self, given: &[&Tensor]) -> Result<Vec<Tensor>> {
-        if self.is_left {
-            return Ok(vec![self.step.run(given)?]);
-        }
-        if let Some(&program) =
-            self.loaded.iter().find(|&&p| self.runner.mismatch(p, given).is_none())
-        {
-            return self.runner.run(program, given);
-        }
-        // The trace runs the step once on the processor.
-        self.runner.fetch()?;
-        let traced = self.step.trace(given)?;
-        match self.runner.load(&traced) {
-            Ok(program) => {
-                self.loaded.push(program);
-                self.runner.run(program, given)
-            }
-            Err(e) if self.runner.gives_way(&e) => {
-                self.is_left = true;
-                Ok(vec![self.step.run(given)?])
-            }
-            Err(e) => Err(e),
-        }
     }
 }
 
