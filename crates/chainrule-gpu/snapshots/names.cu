@@ -1053,37 +1053,31 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
     const float* __restrict__ constant_11,
     const float* __restrict__ constant_20
 ) {
-    __shared__ float own_emb[960];
-    __shared__ float own_matmul[416];
-    __shared__ float own_sum[13];
-    __shared__ float own_sum_2[13];
-    __shared__ float own_bnvar_inv[13];
-    __shared__ float own_h[416];
-    __shared__ float own_matmul_2[54];
-    __shared__ long long own_max_axis_1[2];
-    __shared__ float own_logit_maxes[2];
-    __shared__ float own_counts_sum[2];
-    __shared__ float own_counts_sum_inv[2];
-    __shared__ float own_mean[1];
-    __shared__ float own_gather_grad[54];
-    __shared__ float own_d_logits[54];
-    __shared__ float own_d_b2[2];
-    __shared__ float own_d_h[400];
-    __shared__ float own_d_W2[351];
-    __shared__ float own_d_bnbias[13];
-    __shared__ float own_d_bngain[13];
-    __shared__ float own_d_C[20];
+    extern __shared__ __align__(16) unsigned char arena[];
     const int block = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
-    float* h = (float*)(scratch + 0);
-    float* matmul_2 = (float*)(scratch + 25600);
-    float* logit_maxes = (float*)(scratch + 29056);
-    float* counts_sum_inv = (float*)(scratch + 29184);
-    float* d_logits = (float*)(scratch + 29312);
-    float* d_hpreact = (float*)(scratch + 32768);
-    float* d_hprebn = (float*)(scratch + 58368);
-    float* d_embcat = (float*)(scratch + 83968);
-    float* d_W1 = (float*)(scratch + 87808);
+    float* own_W1_copy = (float*)(arena + 0);
+    float* own_W2_copy = (float*)(arena + 24000);
+    float* own_emb = (float*)(arena + 45600);
+    float* own_d_logits = (float*)(arena + 49440);
+    float* own_matmul = (float*)(arena + 52896);
+    float* own_sum = (float*)(arena + 54560);
+    float* own_bnvar_inv = (float*)(arena + 54624);
+    float* own_h = (float*)(arena + 54688);
+    float* own_matmul_2 = (float*)(arena + 56352);
+    long long* own_max_axis_1 = (long long*)(arena + 56576);
+    float* own_d_hpreact = (float*)(arena + 56592);
+    float* own_d_bnbias = (float*)(arena + 58256);
+    float* own_d_bngain = (float*)(arena + 58320);
+    float* own_d_hprebn = (float*)(arena + 58384);
+    float* gather_grad = (float*)(scratch + 0);
+    float* h = (float*)(scratch + 3456);
+    float* matmul_2 = (float*)(scratch + 29056);
+    float* logit_maxes = (float*)(scratch + 32512);
+    float* counts_sum_inv = (float*)(scratch + 32640);
+    float* d_hprebn = (float*)(scratch + 32768);
+    float* d_W1 = (float*)(scratch + 58368);
+    float* d_embcat = (float*)(scratch + 82432);
     for (int step = 0; step < steps; step++) {
         float* C = step % 2 == 0 ? C_even : C_odd;
         float* C_new = step % 2 == 0 ? C_odd : C_even;
@@ -1117,18 +1111,40 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         const long long* x = x_all + (long long)step * x_stride;
         const long long* y = y_all + (long long)step * y_stride;
         if (times != nullptr && block == 0 && thread == 0) { times[0] = clock64(); }
+        // W1_copy  f32 [30, 200], whole in each block
+        {
+            #pragma unroll 12
+            for (int e = thread; e < 6000; e += 512) {
+                const float W1_ = W1[e];
+                const float W1_copy_ = W1_;
+                own_W1_copy[e] = W1_copy_;
+            }
+        }
+        // W2_copy  f32 [200, 27], whole in each block
+        {
+            const int own_thread = (thread + 128) % 512;
+            #pragma unroll 11
+            for (int e = own_thread; e < 5400; e += 512) {
+                const float W2_ = W2[e];
+                const float W2_copy_ = W2_;
+                own_W2_copy[e] = W2_copy_;
+            }
+        }
         // emb  f32 [32, 3, 10], whole in each block
         {
-            for (int e = thread; e < 960; e += 512) {
+            const int own_thread = (thread + 352) % 512;
+            #pragma unroll 2
+            for (int e = own_thread; e < 960; e += 512) {
                 const long long x_ = x[e / 10];
                 const int at = min(max((int)x_, 0), 26);
                 const float C_ = C[at * 10 + (e % 10)];
-                own_emb[e] = C_;
+                const float C_copy_ = C_;
+                own_emb[e] = C_copy_;
             }
         }
         // gather_grad  f32 [32, 27], split along axis 0
         {
-            const int own_thread = (thread + 64) % 512;
+            const int own_thread = (thread + 416) % 512;
             for (int e = own_thread; e < 54; e += 512) {
                 const int mine = e / 27;
                 const int own = block * 2 + mine;
@@ -1141,12 +1157,13 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                         gather_grad_ += constant_11_;
                     }
                 }
-                own_gather_grad[e] = gather_grad_;
+                gather_grad[own * 27 + (e % 27)] = gather_grad_;
             }
         }
         // step_C_new  i64 [], whole in each block
         {
-            for (int e = thread; e < 1; e += 512) {
+            const int own_thread = (thread + 352) % 512;
+            for (int e = own_thread; e < 1; e += 512) {
                 const long long step_C_ = step_C[0];
                 const long long step_C_new_ = step_C_ + 1ll;
                 if (block == 0) {
@@ -1156,7 +1173,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         }
         // step_W1_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 480) % 512;
+            const int own_thread = (thread + 320) % 512;
             for (int e = own_thread; e < 1; e += 512) {
                 const long long step_W1_ = step_W1[0];
                 const long long step_W1_new_ = step_W1_ + 1ll;
@@ -1165,28 +1182,27 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 }
             }
         }
-        // b1_new  f32 [200], split along axis 0
+        // b1_new  f32 [200], whole in each block
         {
-            const int own_thread = (thread + 448) % 512;
-            for (int e = own_thread; e < 13; e += 512) {
-                const int mine = e;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float b1_ = b1[own];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float constant_20_ = constant_20[own];
-                    const float update_b1_new_mul_ = 0.0f * b1_;
-                    const float update_b1_new_add_ = constant_20_ + update_b1_new_mul_;
-                    const float update_b1_new_mul_2_ = update_c_new_cast_ * update_b1_new_add_;
-                    const float b1_new_ = b1_ - update_b1_new_mul_2_;
-                    b1_new[own] = b1_new_;
+            const int own_thread = (thread + 288) % 512;
+            for (int e = own_thread; e < 200; e += 512) {
+                const float b1_ = b1[e];
+                const float b1_copy_ = b1_;
+                const double lr_ = lr[0];
+                const float update_c_new_cast_ = (float)lr_;
+                const float constant_20_ = constant_20[e];
+                const float update_b1_new_mul_ = 0.0f * b1_copy_;
+                const float update_b1_new_add_ = constant_20_ + update_b1_new_mul_;
+                const float update_b1_new_mul_2_ = update_c_new_cast_ * update_b1_new_add_;
+                const float b1_new_ = b1_copy_ - update_b1_new_mul_2_;
+                if (block == 0) {
+                    b1_new[e] = b1_new_;
                 }
             }
         }
         // step_b1_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 416) % 512;
+            const int own_thread = (thread + 64) % 512;
             for (int e = own_thread; e < 1; e += 512) {
                 const long long step_b1_ = step_b1[0];
                 const long long step_b1_new_ = step_b1_ + 1ll;
@@ -1197,7 +1213,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         }
         // step_W2_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 384) % 512;
+            const int own_thread = (thread + 32) % 512;
             for (int e = own_thread; e < 1; e += 512) {
                 const long long step_W2_ = step_W2[0];
                 const long long step_W2_new_ = step_W2_ + 1ll;
@@ -1208,8 +1224,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         }
         // step_b2_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 352) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
+            for (int e = thread; e < 1; e += 512) {
                 const long long step_b2_ = step_b2[0];
                 const long long step_b2_new_ = step_b2_ + 1ll;
                 if (block == 0) {
@@ -1219,7 +1234,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         }
         // step_bngain_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 320) % 512;
+            const int own_thread = (thread + 480) % 512;
             for (int e = own_thread; e < 1; e += 512) {
                 const long long step_bngain_ = step_bngain[0];
                 const long long step_bngain_new_ = step_bngain_ + 1ll;
@@ -1230,7 +1245,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         }
         // step_bnbias_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 288) % 512;
+            const int own_thread = (thread + 448) % 512;
             for (int e = own_thread; e < 1; e += 512) {
                 const long long step_bnbias_ = step_bnbias[0];
                 const long long step_bnbias_new_ = step_bnbias_ + 1ll;
@@ -1248,11 +1263,11 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 const int own = block * 13 + mine;
                 if (own < 200) {
                     float matmul_ = 0.0f;
-                    #pragma unroll 8
+                    #pragma unroll 30
                     for (int k = 0; k < 30; k++) {
                         const float emb_ = own_emb[(e / 13) * 30 + k];
-                        const float W1_ = W1[k * 200 + own];
-                        matmul_ += emb_ * W1_;
+                        const float W1_copy_ = own_W1_copy[k * 200 + own];
+                        matmul_ += emb_ * W1_copy_;
                     }
                     own_matmul[e] = matmul_;
                 }
@@ -1261,6 +1276,8 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
         __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[2] = clock64(); }
         // sum  f32 [1, 200], split along axis 1
+        // sum_2  f32 [1, 200], split along axis 1
+        // bnvar_inv  f32 [1, 200], split along axis 1
         {
             const int place = thread / 32;
             const int lane = thread % 32;
@@ -1268,62 +1285,38 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             const int mine = e;
             const int own = min(block * 13 + mine, 199);
             float sum_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 1
             for (int k = lane; k < 32; k += 32) {
                 const float matmul_ = own_matmul[k * 13 + mine];
                 const float b1_ = b1[own];
-                const float hprebn_ = matmul_ + b1_;
+                const float b1_copy_ = b1_;
+                const float hprebn_ = matmul_ + b1_copy_;
                 sum_ = sum_ + hprebn_;
             }
             for (int bit = 16; bit > 0; bit /= 2) { sum_ = sum_ + of_lanes(sum_, bit); }
+            float sum_2_ = 0.0f;
+            #pragma unroll 1
+            for (int k_2 = lane; k_2 < 32; k_2 += 32) {
+                const float matmul__2 = own_matmul[k_2 * 13 + mine];
+                const float b1__2 = b1[own];
+                const float b1_copy__2 = b1__2;
+                const float hprebn__2 = matmul__2 + b1_copy__2;
+                const float bnmean_ = sum_ * 0.03125f;
+                const float bndiff_ = hprebn__2 - bnmean_;
+                const float bndiff2_ = bndiff_ * bndiff_;
+                sum_2_ = sum_2_ + bndiff2_;
+            }
+            for (int bit_2 = 16; bit_2 > 0; bit_2 /= 2) { sum_2_ = sum_2_ + of_lanes(sum_2_, bit_2); }
+            const float bnvar_ = sum_2_ * 0.032258064f;
+            const float add_ = bnvar_ + 1e-5f;
+            const float bnvar_inv_ = inverse_root(add_);
             if (lane == 0 && place < 13 && block * 13 + mine < 200) {
                 own_sum[e] = sum_;
+                own_bnvar_inv[e] = bnvar_inv_;
             }
         }
         __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[3] = clock64(); }
-        // sum_2  f32 [1, 200], split along axis 1
-        {
-            const int place = thread / 32;
-            const int lane = thread % 32;
-            const int e = min(place, 12);
-            const int mine = e;
-            const int own = min(block * 13 + mine, 199);
-            float sum_2_ = 0.0f;
-            #pragma unroll 8
-            for (int k = lane; k < 32; k += 32) {
-                const float matmul_ = own_matmul[k * 13 + mine];
-                const float b1_ = b1[own];
-                const float hprebn_ = matmul_ + b1_;
-                const float sum_ = own_sum[mine];
-                const float bnmean_ = sum_ * 0.03125f;
-                const float bndiff_ = hprebn_ - bnmean_;
-                const float bndiff2_ = bndiff_ * bndiff_;
-                sum_2_ = sum_2_ + bndiff2_;
-            }
-            for (int bit = 16; bit > 0; bit /= 2) { sum_2_ = sum_2_ + of_lanes(sum_2_, bit); }
-            if (lane == 0 && place < 13 && block * 13 + mine < 200) {
-                own_sum_2[e] = sum_2_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[4] = clock64(); }
-        // bnvar_inv  f32 [1, 200], split along axis 1
-        {
-            for (int e = thread; e < 13; e += 512) {
-                const int mine = e;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float sum_2_ = own_sum_2[mine];
-                    const float bnvar_ = sum_2_ * 0.032258064f;
-                    const float add_ = bnvar_ + 1e-5f;
-                    const float bnvar_inv_ = inverse_root(add_);
-                    own_bnvar_inv[e] = bnvar_inv_;
-                }
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[5] = clock64(); }
         // h  f32 [32, 200], split along axis 1
         {
             for (int e = thread; e < 416; e += 512) {
@@ -1331,17 +1324,20 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 const int own = block * 13 + mine;
                 if (own < 200) {
                     const float bngain_ = bngain[own];
+                    const float bngain_copy_ = bngain_;
                     const float matmul_ = own_matmul[(e / 13) * 13 + mine];
                     const float b1_ = b1[own];
-                    const float hprebn_ = matmul_ + b1_;
+                    const float b1_copy_ = b1_;
+                    const float hprebn_ = matmul_ + b1_copy_;
                     const float sum_ = own_sum[mine];
                     const float bnmean_ = sum_ * 0.03125f;
                     const float bndiff_ = hprebn_ - bnmean_;
                     const float bnvar_inv_ = own_bnvar_inv[mine];
                     const float bnraw_ = bndiff_ * bnvar_inv_;
-                    const float mul_ = bngain_ * bnraw_;
+                    const float mul_ = bngain_copy_ * bnraw_;
                     const float bnbias_ = bnbias[own];
-                    const float hpreact_ = mul_ + bnbias_;
+                    const float bnbias_copy_ = bnbias_;
+                    const float hpreact_ = mul_ + bnbias_copy_;
                     const float h_ = tanhf(hpreact_);
                     own_h[e] = h_;
                     h[(e / 13) * 200 + own] = h_;
@@ -1349,7 +1345,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             }
         }
         cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[6] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[4] = clock64(); }
         // matmul_2  f32 [32, 27], split along axis 0
         {
             const int place = thread / 8;
@@ -1358,11 +1354,11 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             const int mine = e / 27;
             const int own = block * 2 + mine;
             float matmul_2_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 25
             for (int k = lane; k < 200; k += 8) {
                 const float h_ = h[own * 200 + k];
-                const float W2_ = W2[k * 27 + (e % 27)];
-                matmul_2_ += h_ * W2_;
+                const float W2_copy_ = own_W2_copy[k * 27 + (e % 27)];
+                matmul_2_ += h_ * W2_copy_;
             }
             for (int bit = 4; bit > 0; bit /= 2) { matmul_2_ = matmul_2_ + of_lanes(matmul_2_, bit); }
             if (lane == 0 && place < 54) {
@@ -1371,7 +1367,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             }
         }
         __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[7] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[5] = clock64(); }
         // max_axis_1  i64 [32, 1], split along axis 0
         {
             for (int e = thread; e < 2; e += 512) {
@@ -1380,141 +1376,71 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 long long max_axis_1_ = 0ll;
                 const float matmul_2_ = own_matmul_2[mine * 27];
                 const float b2_ = b2[0];
-                const float logits_ = matmul_2_ + b2_;
+                const float b2_copy_ = b2_;
+                const float logits_ = matmul_2_ + b2_copy_;
                 float best = logits_;
                 for (int k = 1; k < 27; k++) {
                     const float matmul_2__2 = own_matmul_2[mine * 27 + k];
                     const float b2__2 = b2[k];
-                    const float logits__2 = matmul_2__2 + b2__2;
+                    const float b2_copy__2 = b2__2;
+                    const float logits__2 = matmul_2__2 + b2_copy__2;
                     if (logits__2 > best || (is_nan(logits__2) && !is_nan(best))) { best = logits__2; max_axis_1_ = (long long)k; }
                 }
                 own_max_axis_1[e] = max_axis_1_;
             }
         }
         __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[8] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[6] = clock64(); }
         // logit_maxes  f32 [32, 1], split along axis 0
-        {
-            for (int e = thread; e < 2; e += 512) {
-                const int mine = e;
-                const int own = block * 2 + mine;
-                const long long max_axis_1_ = own_max_axis_1[mine];
-                const int at = min(max((int)max_axis_1_, 0), 26);
-                const float matmul_2_ = own_matmul_2[mine * 27 + at];
-                const float b2_ = b2[at];
-                const float logits_ = matmul_2_ + b2_;
-                own_logit_maxes[e] = logits_;
-                logit_maxes[own] = logits_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[9] = clock64(); }
         // counts_sum  f32 [32, 1], split along axis 0
+        // counts_sum_inv  f32 [32, 1], split along axis 0
         {
             const int place = thread / 16;
             const int lane = thread % 16;
             const int e = min(place, 1);
             const int mine = e;
             const int own = block * 2 + mine;
+            const long long max_axis_1_ = own_max_axis_1[mine];
+            const int at = min(max((int)max_axis_1_, 0), 26);
+            const float matmul_2_ = own_matmul_2[mine * 27 + at];
+            const float b2_ = b2[at];
+            const float b2_copy_ = b2_;
+            const float logits_ = matmul_2_ + b2_copy_;
             float counts_sum_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 2
             for (int k = lane; k < 27; k += 16) {
-                const float matmul_2_ = own_matmul_2[mine * 27 + k];
-                const float b2_ = b2[k];
-                const float logits_ = matmul_2_ + b2_;
-                const float logit_maxes_ = own_logit_maxes[mine];
-                const float norm_logits_ = logits_ - logit_maxes_;
+                const float matmul_2__2 = own_matmul_2[mine * 27 + k];
+                const float b2__2 = b2[k];
+                const float b2_copy__2 = b2__2;
+                const float logits__2 = matmul_2__2 + b2_copy__2;
+                const float norm_logits_ = logits__2 - logits_;
                 const float counts_ = expf(norm_logits_);
                 counts_sum_ = counts_sum_ + counts_;
             }
             for (int bit = 8; bit > 0; bit /= 2) { counts_sum_ = counts_sum_ + of_lanes(counts_sum_, bit); }
+            const float counts_sum_inv_ = 1.0f / counts_sum_;
             if (lane == 0 && place < 2) {
-                own_counts_sum[e] = counts_sum_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[10] = clock64(); }
-        // counts_sum_inv  f32 [32, 1], split along axis 0
-        {
-            for (int e = thread; e < 2; e += 512) {
-                const int mine = e;
-                const int own = block * 2 + mine;
-                const float counts_sum_ = own_counts_sum[mine];
-                const float counts_sum_inv_ = 1.0f / counts_sum_;
-                own_counts_sum_inv[e] = counts_sum_inv_;
+                logit_maxes[own] = logits_;
                 counts_sum_inv[own] = counts_sum_inv_;
             }
         }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[11] = clock64(); }
-        // d_logits  f32 [32, 27], split along axis 0
-        {
-            for (int e = thread; e < 54; e += 512) {
-                const int mine = e / 27;
-                const int own = block * 2 + mine;
-                const float matmul_2_ = own_matmul_2[mine * 27 + (e % 27)];
-                const float b2_ = b2[e % 27];
-                const float logits_ = matmul_2_ + b2_;
-                const float logit_maxes_ = own_logit_maxes[mine];
-                const float norm_logits_ = logits_ - logit_maxes_;
-                const float counts_ = expf(norm_logits_);
-                const float counts_sum_inv_ = own_counts_sum_inv[mine];
-                const float probs_ = counts_ * counts_sum_inv_;
-                const float gather_grad_ = own_gather_grad[mine * 27 + (e % 27)];
-                const float sub_3_ = probs_ - gather_grad_;
-                const float d_logits_ = sub_3_ * 0.03125f;
-                own_d_logits[e] = d_logits_;
-                d_logits[own * 27 + (e % 27)] = d_logits_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[12] = clock64(); }
-        // d_h  f32 [32, 200], split along axis 0
-        {
-            for (int e = thread; e < 400; e += 512) {
-                const int mine = e / 200;
-                const int own = block * 2 + mine;
-                float d_h_ = 0.0f;
-                #pragma unroll 8
-                for (int k = 0; k < 27; k++) {
-                    const float d_logits_ = own_d_logits[mine * 27 + k];
-                    const float W2_ = W2[(e % 200) * 27 + k];
-                    d_h_ += d_logits_ * W2_;
-                }
-                own_d_h[e] = d_h_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[13] = clock64(); }
-        // d_hpreact  f32 [32, 200], split along axis 0
-        {
-            for (int e = thread; e < 400; e += 512) {
-                const int mine = e / 200;
-                const int own = block * 2 + mine;
-                const float d_h_ = own_d_h[mine * 200 + (e % 200)];
-                const float h_ = h[own * 200 + (e % 200)];
-                const float backward_d_hpreact_sub_ = 1.0f - h_;
-                const float backward_d_hpreact_add_ = 1.0f + h_;
-                const float backward_d_hpreact_mul_ = backward_d_hpreact_sub_ * backward_d_hpreact_add_;
-                const float d_hpreact_ = d_h_ * backward_d_hpreact_mul_;
-                d_hpreact[own * 200 + (e % 200)] = d_hpreact_;
-            }
-        }
         cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[14] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[7] = clock64(); }
         // mean  f32 [], whole in each block
+        // loss  f32 [], whole in each block
         {
             const int place = thread / 32;
             const int lane = thread % 32;
             const int e = min(place, 0);
             float mean_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 1
             for (int k = lane; k < 32; k += 32) {
                 const long long y_ = y[k];
                 const int at = min(max((int)y_, 0), 26);
                 const float matmul_2_ = matmul_2[k * 27 + at];
                 const float b2_ = b2[at];
-                const float logits_ = matmul_2_ + b2_;
+                const float b2_copy_ = b2_;
+                const float logits_ = matmul_2_ + b2_copy_;
                 const float logit_maxes_ = logit_maxes[k];
                 const float norm_logits_ = logits_ - logit_maxes_;
                 const float counts_ = expf(norm_logits_);
@@ -1525,81 +1451,159 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             }
             for (int bit = 16; bit > 0; bit /= 2) { mean_ = mean_ + of_lanes(mean_, bit); }
             mean_ = mean_ / 32.0f;
+            const float loss_ = -mean_;
             if (lane == 0 && place < 1) {
-                own_mean[e] = mean_;
+                if (block == 0) {
+                    loss[0] = loss_;
+                }
             }
         }
-        // d_b2  f32 [27], split along axis 0
+        // d_logits  f32 [32, 27], whole in each block
         {
             const int own_thread = (thread + 480) % 512;
-            const int place = own_thread / 32;
-            const int lane = own_thread % 32;
-            const int e = min(place, 1);
-            const int mine = e;
-            const int own = min(block * 2 + mine, 26);
+            #pragma unroll 2
+            for (int e = own_thread; e < 864; e += 512) {
+                const float matmul_2_ = matmul_2[e];
+                const float b2_ = b2[e % 27];
+                const float b2_copy_ = b2_;
+                const float logits_ = matmul_2_ + b2_copy_;
+                const float logit_maxes_ = logit_maxes[e / 27];
+                const float norm_logits_ = logits_ - logit_maxes_;
+                const float counts_ = expf(norm_logits_);
+                const float counts_sum_inv_ = counts_sum_inv[e / 27];
+                const float probs_ = counts_ * counts_sum_inv_;
+                const float gather_grad_ = gather_grad[e];
+                const float sub_3_ = probs_ - gather_grad_;
+                const float d_logits_ = sub_3_ * 0.03125f;
+                own_d_logits[e] = d_logits_;
+            }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[8] = clock64(); }
+        // d_b2  f32 [27], whole in each block
+        // b2_new  f32 [27], whole in each block
+        {
+            const int place = thread / 16;
+            const int lane = thread % 16;
+            const int e = min(place, 26);
             float d_b2_ = 0.0f;
-            #pragma unroll 8
-            for (int k = lane; k < 32; k += 32) {
-                const float d_logits_ = d_logits[k * 27 + own];
+            #pragma unroll 2
+            for (int k = lane; k < 32; k += 16) {
+                const float d_logits_ = own_d_logits[k * 27 + e];
                 d_b2_ = d_b2_ + d_logits_;
             }
-            for (int bit = 16; bit > 0; bit /= 2) { d_b2_ = d_b2_ + of_lanes(d_b2_, bit); }
-            if (lane == 0 && place < 2 && block * 2 + mine < 27) {
-                own_d_b2[e] = d_b2_;
+            for (int bit = 8; bit > 0; bit /= 2) { d_b2_ = d_b2_ + of_lanes(d_b2_, bit); }
+            const float b2_ = b2[e];
+            const float b2_copy_ = b2_;
+            const double lr_ = lr[0];
+            const float update_c_new_cast_ = (float)lr_;
+            const float update_b2_new_mul_ = 0.0f * b2_copy_;
+            const float update_b2_new_add_ = d_b2_ + update_b2_new_mul_;
+            const float update_b2_new_mul_2_ = update_c_new_cast_ * update_b2_new_add_;
+            const float b2_new_ = b2_copy_ - update_b2_new_mul_2_;
+            if (lane == 0 && place < 27) {
+                if (block == 0) {
+                    b2_new[e] = b2_new_;
+                }
+            }
+        }
+        // d_h  f32 [32, 200], split along axis 1
+        // d_hpreact  f32 [32, 200], split along axis 1
+        {
+            const int own_thread = (thread + 64) % 512;
+            for (int e = own_thread; e < 416; e += 512) {
+                const int mine = e % 13;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    float d_h_ = 0.0f;
+                    #pragma unroll 27
+                    for (int k = 0; k < 27; k++) {
+                        const float d_logits_ = own_d_logits[(e / 13) * 27 + k];
+                        const float W2_copy_ = own_W2_copy[own * 27 + k];
+                        d_h_ += d_logits_ * W2_copy_;
+                    }
+                    const float h_ = own_h[(e / 13) * 13 + mine];
+                    const float backward_d_hpreact_sub_ = 1.0f - h_;
+                    const float backward_d_hpreact_add_ = 1.0f + h_;
+                    const float backward_d_hpreact_mul_ = backward_d_hpreact_sub_ * backward_d_hpreact_add_;
+                    const float d_hpreact_ = d_h_ * backward_d_hpreact_mul_;
+                    own_d_hpreact[e] = d_hpreact_;
+                }
             }
         }
         // d_W2  f32 [200, 27], split along axis 0
+        // W2_new  f32 [200, 27], split along axis 0
         {
-            const int own_thread = (thread + 416) % 512;
+            const int own_thread = (thread + 160) % 512;
             for (int e = own_thread; e < 351; e += 512) {
                 const int mine = e / 27;
                 const int own = block * 13 + mine;
                 if (own < 200) {
                     float d_W2_ = 0.0f;
-                    #pragma unroll 8
+                    #pragma unroll 32
                     for (int k = 0; k < 32; k++) {
                         const float h_ = own_h[k * 13 + mine];
-                        const float d_logits_ = d_logits[k * 27 + (e % 27)];
+                        const float d_logits_ = own_d_logits[k * 27 + (e % 27)];
                         d_W2_ += h_ * d_logits_;
                     }
-                    own_d_W2[e] = d_W2_;
+                    const float W2_copy_ = own_W2_copy[own * 27 + (e % 27)];
+                    const double lr_ = lr[0];
+                    const float update_c_new_cast_ = (float)lr_;
+                    const float update_w2_new_mul_ = 0.0f * W2_copy_;
+                    const float update_w2_new_add_ = d_W2_ + update_w2_new_mul_;
+                    const float update_w2_new_mul_2_ = update_c_new_cast_ * update_w2_new_add_;
+                    const float W2_new_ = W2_copy_ - update_w2_new_mul_2_;
+                    W2_new[own * 27 + (e % 27)] = W2_new_;
                 }
             }
         }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[9] = clock64(); }
         // d_bnbias  f32 [1, 200], split along axis 1
+        // bnbias_new  f32 [1, 200], split along axis 1
         {
-            const int own_thread = (thread + 64) % 512;
-            const int place = own_thread / 32;
-            const int lane = own_thread % 32;
+            const int place = thread / 32;
+            const int lane = thread % 32;
             const int e = min(place, 12);
             const int mine = e;
             const int own = min(block * 13 + mine, 199);
             float d_bnbias_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 1
             for (int k = lane; k < 32; k += 32) {
-                const float d_hpreact_ = d_hpreact[k * 200 + own];
+                const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
                 d_bnbias_ = d_bnbias_ + d_hpreact_;
             }
             for (int bit = 16; bit > 0; bit /= 2) { d_bnbias_ = d_bnbias_ + of_lanes(d_bnbias_, bit); }
+            const float bnbias_ = bnbias[own];
+            const float bnbias_copy_ = bnbias_;
+            const double lr_ = lr[0];
+            const float update_c_new_cast_ = (float)lr_;
+            const float update_bnbias_new_mul_ = 0.0f * bnbias_copy_;
+            const float update_bnbias_new_add_ = d_bnbias_ + update_bnbias_new_mul_;
+            const float update_bnbias_new_mul_2_ = update_c_new_cast_ * update_bnbias_new_add_;
+            const float bnbias_new_ = bnbias_copy_ - update_bnbias_new_mul_2_;
             if (lane == 0 && place < 13 && block * 13 + mine < 200) {
                 own_d_bnbias[e] = d_bnbias_;
+                bnbias_new[own] = bnbias_new_;
             }
         }
         // d_bngain  f32 [1, 200], split along axis 1
+        // bngain_new  f32 [1, 200], split along axis 1
         {
-            const int own_thread = (thread + 160) % 512;
+            const int own_thread = (thread + 96) % 512;
             const int place = own_thread / 32;
             const int lane = own_thread % 32;
             const int e = min(place, 12);
             const int mine = e;
             const int own = min(block * 13 + mine, 199);
             float d_bngain_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 1
             for (int k = lane; k < 32; k += 32) {
-                const float d_hpreact_ = d_hpreact[k * 200 + own];
+                const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
                 const float matmul_ = own_matmul[k * 13 + mine];
                 const float b1_ = b1[own];
-                const float hprebn_ = matmul_ + b1_;
+                const float b1_copy_ = b1_;
+                const float hprebn_ = matmul_ + b1_copy_;
                 const float sum_ = own_sum[mine];
                 const float bnmean_ = sum_ * 0.03125f;
                 const float bndiff_ = hprebn_ - bnmean_;
@@ -1609,33 +1613,32 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 d_bngain_ = d_bngain_ + mul_4_;
             }
             for (int bit = 16; bit > 0; bit /= 2) { d_bngain_ = d_bngain_ + of_lanes(d_bngain_, bit); }
+            const float bngain_ = bngain[own];
+            const float bngain_copy_ = bngain_;
+            const double lr_ = lr[0];
+            const float update_c_new_cast_ = (float)lr_;
+            const float update_bngain_new_mul_ = 0.0f * bngain_copy_;
+            const float update_bngain_new_add_ = d_bngain_ + update_bngain_new_mul_;
+            const float update_bngain_new_mul_2_ = update_c_new_cast_ * update_bngain_new_add_;
+            const float bngain_new_ = bngain_copy_ - update_bngain_new_mul_2_;
             if (lane == 0 && place < 13 && block * 13 + mine < 200) {
                 own_d_bngain[e] = d_bngain_;
+                bngain_new[own] = bngain_new_;
             }
         }
         __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[15] = clock64(); }
-        // loss  f32 [], whole in each block
-        {
-            for (int e = thread; e < 1; e += 512) {
-                const float mean_ = own_mean[0];
-                const float loss_ = -mean_;
-                if (block == 0) {
-                    loss[0] = loss_;
-                }
-            }
-        }
+        if (times != nullptr && block == 0 && thread == 0) { times[10] = clock64(); }
         // d_hprebn  f32 [32, 200], split along axis 1
         {
-            const int own_thread = (thread + 480) % 512;
-            for (int e = own_thread; e < 416; e += 512) {
+            for (int e = thread; e < 416; e += 512) {
                 const int mine = e % 13;
                 const int own = block * 13 + mine;
                 if (own < 200) {
                     const float bnvar_inv_ = own_bnvar_inv[mine];
                     const float bngain_ = bngain[own];
-                    const float mul_9_ = bnvar_inv_ * bngain_;
-                    const float d_hpreact_ = d_hpreact[(e / 13) * 200 + own];
+                    const float bngain_copy_ = bngain_;
+                    const float mul_9_ = bnvar_inv_ * bngain_copy_;
+                    const float d_hpreact_ = own_d_hpreact[(e / 13) * 13 + mine];
                     const float d_bnbias_ = own_d_bnbias[mine];
                     const float mul_10_ = d_bnbias_ * 0.03125f;
                     const float sub_ = d_hpreact_ - mul_10_;
@@ -1643,7 +1646,8 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                     const float mul_11_ = d_bngain_ * 0.032258064f;
                     const float matmul_ = own_matmul[(e / 13) * 13 + mine];
                     const float b1_ = b1[own];
-                    const float hprebn_ = matmul_ + b1_;
+                    const float b1_copy_ = b1_;
+                    const float hprebn_ = matmul_ + b1_copy_;
                     const float sum_ = own_sum[mine];
                     const float bnmean_ = sum_ * 0.03125f;
                     const float bndiff_ = hprebn_ - bnmean_;
@@ -1651,88 +1655,32 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                     const float mul_12_ = mul_11_ * bnraw_;
                     const float sub_2_ = sub_ - mul_12_;
                     const float d_hprebn_ = mul_9_ * sub_2_;
+                    own_d_hprebn[e] = d_hprebn_;
                     d_hprebn[(e / 13) * 200 + own] = d_hprebn_;
                 }
             }
         }
-        // W2_new  f32 [200, 27], split along axis 0
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[11] = clock64(); }
+        // d_W1  f32 [30, 200], split along axis 1
         {
-            const int own_thread = (thread + 64) % 512;
-            for (int e = own_thread; e < 351; e += 512) {
-                const int mine = e / 27;
+            for (int e = thread; e < 390; e += 512) {
+                const int mine = e % 13;
                 const int own = block * 13 + mine;
                 if (own < 200) {
-                    const float W2_ = W2[own * 27 + (e % 27)];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_W2_ = own_d_W2[mine * 27 + (e % 27)];
-                    const float update_w2_new_mul_ = 0.0f * W2_;
-                    const float update_w2_new_add_ = d_W2_ + update_w2_new_mul_;
-                    const float update_w2_new_mul_2_ = update_c_new_cast_ * update_w2_new_add_;
-                    const float W2_new_ = W2_ - update_w2_new_mul_2_;
-                    W2_new[own * 27 + (e % 27)] = W2_new_;
-                }
-            }
-        }
-        // b2_new  f32 [27], split along axis 0
-        {
-            const int own_thread = (thread + 224) % 512;
-            for (int e = own_thread; e < 2; e += 512) {
-                const int mine = e;
-                const int own = block * 2 + mine;
-                if (own < 27) {
-                    const float b2_ = b2[own];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_b2_ = own_d_b2[mine];
-                    const float update_b2_new_mul_ = 0.0f * b2_;
-                    const float update_b2_new_add_ = d_b2_ + update_b2_new_mul_;
-                    const float update_b2_new_mul_2_ = update_c_new_cast_ * update_b2_new_add_;
-                    const float b2_new_ = b2_ - update_b2_new_mul_2_;
-                    b2_new[own] = b2_new_;
-                }
-            }
-        }
-        // bngain_new  f32 [1, 200], split along axis 1
-        {
-            const int own_thread = (thread + 192) % 512;
-            for (int e = own_thread; e < 13; e += 512) {
-                const int mine = e;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float bngain_ = bngain[own];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_bngain_ = own_d_bngain[mine];
-                    const float update_bngain_new_mul_ = 0.0f * bngain_;
-                    const float update_bngain_new_add_ = d_bngain_ + update_bngain_new_mul_;
-                    const float update_bngain_new_mul_2_ = update_c_new_cast_ * update_bngain_new_add_;
-                    const float bngain_new_ = bngain_ - update_bngain_new_mul_2_;
-                    bngain_new[own] = bngain_new_;
-                }
-            }
-        }
-        // bnbias_new  f32 [1, 200], split along axis 1
-        {
-            const int own_thread = (thread + 160) % 512;
-            for (int e = own_thread; e < 13; e += 512) {
-                const int mine = e;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float bnbias_ = bnbias[own];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_bnbias_ = own_d_bnbias[mine];
-                    const float update_bnbias_new_mul_ = 0.0f * bnbias_;
-                    const float update_bnbias_new_add_ = d_bnbias_ + update_bnbias_new_mul_;
-                    const float update_bnbias_new_mul_2_ = update_c_new_cast_ * update_bnbias_new_add_;
-                    const float bnbias_new_ = bnbias_ - update_bnbias_new_mul_2_;
-                    bnbias_new[own] = bnbias_new_;
+                    float d_W1_ = 0.0f;
+                    #pragma unroll 32
+                    for (int k = 0; k < 32; k++) {
+                        const float emb_ = own_emb[k * 30 + (e / 13)];
+                        const float d_hprebn_ = own_d_hprebn[k * 13 + mine];
+                        d_W1_ += emb_ * d_hprebn_;
+                    }
+                    d_W1[(e / 13) * 200 + own] = d_W1_;
                 }
             }
         }
         cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[16] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[12] = clock64(); }
         // d_embcat  f32 [32, 30], split along axis 0
         {
             const int place = thread / 8;
@@ -1741,38 +1689,40 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             const int mine = e / 30;
             const int own = block * 2 + mine;
             float d_embcat_ = 0.0f;
-            #pragma unroll 8
+            #pragma unroll 25
             for (int k = lane; k < 200; k += 8) {
                 const float d_hprebn_ = d_hprebn[own * 200 + k];
-                const float W1_ = W1[(e % 30) * 200 + k];
-                d_embcat_ += d_hprebn_ * W1_;
+                const float W1_copy_ = own_W1_copy[(e % 30) * 200 + k];
+                d_embcat_ += d_hprebn_ * W1_copy_;
             }
             for (int bit = 4; bit > 0; bit /= 2) { d_embcat_ = d_embcat_ + of_lanes(d_embcat_, bit); }
             if (lane == 0 && place < 60) {
                 d_embcat[own * 30 + (e % 30)] = d_embcat_;
             }
         }
-        // d_W1  f32 [30, 200], split along axis 0
+        // W1_new  f32 [30, 200], split along axis 0
         {
             const int own_thread = (thread + 32) % 512;
             for (int e = own_thread; e < 400; e += 512) {
                 const int mine = e / 200;
                 const int own = block * 2 + mine;
                 if (own < 30) {
-                    float d_W1_ = 0.0f;
-                    #pragma unroll 8
-                    for (int k = 0; k < 32; k++) {
-                        const float emb_ = own_emb[k * 30 + own];
-                        const float d_hprebn_ = d_hprebn[k * 200 + (e % 200)];
-                        d_W1_ += emb_ * d_hprebn_;
-                    }
-                    d_W1[own * 200 + (e % 200)] = d_W1_;
+                    const float W1_copy_ = own_W1_copy[own * 200 + (e % 200)];
+                    const double lr_ = lr[0];
+                    const float update_c_new_cast_ = (float)lr_;
+                    const float d_W1_ = d_W1[own * 200 + (e % 200)];
+                    const float update_w1_new_mul_ = 0.0f * W1_copy_;
+                    const float update_w1_new_add_ = d_W1_ + update_w1_new_mul_;
+                    const float update_w1_new_mul_2_ = update_c_new_cast_ * update_w1_new_add_;
+                    const float W1_new_ = W1_copy_ - update_w1_new_mul_2_;
+                    W1_new[own * 200 + (e % 200)] = W1_new_;
                 }
             }
         }
         cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[17] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[13] = clock64(); }
         // d_C  f32 [27, 10], split along axis 0
+        // C_new  f32 [27, 10], split along axis 0
         {
             const int place = thread / 16;
             const int lane = thread % 16;
@@ -1780,7 +1730,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             const int mine = e / 10;
             const int own = min(block * 2 + mine, 26);
             float d_C_ = lane == 0 ? 0.0f : 0.0f;
-            #pragma unroll 8
+            #pragma unroll 6
             for (int k = lane; k < 96; k += 16) {
                 const long long x_ = x[k];
                 if ((int)x_ == own) {
@@ -1790,51 +1740,20 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 }
             }
             for (int bit = 8; bit > 0; bit /= 2) { d_C_ = d_C_ + of_lanes(d_C_, bit); }
+            const float C_ = C[own * 10 + (e % 10)];
+            const float C_copy_ = C_;
+            const double lr_ = lr[0];
+            const float update_c_new_cast_ = (float)lr_;
+            const float update_c_new_mul_ = 0.0f * C_copy_;
+            const float update_c_new_add_ = d_C_ + update_c_new_mul_;
+            const float update_c_new_mul_2_ = update_c_new_cast_ * update_c_new_add_;
+            const float C_new_ = C_copy_ - update_c_new_mul_2_;
             if (lane == 0 && place < 20 && block * 2 + mine < 27) {
-                own_d_C[e] = d_C_;
-            }
-        }
-        // W1_new  f32 [30, 200], split along axis 1
-        {
-            const int own_thread = (thread + 192) % 512;
-            for (int e = own_thread; e < 390; e += 512) {
-                const int mine = e % 13;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float W1_ = W1[(e / 13) * 200 + own];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_W1_ = d_W1[(e / 13) * 200 + own];
-                    const float update_w1_new_mul_ = 0.0f * W1_;
-                    const float update_w1_new_add_ = d_W1_ + update_w1_new_mul_;
-                    const float update_w1_new_mul_2_ = update_c_new_cast_ * update_w1_new_add_;
-                    const float W1_new_ = W1_ - update_w1_new_mul_2_;
-                    W1_new[(e / 13) * 200 + own] = W1_new_;
-                }
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[18] = clock64(); }
-        // C_new  f32 [27, 10], split along axis 0
-        {
-            for (int e = thread; e < 20; e += 512) {
-                const int mine = e / 10;
-                const int own = block * 2 + mine;
-                if (own < 27) {
-                    const float C_ = C[own * 10 + (e % 10)];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_C_ = own_d_C[mine * 10 + (e % 10)];
-                    const float update_c_new_mul_ = 0.0f * C_;
-                    const float update_c_new_add_ = d_C_ + update_c_new_mul_;
-                    const float update_c_new_mul_2_ = update_c_new_cast_ * update_c_new_add_;
-                    const float C_new_ = C_ - update_c_new_mul_2_;
-                    C_new[own * 10 + (e % 10)] = C_new_;
-                }
+                C_new[own * 10 + (e % 10)] = C_new_;
             }
         }
         cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[19] = clock64(); }
+        if (times != nullptr && block == 0 && thread == 0) { times[14] = clock64(); }
     }
     if (steps % 2 == 1) {
         #pragma unroll 1

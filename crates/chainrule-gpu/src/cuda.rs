@@ -42,6 +42,8 @@ struct CudaKernel {
     function: CudaFunction,
     blocks: u32,
     threads: u32,
+    /// Bytes of a block's memory, beside the arrays that the text names.
+    shared: u32,
 }
 
 /// A list of work as one graph; none where there is nothing to do.
@@ -132,7 +134,7 @@ impl Cuda {
                 let shape = LaunchConfig {
                     grid_dim: (kernel.blocks, 1, 1),
                     block_dim: (kernel.threads, 1, 1),
-                    shared_mem_bytes: 0,
+                    shared_mem_bytes: kernel.shared,
                 };
                 // SAFETY: the kernel was printed for these buffers: as many, of these dtypes and
                 // sizes, and it reads and writes nothing else.
@@ -262,7 +264,12 @@ impl Device for Cuda {
         let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
         let kernel = |l: &KernelLaunch| {
             let function = loaded.load_function(&l.name).map_err(|e| self.error(e))?;
-            Ok(CudaKernel { function, blocks: l.blocks as u32, threads: l.threads as u32 })
+            Ok(CudaKernel {
+                function,
+                blocks: l.blocks as u32,
+                threads: l.threads as u32,
+                shared: 0,
+            })
         };
         let all = module.launches.iter().filter_map(DeviceLaunch::kernel);
         let kernels = all.map(kernel).collect::<Result<Vec<_>>>()?;

@@ -4,6 +4,8 @@
 //! computed as a whole by each; a block keeps its share in its own memory, and the cluster waits
 //! only where a block reads what another one computed. The axes are chosen so that this is seldom.
 
+mod copies;
+mod groups;
 mod pieces;
 mod shares;
 
@@ -13,6 +15,7 @@ use std::fmt::Write as _;
 use chainrule_core::error::Result;
 use chainrule_program::Program;
 
+use self::groups::{Group, grouped};
 use self::pieces::{Names, Piece, Targets, Task, Writer, fresh};
 pub(crate) use self::shares::Places;
 use self::shares::{Choice, Level, Share, Way, is_own, shares};
@@ -30,14 +33,17 @@ const THREADS: usize = 512;
 /// Nanoseconds of a launch in a graph, about.
 const LAUNCH: f64 = 1200.0;
 
+/// Launches below which a persistent kernel is not worth its compilation.
+const FEWEST: usize = 6;
+
 /// Blocks of all launches from which nobody looks for a persistent kernel.
 const LARGE: usize = 4096;
 
 /// Bytes that a block keeps of values.
-const KEPT: usize = 46 << 10;
+const KEPT: usize = 160 << 10;
 
 /// Values above which nobody looks for such a kernel.
-const VALUES: usize = 400;
+const VALUES: usize = 160;
 
 /// Blocks, and threads of each.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +95,8 @@ pub struct PersistentKernel {
     pub parameters: Vec<Parameter>,
     /// Bytes of [`Parameter::Scratch`].
     pub scratch: usize,
+    /// Bytes of the memory of a block.
+    pub shared: usize,
     /// The values between two barriers, in order.
     pub stages: Vec<String>,
     /// An estimate of the nanoseconds of a step.
@@ -103,10 +111,16 @@ impl PersistentKernel {
         blocks: usize,
         threads: usize,
     ) -> Result<Option<PersistentKernel>> {
+        PersistentKernel::within(program, Cluster { blocks, threads }, f64::INFINITY)
+    }
+
+    /// None, too, where the work of the values takes more nanoseconds than that.
+    fn within(program: &Program, cluster: Cluster, most: f64) -> Result<Option<PersistentKernel>> {
         let mut graph = read::read(program, None, usize::MAX)?;
         apart(&mut graph);
+        copies::copied(&mut graph);
         let stored = plan::stored(&graph, Dialect::Cuda);
-        Ok(made(&graph, &stored, Cluster { blocks, threads }))
+        Ok(made(&graph, &stored, cluster, most))
     }
 
     /// The kernel of a program in place of those of a module, where its steps are so small that it
@@ -124,10 +138,11 @@ impl PersistentKernel {
         let over = |w: usize| matches!(module.buffers[w].source, Source::Over(_));
         let copies = module.states.iter().filter(|s| s.1.is_some_and(|w| !over(w))).count();
         let apart = LAUNCH * (kernels.len() + copies) as f64;
-        let threads = std::env::var("CHAINRULE_THREADS").ok().and_then(|n| n.parse().ok());
-        let blocks =
-            std::env::var("CHAINRULE_BLOCKS").ok().and_then(|n| n.parse().ok()).unwrap_or(blocks);
-        let kernel = PersistentKernel::new(program, blocks, threads.unwrap_or(THREADS))?;
+        if kernels.len() + copies < FEWEST {
+            return Ok(None);
+        }
+        let cluster = Cluster { blocks, threads: THREADS };
+        let kernel = PersistentKernel::within(program, cluster, apart)?;
         Ok(kernel.filter(|k| k.nanoseconds < apart))
     }
 
@@ -166,7 +181,7 @@ fn apart(graph: &mut Graph) {
     }
 }
 
-fn made(graph: &Graph, stored: &[bool], cluster: Cluster) -> Option<PersistentKernel> {
+fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<PersistentKernel> {
     let computed = |v: &ValueId| {
         let value = &graph.values[*v];
         stored[*v] && !value.step.is_given() && value.numel() > 0
@@ -183,23 +198,26 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster) -> Option<PersistentKe
     let writer = Writer { graph, stored, names: &names, places };
     let way = |v: ValueId, share: Share| {
         let task = Task::new(graph, v, share, cluster);
-        let nowhere = Targets { memory: Vec::new(), kept: None };
-        let reads = writer.piece(&task, &nowhere, 0).reads;
-        Way { share, reads, time: task.time(cluster.threads) }
+        let Piece { reads, lines, .. } = writer.piece(&task, &Targets::default(), 0);
+        let (time, terms) = task.time(cluster.threads, &lines);
+        Way { share, reads, time, terms }
     };
     let ways = |&v: &ValueId| (v, shares(graph, v).into_iter().map(|s| way(v, s)).collect());
     let choice = Choice { graph, values: all.iter().map(ways).collect() };
+    if choice.least() > most {
+        return None;
+    }
     let best = choice.best();
+    let levels = choice.levels(&best);
+    let chosen = choice.values.iter().zip(best.iter().zip(&levels));
+    let chosen: Vec<(ValueId, Share, usize)> =
+        chosen.map(|((v, ways), (&way, level))| (*v, ways[way].share, level.0)).collect();
+    let groups = grouped(&writer, &chosen);
     let mut maker = Maker::new(graph, stored, cluster, names);
     maker.nanoseconds = choice.time(&best);
-    for ((v, ways), (&way, level)) in
-        choice.values.iter().zip(best.iter().zip(choice.levels(&best)))
-    {
-        maker.shares.insert(*v, ways[way].share);
-        maker.order.push((level, *v));
-        maker.read_from(&ways[way]);
-    }
-    maker.order.sort_unstable();
+    maker.shares = chosen.iter().map(|c| (c.0, c.1)).collect();
+    maker.reads = groups.iter().flat_map(|g| g.reads.clone()).collect();
+    maker.groups = groups;
     maker.keep()?;
     maker.target();
     Some(maker.kernel())
@@ -212,8 +230,8 @@ struct Maker<'a> {
     cluster: Cluster,
     names: Names,
     shares: BTreeMap<ValueId, Share>,
-    /// Values by their levels.
-    order: Vec<(Level, ValueId)>,
+    /// Tasks by their levels.
+    groups: Vec<Group>,
     /// Values that the block reads that computed them.
     read_here: BTreeSet<ValueId>,
     /// Values that are read, with the axes at the own place.
@@ -228,6 +246,8 @@ struct Maker<'a> {
     head: Vec<String>,
     behind: Vec<String>,
     scratch: usize,
+    /// Bytes of the arrays of a block.
+    shared: usize,
     nanoseconds: f64,
 }
 
@@ -239,7 +259,7 @@ impl<'a> Maker<'a> {
             cluster,
             names,
             shares: BTreeMap::new(),
-            order: Vec::new(),
+            groups: Vec::new(),
             read_here: BTreeSet::new(),
             reads: Vec::new(),
             kept: BTreeMap::new(),
@@ -249,6 +269,7 @@ impl<'a> Maker<'a> {
             head: Vec::new(),
             behind: Vec::new(),
             scratch: 0,
+            shared: 0,
             nanoseconds: 0.0,
         }
     }
@@ -261,8 +282,14 @@ impl<'a> Maker<'a> {
         Dialect::Cuda.stored(self.graph.values[v].dtype)
     }
 
-    fn read_from(&mut self, way: &Way) {
-        self.reads.extend(way.reads.iter().map(|(x, axes)| (*x, axes.clone())));
+    /// Values in the order in which they are computed.
+    fn order(&self) -> Vec<ValueId> {
+        self.groups.iter().flat_map(|g| g.task.members.iter().map(|m| m.0)).collect()
+    }
+
+    /// Elements of the share of a value.
+    fn count(&self, v: ValueId) -> usize {
+        Task::new(self.graph, v, self.shares[&v], self.cluster).count
     }
 
     fn is_computed(&self, v: ValueId) -> bool {
@@ -284,16 +311,20 @@ impl<'a> Maker<'a> {
             read(*v).any(|(_, axes)| is_own(share, axes))
         };
         self.read_here = self.shares.keys().copied().filter(here).collect();
-        let mut wanted: Vec<ValueId> = self.order.iter().map(|o| o.1).collect();
+        let mut wanted = self.order();
         wanted.retain(|v| self.read_here.contains(v));
         wanted.sort_by_key(|v| self.shares[v] != Share::Whole);
         let mut left = KEPT;
         for v in wanted {
-            let bytes = self.task(v).count * self.graph.values[v].dtype.size();
+            let bytes = self.count(v) * self.graph.values[v].dtype.size();
             let bytes = bytes.next_multiple_of(16);
             if bytes <= left {
                 left -= bytes;
-                let name = self.fresh(&format!("own_{}", self.graph.values[v].name));
+                let (name, kind) = (&self.graph.values[v].name, self.kind(v));
+                let name = self.fresh(&format!("own_{name}"));
+                let at = self.shared;
+                self.before.push(format!("{kind}* {name} = ({kind}*)(arena + {at});"));
+                self.shared += bytes;
                 self.kept.insert(v, name);
             } else if self.shares[&v] == Share::Whole {
                 return None;
@@ -302,16 +333,11 @@ impl<'a> Maker<'a> {
         Some(())
     }
 
-    fn task(&self, v: ValueId) -> Task {
-        Task::new(self.graph, v, self.shares[&v], self.cluster)
-    }
-
     /// Memory for all values that leave their blocks, and the parameters for it.
     fn target(&mut self) {
         self.states();
         self.results();
-        let all: Vec<ValueId> = self.order.iter().map(|o| o.1).collect();
-        for v in all {
+        for v in self.order() {
             let leaves =
                 self.is_remote(v) || (self.read_here.contains(&v) && !self.kept.contains_key(&v));
             if leaves && !self.memory.contains_key(&v) {
@@ -416,7 +442,7 @@ impl<'a> Maker<'a> {
     }
 
     /// The pieces between two barriers, one set after the other.
-    fn pieces(&self) -> Vec<(Level, Vec<(ValueId, Piece)>)> {
+    fn pieces(&self) -> Vec<(Level, Vec<(Vec<ValueId>, Piece)>)> {
         let names = &self.names;
         let places = Places {
             shares: &self.shares,
@@ -427,21 +453,18 @@ impl<'a> Maker<'a> {
         };
         let (graph, stored) = (self.graph, self.stored);
         let writer = Writer { graph, stored, names, places };
-        let mut out: Vec<(Level, Vec<(ValueId, Piece)>)> = Vec::new();
-        let mut after = 0;
-        for &(level, v) in &self.order {
-            if out.last().is_none_or(|last| last.0 != level) {
-                out.push((level, Vec::new()));
-                after = 0;
-            }
-            let task = self.task(v);
-            let memory = self.memory.get(&v).cloned().unwrap_or_default();
-            let targets = Targets { memory, kept: self.kept.get(&v).cloned() };
-            let piece = writer.piece(&task, &targets, after);
-            after += task.width();
-            out.last_mut().expect("there is a stage").1.push((v, piece));
-        }
-        out
+        let targets = Targets { memory: self.memory.clone(), kept: self.kept.clone() };
+        let stages = self.groups.chunk_by(|a, b| a.level == b.level);
+        let stage = |groups: &[Group]| {
+            let mut after = 0;
+            let piece = |group: &Group| {
+                let piece = writer.piece(&group.task, &targets, after);
+                after += group.task.width();
+                (group.task.members.iter().map(|m| m.0).collect(), piece)
+            };
+            (groups[0].level, groups.iter().map(piece).collect())
+        };
+        stages.map(stage).collect()
     }
 
     fn kernel(mut self) -> PersistentKernel {
@@ -458,8 +481,9 @@ impl<'a> Maker<'a> {
         }
         let name = format!("persistent_{}", self.cluster.blocks);
         let text = self.text(&name, &stages);
-        let told = |(_, pieces): &(Level, Vec<(ValueId, Piece)>)| {
-            let names = pieces.iter().map(|(v, _)| self.graph.values[*v].name.as_str());
+        let told = |(_, pieces): &(Level, Vec<(Vec<ValueId>, Piece)>)| {
+            let values = pieces.iter().flat_map(|(members, _)| members);
+            let names = values.map(|v| self.graph.values[*v].name.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
         PersistentKernel {
@@ -469,12 +493,13 @@ impl<'a> Maker<'a> {
             threads: self.cluster.threads,
             parameters: self.parameters.iter().map(|p| p.0.clone()).collect(),
             scratch: self.scratch,
+            shared: self.shared,
             stages: stages.iter().map(told).collect(),
             nanoseconds: self.nanoseconds,
         }
     }
 
-    fn text(&self, name: &str, stages: &[(Level, Vec<(ValueId, Piece)>)]) -> String {
+    fn text(&self, name: &str, stages: &[(Level, Vec<(Vec<ValueId>, Piece)>)]) -> String {
         let Names { block, thread, step, steps, .. } = &self.names;
         let mut out = String::from("#if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900\n");
         let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();
@@ -486,9 +511,8 @@ impl<'a> Maker<'a> {
             self.cluster.threads,
             params.join(",\n    ")
         );
-        for (v, array) in &self.kept {
-            let _ =
-                writeln!(out, "    __shared__ {} {array}[{}];", self.kind(*v), self.task(*v).count);
+        if self.shared > 0 {
+            out.push_str("    extern __shared__ __align__(16) unsigned char arena[];\n");
         }
         let _ = writeln!(out, "    const int {block} = (int)blockIdx.x;");
         let _ = writeln!(out, "    const int {thread} = (int)threadIdx.x;");
@@ -510,8 +534,10 @@ impl<'a> Maker<'a> {
             }
             last = Some(level.0);
             out.push_str(&mark(i));
-            for (v, piece) in pieces {
-                let _ = writeln!(out, "        // {}", self.note(*v));
+            for (members, piece) in pieces {
+                for v in members {
+                    let _ = writeln!(out, "        // {}", self.note(*v));
+                }
                 lines(&mut out, 0, &piece.lines);
             }
         }

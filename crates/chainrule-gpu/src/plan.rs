@@ -112,8 +112,10 @@ fn repeated(graph: &Graph) -> Vec<bool> {
             }
             Step::Map(_, operands) => {
                 for &x in operands.iter().filter(|&&x| graph.scalar(x).is_none()) {
-                    own.leaves.extend(&all[x].leaves);
-                    own.ops.extend(&all[x].ops);
+                    // What is given may stand behind its users.
+                    let Some(below) = all.get(x) else { continue };
+                    own.leaves.extend(&below.leaves);
+                    own.ops.extend(&below.ops);
                 }
                 own.ops.insert(v);
                 let large = |&&x: &&ValueId| 8 * graph.values[x].numel() > value.numel();

@@ -167,13 +167,15 @@ impl<'a> Body<'a> {
 
     /// Begins a loop over the terms of an element, which lanes share.
     pub fn open_terms(&mut self, var: &str, count: usize) -> Scope {
-        let (lanes, lane) = &self.sharers;
+        let (lanes, lane) = &self.sharers.clone();
         let head = match lanes {
             1 => self.dialect.each(var, "0", &count.to_string(), "1"),
             n => self.dialect.each(var, lane, &count.to_string(), &n.to_string()),
         };
         if self.places.is_some() {
-            self.line("#pragma unroll 8");
+            // Loads of many terms are under way at once.
+            let serial = count.div_ceil(*lanes);
+            self.line(format!("#pragma unroll {}", if serial <= 32 { serial } else { 16 }));
         }
         self.open(head)
     }

@@ -1,6 +1,7 @@
 //! Persistent kernels: clusters of blocks, which GPUs of compute capability 9.0 and newer have.
 
 use chainrule_core::error::Result;
+use cudarc::driver::sys::CUdevice_attribute as Device;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
 
@@ -13,24 +14,42 @@ pub(super) fn clusters(major: i32) -> &'static [usize] {
     if major >= 9 { &[BLOCKS, 8] } else { &[] }
 }
 
+/// Bytes of a block's memory that need no leave.
+const PLAIN: usize = 48 << 10;
+
 impl Cuda {
     /// The kernel, if a launch of no steps succeeds.
     pub(super) fn compile_persistent(
         &mut self,
         kernel: &PersistentKernel,
     ) -> Result<Option<DeviceCode>> {
+        let most_shared = self
+            .stream
+            .context()
+            .attribute(Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        if most_shared.is_ok_and(|most| kernel.shared > most as usize) {
+            return Ok(None);
+        }
         let code = compiled(&kernel.source(), &self.architecture)?;
         let loaded = self.stream.context().load_module(code).map_err(|e| self.error(e))?;
         let function = loaded.load_function(&kernel.name).map_err(|e| self.error(e))?;
         let wide = Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
-        if kernel.blocks > 8
-            && let Err(e) = function.set_attribute(wide, 1)
-        {
-            eprintln!("wide {}: {}", kernel.blocks, self.error(e));
+        if kernel.blocks > 8 && function.set_attribute(wide, 1).is_err() {
             return Ok(None);
         }
         let (blocks, threads) = (kernel.blocks as u32, kernel.threads as u32);
-        self.modules.push(vec![CudaKernel { function, blocks, threads }]);
+        let shared = kernel.shared as u32;
+        if kernel.shared > PLAIN
+            && function
+                .set_attribute(
+                    Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    kernel.shared as i32,
+                )
+                .is_err()
+        {
+            return Ok(None);
+        }
+        self.modules.push(vec![CudaKernel { function, blocks, threads, shared }]);
         let code = DeviceCode(self.modules.len() - 1);
         let nothing = |p: &Parameter| match p {
             Parameter::Stride(_) | Parameter::Steps => PersistentArgument::Int(0),
@@ -39,8 +58,7 @@ impl Cuda {
         };
         let nothing: Vec<PersistentArgument> = kernel.parameters.iter().map(nothing).collect();
         let begun = self.begin_persistent(code, &nothing)?;
-        if let Err(e) = begun.and_then(|()| self.stream.synchronize()) {
-            eprintln!("persistent {}: {}", kernel.blocks, self.error(e));
+        if begun.and_then(|()| self.stream.synchronize()).is_err() {
             self.modules[code.0].clear();
             return Ok(None);
         }
@@ -69,7 +87,7 @@ impl Cuda {
         let shape = LaunchConfig {
             grid_dim: (kernel.blocks, 1, 1),
             block_dim: (kernel.threads, 1, 1),
-            shared_mem_bytes: 0,
+            shared_mem_bytes: kernel.shared,
         };
         // SAFETY: the arguments are those of the kernel's parameters, in order; their memory has
         // room for as many steps as are asked for, and the kernel reads and writes nothing else.

@@ -1,6 +1,6 @@
 //! The text that computes a block's share of one value.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use chainrule_core::dtype::DType;
 
@@ -47,42 +47,86 @@ pub(crate) fn fresh(graph: &Graph, used: &mut HashSet<String>, wanted: &str) -> 
     name
 }
 
-/// The share of a value, and the threads for it.
-#[derive(Clone, Copy)]
+/// Values that the same threads compute, element by element, one after the other.
+#[derive(Clone)]
 pub(crate) struct Task {
-    pub v: ValueId,
-    pub share: Share,
+    pub members: Vec<(ValueId, Share)>,
     /// Elements of the share, with those of a short last stretch that are not there.
     pub count: usize,
     /// Threads that share the loop of an element.
     pub lanes: usize,
-    /// Terms of the loop of an element.
+    /// Terms of the loops of an element, and whether lanes may share them.
     pub terms: usize,
+    pub is_shared: bool,
 }
 
 impl Task {
     pub fn new(graph: &Graph, v: ValueId, share: Share, cluster: Cluster) -> Task {
-        let dims = split(&graph.values[v].dims, share, cluster.blocks);
-        let count = dims.iter().product();
-        let (terms, shared) = terms(graph, v);
-        let most = if shared { terms.clamp(1, 32) } else { 1 };
-        let mut lanes = 1;
-        while 2 * lanes <= most && 2 * lanes * count <= cluster.threads {
-            lanes *= 2;
-        }
-        Task { v, share, count, lanes, terms }
+        let count = split(&graph.values[v].dims, share, cluster.blocks).iter().product();
+        let (terms, is_shared) = terms(graph, v);
+        Task { members: vec![(v, share)], count, lanes: 1, terms, is_shared }
     }
 
-    /// Nanoseconds by itself, about.
-    pub fn time(&self, threads: usize) -> f64 {
-        let rounds = (self.count * self.lanes).div_ceil(threads);
-        60.0 * rounds as f64 + 12.0 * (rounds * self.terms.div_ceil(self.lanes)) as f64
+    /// With a value more.
+    pub fn with(&self, graph: &Graph, v: ValueId, share: Share) -> Task {
+        let mut out = self.clone();
+        out.members.push((v, share));
+        let (terms, is_shared) = terms(graph, v);
+        out.terms += terms;
+        out.is_shared &= is_shared;
+        out
+    }
+
+    /// Whether twice as many lanes can be used.
+    pub fn widens(&self, threads: usize) -> bool {
+        let next = 2 * self.lanes;
+        self.is_shared && next <= self.terms.min(32) && next * self.count <= threads
+    }
+
+    /// Terms that a thread adds.
+    pub fn serial(&self) -> usize {
+        self.terms.div_ceil(self.lanes)
+    }
+
+    /// Nanoseconds by itself, about, with as many lanes as there may be; and the terms that a
+    /// thread adds.
+    pub fn time(&self, threads: usize, lines: &[String]) -> (f64, usize) {
+        let mut alone = self.clone();
+        while alone.widens(threads) {
+            alone.lanes *= 2;
+        }
+        let rounds = (alone.count * alone.lanes).div_ceil(threads);
+        if self.terms == 1 {
+            // Loads of all rounds are under way at once.
+            let slow = ["expf(", "tanhf(", "logf(", "powf(", "sinf(", "cosf(", " / ", "_root("];
+            let calls = lines.iter().filter(|line| slow.iter().any(|f| line.contains(f))).count();
+            let each = 6 * lines.len().saturating_sub(5) + 50 * calls;
+            return (50.0 + (each * rounds) as f64, 1);
+        }
+        let terms = rounds * alone.serial();
+        (50.0 + 60.0 * rounds as f64 + 8.0 * terms as f64, terms)
     }
 
     /// Threads that have something to do, in whole warps.
     pub fn width(&self) -> usize {
         (self.count * self.lanes).next_multiple_of(32)
     }
+}
+
+/// The axes of a share but those of one element, and which of them is split: alike for values whose
+/// elements stand at the same places.
+pub(crate) fn layout(
+    graph: &Graph,
+    v: ValueId,
+    share: Share,
+    cluster: Cluster,
+) -> (Vec<usize>, Option<(usize, usize)>) {
+    let dims = &graph.values[v].dims;
+    let own = split(dims, share, cluster.blocks);
+    let is_split = |i: usize| share == Share::Split(i);
+    let kept: Vec<usize> = (0..dims.len()).filter(|&i| own[i] != 1 || is_split(i)).collect();
+    let at = kept.iter().position(|&i| is_split(i)).map(|at| (at, dims[kept[at]]));
+    (kept.iter().map(|&i| own[i]).collect(), at)
 }
 
 /// The sizes of a block's share.
@@ -107,8 +151,7 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
         Step::Inverse(x, axis) => (dims(*x)[*axis], false),
         Step::Begins(index, _) => (dims(*index)[0].max(1).ilog2() as usize + 1, false),
         Step::Segments { order, .. } => (dims(*order)[0], false),
-        Step::Uniform(_) | Step::Normal(_) => (8, false),
-        _ => (1, false),
+        _ => (1, true),
     }
 }
 
@@ -119,11 +162,13 @@ pub(crate) struct Piece {
     pub draws: bool,
 }
 
-/// Where a value is written: names of memory, each with whether one block alone writes it.
+/// The memory and the arrays that values are written to.
+#[derive(Default)]
 pub(crate) struct Targets {
-    pub memory: Vec<String>,
+    /// Names of memory.
+    pub memory: BTreeMap<ValueId, Vec<String>>,
     /// The array of the block.
-    pub kept: Option<String>,
+    pub kept: BTreeMap<ValueId, String>,
 }
 
 pub(crate) struct Writer<'a> {
@@ -143,7 +188,7 @@ impl Writer<'_> {
         body.sharers = (task.lanes, names.lane.clone());
         body.deeper();
         let scope = body.open("{");
-        let Task { lanes, count, .. } = *task;
+        let (lanes, count) = (task.lanes, task.count);
         let (threads, element) = (self.places.cluster.threads, &names.element);
         let mut thread = names.thread.clone();
         if !after.is_multiple_of(threads) {
@@ -152,6 +197,10 @@ impl Writer<'_> {
         }
         if lanes == 1 {
             let [below, step] = [count, threads].map(|n| n.to_string());
+            if count > threads {
+                // Loads of some elements are under way at once.
+                body.line(format!("#pragma unroll {}", count.div_ceil(threads).min(16)));
+            }
             let inner = body.open(Dialect::Cuda.each(element, &thread, &below, &step));
             self.alone(&mut body, task, targets);
             body.close(inner);
@@ -169,10 +218,13 @@ impl Writer<'_> {
 
     /// A thread an element.
     fn alone(&self, body: &mut Body<'_>, task: &Task, targets: &Targets) {
-        let (coords, test) = self.coords(body, task, false);
+        let test = self.places(body, task, false);
         let inner = test.map(|test| body.open(format!("if ({test}) {{")));
-        let name = self.value(body, task.v, &coords);
-        self.write(body, task, &coords, &name, targets);
+        for &(v, share) in &task.members {
+            let coords = self.coords(task, v, share);
+            let name = self.value(body, v, &coords);
+            self.write(body, (v, share), &coords, &name, targets);
+        }
         if let Some(inner) = inner {
             body.close(inner);
         }
@@ -180,76 +232,95 @@ impl Writer<'_> {
 
     /// Lanes of a warp an element: all take part to the end, those of no element with the last one.
     fn in_lanes(&self, body: &mut Body<'_>, task: &Task, targets: &Targets, thread: &str) {
-        let Task { lanes, count, .. } = *task;
+        let (lanes, count) = (task.lanes, task.count);
         let (element, lane) = (&self.names.element, &self.names.lane);
         // No second round: there are as many lanes as fit.
         let place = body.bind(format!("{thread} / {lanes}"), "place");
         body.line(format!("const int {lane} = {thread} % {lanes};"));
         body.line(format!("const int {element} = min({place}, {});", count - 1));
-        let (coords, test) = self.coords(body, task, true);
-        let name = self.value(body, task.v, &coords);
+        let test = self.places(body, task, true);
+        let mut named = Vec::new();
+        for &(v, share) in &task.members {
+            let coords = self.coords(task, v, share);
+            let name = self.value(body, v, &coords);
+            named.push(((v, share), coords, name));
+        }
         let there =
             (count * lanes < self.places.cluster.threads).then(|| format!("{place} < {count}"));
         let tests: Vec<String> =
             [Some(format!("{lane} == 0")), there, test].into_iter().flatten().collect();
         let inner = body.open(format!("if ({}) {{", tests.join(" && ")));
-        self.write(body, task, &coords, &name, targets);
+        for (member, coords, name) in named {
+            self.write(body, member, &coords, &name, targets);
+        }
         body.close(inner);
     }
 
-    /// The places of an element, and the test whether it is there.
-    fn coords(
-        &self,
-        body: &mut Body<'_>,
-        task: &Task,
-        clamps: bool,
-    ) -> (Vec<Coord>, Option<String>) {
-        let dims = &self.graph.values[task.v].dims;
-        let own = split(dims, task.share, self.places.cluster.blocks);
-        let mut never = |text: String, _: usize| -> String { unreachable!("digits of {text}") };
-        let element = [Coord::of(&self.names.element, task.count)];
-        let mut coords = reshaped(&element, &own, &mut never);
-        let Share::Split(axis) = task.share else { return (coords, None) };
+    /// Variables of the place of an element along the split axis, and the test whether it is there.
+    fn places(&self, body: &mut Body<'_>, task: &Task, clamps: bool) -> Option<String> {
+        let (v, share) = task.members[0];
+        let Share::Split(axis) = share else { return None };
+        let dims = &self.graph.values[v].dims;
+        let own = split(dims, share, self.places.cluster.blocks);
         let (size, chunk) = (dims[axis], own[axis]);
-        body.line(format!("const int {} = {};", self.names.mine, coords[axis].text()));
+        let mine = self.digits(task, &own)[axis].text();
+        body.line(format!("const int {} = {mine};", self.names.mine));
         let place = format!("{} * {chunk} + {}", self.names.block, self.names.mine);
         let whole = size == chunk * self.places.cluster.blocks;
         let text =
             if clamps && !whole { format!("min({place}, {})", size - 1) } else { place.clone() };
         body.line(format!("const int {} = {text};", self.names.own));
-        coords[axis] = Coord::of(&self.names.own, size);
         let test = match clamps {
             true => format!("{place} < {size}"),
             false => format!("{} < {size}", self.names.own),
         };
-        (coords, (!whole).then_some(test))
+        (!whole).then_some(test)
+    }
+
+    /// The places of an element in a share of these sizes.
+    fn digits(&self, task: &Task, own: &[usize]) -> Vec<Coord> {
+        let mut never = |text: String, _: usize| -> String { unreachable!("digits of {text}") };
+        reshaped(&[Coord::of(&self.names.element, task.count)], own, &mut never)
+    }
+
+    /// The places of an element of a value.
+    fn coords(&self, task: &Task, v: ValueId, share: Share) -> Vec<Coord> {
+        let dims = &self.graph.values[v].dims;
+        let mut out = self.digits(task, &split(dims, share, self.places.cluster.blocks));
+        if let Share::Split(axis) = share {
+            out[axis] = Coord::of(&self.names.own, dims[axis]);
+        }
+        out
     }
 
     fn value(&self, body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String {
-        match self.graph.values[v].step.is_light() {
+        let name = match self.graph.values[v].step.is_light() {
             true => body.expression(v, coords),
             false => crate::serial::value(body, v, coords),
-        }
+        };
+        body.know(v, coords, &name);
+        name
     }
 
     fn write(
         &self,
         body: &mut Body<'_>,
-        task: &Task,
+        (v, share): (ValueId, Share),
         coords: &[Coord],
         name: &str,
         targets: &Targets,
     ) {
-        let value = &self.graph.values[task.v];
+        let value = &self.graph.values[v];
         let write =
             |array: &str, at: &str, dtype: DType| Dialect::Cuda.write(array, at, dtype, name);
-        if let Some(array) = &targets.kept {
+        if let Some(array) = targets.kept.get(&v) {
             body.line(write(array, &self.names.element, value.dtype));
         }
         let at = flat(coords);
-        let one = task.share == Share::Whole && !targets.memory.is_empty();
+        let memory = targets.memory.get(&v).map_or(&[][..], Vec::as_slice);
+        let one = share == Share::Whole && !memory.is_empty();
         let scope = one.then(|| body.open(format!("if ({} == 0) {{", self.names.block)));
-        for array in &targets.memory {
+        for array in memory {
             body.line(write(array, &at, value.dtype));
         }
         if let Some(scope) = scope {

@@ -16,10 +16,10 @@ pub(crate) enum Share {
 }
 
 /// Most bytes of a value that each block computes as a whole.
-const WHOLE: usize = 8 << 10;
+const WHOLE: usize = 32 << 10;
 
 /// Sizes of axes along which all values are split at first.
-const STARTS: usize = 8;
+const STARTS: usize = 4;
 
 /// Passes over all values.
 const PASSES: usize = 12;
@@ -40,7 +40,12 @@ pub(crate) struct Way {
     pub reads: Reads,
     /// Nanoseconds by itself.
     pub time: f64,
+    /// Terms that a thread adds.
+    pub terms: usize,
 }
+
+/// Nanoseconds that a load takes longer that is not from the memory of the block.
+const FAR: f64 = 12.0;
 
 /// The place of a value in a step: barriers of the cluster before it, then those of the block.
 pub(crate) type Level = (usize, usize);
@@ -71,6 +76,12 @@ pub(crate) struct Choice<'a> {
 }
 
 impl Choice<'_> {
+    /// Nanoseconds of all values by themselves, at least.
+    pub fn least(&self) -> f64 {
+        let least = |ways: &[Way]| ways.iter().map(|w| w.time).fold(f64::INFINITY, f64::min);
+        self.values.iter().map(|(_, ways)| least(ways)).sum()
+    }
+
     /// For each value the number of the way that makes the step short: from some starts, one value
     /// after the other is changed as long as that helps.
     pub fn best(&self) -> Vec<usize> {
@@ -156,7 +167,14 @@ impl Choice<'_> {
         let levels = self.levels(ways);
         let mut subs: BTreeMap<usize, usize> = BTreeMap::new();
         let mut sum = 0.0;
+        let mut shares: BTreeMap<ValueId, Share> = BTreeMap::new();
         for (i, level) in levels.iter().enumerate() {
+            let way = &self.values[i].1[ways[i]];
+            let is_far = |(x, axes): &(&ValueId, &Vec<usize>)| {
+                !shares.get(x).is_some_and(|s| is_own(*s, axes))
+            };
+            sum += FAR * (way.terms * way.reads.iter().filter(is_far).count()) as f64;
+            shares.insert(self.values[i].0, way.share);
             let last = subs.entry(level.0).or_default();
             *last = (*last).max(level.1);
             sum += self.values[i].1[ways[i]].time + 20.0 * level.0 as f64 + 2.0 * level.1 as f64;

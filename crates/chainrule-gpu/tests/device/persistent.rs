@@ -148,20 +148,16 @@ fn drawn(blocks: usize, threads: usize) -> Steps {
 fn in_cpp(kernel: &PersistentKernel) -> String {
     let mut out = String::new();
     for line in kernel.text.replace("extern \"C\" ", "").lines() {
-        match line.trim().strip_prefix("__shared__ ") {
-            Some(array) => {
-                let (kind, rest) = array.rsplit_once(' ').unwrap();
-                let (name, size) = rest.trim_end_matches("];").split_once('[').unwrap();
-                let blocks = kernel.blocks;
-                let _ = writeln!(out, "static {kind} {name}_of[{blocks}][{size}];");
-                let _ = writeln!(out, "{kind}* {name} = {name}_of[blockIdx.x];");
-                // What a step before left there is no number.
-                let _ = writeln!(
-                    out,
-                    "if (threadIdx.x == 0) memset({name}, 255, sizeof {name}_of[0]);"
-                );
+        match line.trim().starts_with("extern __shared__ ") {
+            true => {
+                let PersistentKernel { blocks, shared, .. } = kernel;
+                let _ =
+                    writeln!(out, "alignas(16) static unsigned char arena_of[{blocks}][{shared}];");
+                out.push_str("unsigned char* arena = arena_of[blockIdx.x];\n");
+                // What a launch before left there is no number.
+                let _ = writeln!(out, "if (threadIdx.x == 0) memset(arena, 255, {shared});");
             }
-            None => {
+            false => {
                 let _ = writeln!(out, "{line}");
             }
         }
