@@ -11,6 +11,7 @@
 //! | plan | `plan`, `group` | a graph | what has a buffer, and kernels |
 //! | print | `kernels`, `serial`, `pull`, `coords` | a kernel | its text |
 //! | spell | `dialect`, `forms` | an expression | CUDA C or WGSL |
+//! | persist | `persistent` | a graph | one kernel for many steps, if they are small |
 //!
 //! Reductions have a fixed order that follows from sizes alone, gradients of gathers look for their
 //! parts instead of adding atomically, and random numbers are a function of their place: the same
@@ -76,7 +77,7 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 /// The step as one CUDA source that a person can read, and that NVRTC compiles as it is.
 ///
 /// Each kernel is headed by the values that it computes with dtype and shape; the launches stand at
-/// the end. Errors for an op or a dtype that has no kernel, which it names.
+/// the end. Behind them stands the step as a [`PersistentKernel`], where that is quicker. Errors for an op or a dtype that has no kernel, which it names.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Program};

@@ -112,7 +112,7 @@ fn repeated(graph: &Graph) -> Vec<bool> {
             }
             Step::Map(_, operands) => {
                 for &x in operands.iter().filter(|&&x| graph.scalar(x).is_none()) {
-                    // What is given may stand behind its users.
+                    // Arguments, cells and constants may stand behind their users.
                     let Some(below) = all.get(x) else { continue };
                     own.leaves.extend(&below.leaves);
                     own.ops.extend(&below.ops);

@@ -14,7 +14,7 @@ pub(super) fn clusters(major: i32) -> &'static [usize] {
     if major >= 9 { &[BLOCKS, 8] } else { &[] }
 }
 
-/// Bytes of a block's memory that need no leave.
+/// Bytes of a block's memory that a kernel has without asking.
 const PLAIN: usize = 48 << 10;
 
 impl Cuda {
@@ -23,11 +23,8 @@ impl Cuda {
         &mut self,
         kernel: &PersistentKernel,
     ) -> Result<Option<DeviceCode>> {
-        let most_shared = self
-            .stream
-            .context()
-            .attribute(Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-        if most_shared.is_ok_and(|most| kernel.shared > most as usize) {
+        let room = Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        if self.stream.context().attribute(room).is_ok_and(|most| kernel.shared > most as usize) {
             return Ok(None);
         }
         let code = compiled(&kernel.source(), &self.architecture)?;
@@ -39,14 +36,9 @@ impl Cuda {
         }
         let (blocks, threads) = (kernel.blocks as u32, kernel.threads as u32);
         let shared = kernel.shared as u32;
-        if kernel.shared > PLAIN
-            && function
-                .set_attribute(
-                    Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    kernel.shared as i32,
-                )
-                .is_err()
-        {
+        let large = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = kernel.shared as i32;
+        if kernel.shared > PLAIN && function.set_attribute(large, bytes).is_err() {
             return Ok(None);
         }
         self.modules.push(vec![CudaKernel { function, blocks, threads, shared }]);

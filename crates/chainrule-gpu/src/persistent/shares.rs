@@ -184,7 +184,7 @@ impl Choice<'_> {
     }
 }
 
-/// What an expression in a kernel of a cluster needs to find elements of values.
+/// The places of elements for an expression in a kernel of a cluster.
 #[derive(Clone)]
 pub(crate) struct Places<'a> {
     /// The share of each value that is computed.

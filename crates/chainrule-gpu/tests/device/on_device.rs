@@ -163,8 +163,8 @@ fn a_device_trains_as_the_processor_does() {
     models.split(',').for_each(|name| trains(name, &mut session));
 }
 
-/// Losses of 40 steps of a model with other batches each, and the cells at the end, as bits; so many
-/// steps at once.
+/// Losses of 40 steps of a model with other batches each, and the cells at the end, as bits; so
+/// many steps at once.
 fn by_steps(name: &str, session: &mut DeviceSession, at_once: usize) -> Vec<Vec<u64>> {
     let program = step(name);
     let at = session.load(&program).unwrap();

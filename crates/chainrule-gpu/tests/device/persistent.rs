@@ -154,7 +154,7 @@ fn in_cpp(kernel: &PersistentKernel) -> String {
                 let _ =
                     writeln!(out, "alignas(16) static unsigned char arena_of[{blocks}][{shared}];");
                 out.push_str("unsigned char* arena = arena_of[blockIdx.x];\n");
-                // What a launch before left there is no number.
+                // Results of a launch before are no numbers any more.
                 let _ = writeln!(out, "if (threadIdx.x == 0) memset(arena, 255, {shared});");
             }
             false => {
