@@ -77,16 +77,13 @@ impl Coord {
     }
 
     fn lane(&self) -> Lane {
-        match () {
-            () if self.lanes == 1 || self.size <= 1 || self.div.is_multiple_of(self.lanes) => {
-                Lane::Same
-            }
-            () if self.div == 1
-                && (self.size.is_multiple_of(self.lanes) || self.size >= self.extent) =>
-            {
-                Lane::Next
-            }
-            () => Lane::Mixed,
+        let is_whole = self.size.is_multiple_of(self.lanes) || self.size >= self.extent;
+        if self.lanes == 1 || self.size <= 1 || self.div.is_multiple_of(self.lanes) {
+            Lane::Same
+        } else if self.div == 1 && is_whole {
+            Lane::Next
+        } else {
+            Lane::Mixed
         }
     }
 

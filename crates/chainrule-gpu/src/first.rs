@@ -57,7 +57,7 @@ impl Seen {
             Some(_) => of_change * change.max(least) + 1e-5 * whole,
         };
         // NaN on one side alone is no number that is near.
-        !(off <= allowed)
+        off.is_nan() || (off > 0.0 && (allowed.is_nan() || off > allowed))
     }
 }
 
