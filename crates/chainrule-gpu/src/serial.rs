@@ -308,13 +308,7 @@ fn rank(
 }
 
 /// The place of the number that is this place.
-fn inverse(
-    body: &mut Body<'_>,
-    v: ValueId,
-    coords: &[Coord],
-    x: ValueId,
-    axis: usize,
-) -> String {
+fn inverse(body: &mut Body<'_>, v: ValueId, coords: &[Coord], x: ValueId, axis: usize) -> String {
     let d = body.dialect;
     let (dims, dtype) = (&body.graph.values[x].dims, body.graph.values[x].dtype);
     let here = coords[axis].text();
