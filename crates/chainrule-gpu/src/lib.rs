@@ -77,7 +77,9 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 /// The step as one CUDA source that a person can read, and that NVRTC compiles as it is.
 ///
 /// Each kernel is headed by the values that it computes with dtype and shape; the launches stand at
-/// the end. Behind them stands the step as a [`PersistentKernel`], where that is quicker. Errors for an op or a dtype that has no kernel, which it names.
+/// the end. Behind them stands the step as a [`PersistentKernel`], where that is quicker.
+///
+/// Errors for an op or a dtype that has no kernel, which it names.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Program};

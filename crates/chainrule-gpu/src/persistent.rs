@@ -104,8 +104,10 @@ pub struct PersistentKernel {
 }
 
 impl PersistentKernel {
-    /// The kernel of a program, as a cluster of so many blocks of so many threads; none where values
-    /// are too large, or of kinds that it does not have. Errors for an op or a dtype that has no kernel.
+    /// The kernel of a program, as a cluster of so many blocks of so many threads.
+    ///
+    /// None where values are too large, or of kinds that it does not have. Errors for an op or a
+    /// dtype that has no kernel.
     pub fn new(
         program: &Program,
         blocks: usize,

@@ -1,6 +1,8 @@
 //! The engine of a step: op by op, or as a program.
 
 mod device;
+#[cfg(test)]
+mod tests;
 
 use std::time::Instant;
 

@@ -144,7 +144,8 @@ impl Rest {
     /// Steps from the next one on, itself included, that a device can do without the processor: to
     /// the next measurement, checkpoint, look or other learning rate.
     fn alone(&self) -> u64 {
-        if self.grad_norm.is_some() || self.ema.is_some() || self.ranks.is_some() {
+        let has_ranks = self.ranks.as_ref().is_some_and(|ranks| ranks.are_many());
+        if self.grad_norm.is_some() || self.ema.is_some() || has_ranks {
             return 1;
         }
         let (step, options) = (self.place.step, &self.options);
