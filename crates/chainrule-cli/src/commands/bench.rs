@@ -234,6 +234,9 @@ fn opened(args: &Bench) -> Result<Option<DeviceSession>> {
     if args.mode == Mode::Eager {
         bail!("--device runs a step as a program: add --mode compiled");
     }
+    if args.autocast.is_some() && matches!(name, DeviceName::Wgpu(_)) {
+        bail!("--autocast needs kernels of bf16, which WebGPU lacks; use cuda, or leave it out");
+    }
     let mut session = DeviceSession::new(name.open()?);
     session.set_precision(args.precision.unwrap_or_default())?;
     Ok(Some(session))
