@@ -13,7 +13,7 @@ use crate::device::fault;
 use crate::products::Precision;
 use crate::session::DeviceSession;
 
-/// What is looked at: a name, the device's numbers, the processor's, and what they were before.
+/// Numbers that are compared: their name, the device's, the processor's, and those before.
 struct Seen {
     name: String,
     got: Vec<f64>,
@@ -67,7 +67,7 @@ fn numbers(value: &Arc<Value>) -> Vec<f64> {
 
 impl DeviceSession {
     /// Whether the first run of each program that is loaded from now on is compared with the
-    /// processor's: results, and new values of parameters and the optimizer's state. Where they
+    /// processor's: results, and new values of parameters and the optimizer's state. If they
     /// part, [`DeviceSession::run`] is an error, and parameters stay as they were. Programs that
     /// draw random numbers are not compared, as those of the device are others.
     pub fn compare_first(&mut self, is_compared: bool) {
@@ -128,7 +128,7 @@ impl DeviceSession {
         let wrong: Vec<&Seen> =
             all.iter().filter(|s| s.parts(limits(precision), least(s))).collect();
         let Some(first) = wrong.first() else { return Ok(()) };
-        // What the device has is not to be taken for a step.
+        // The values of the device are not to be taken for a step.
         (0..program.states().count()).for_each(|i| self.put_back(program.leaf(i).number));
         let device = self.device().describe().to_string();
         let numbers = match (&first.got[..], &first.want[..]) {

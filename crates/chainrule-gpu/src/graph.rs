@@ -125,8 +125,8 @@ pub(crate) enum Step {
     },
     /// The places of numbers that are each place of an axis once.
     Inverse(ValueId, usize),
-    /// For each row, and once more at the end, how many indices are of rows before it, by the places
-    /// that sort them.
+    /// For each row, and once more at the end, how many indices are of rows before it, by the
+    /// places that sort them.
     Begins(ValueId, ValueId),
     /// As `ScatterRows`, with the places that sort the index, and where each row begins there.
     Segments {

@@ -67,7 +67,7 @@ impl Graph {
 }
 
 impl Reader {
-    /// What is left of a value for a reduction: its elements at the places that are not zero.
+    /// The elements of a value that a reduction needs: those at the places that are not zero.
     pub(crate) fn picked(&mut self, fold: Fold, x: ValueId, axes: &[usize]) -> Result<ValueId> {
         let Some((axis, index)) = self.graph.hot(x) else { return Ok(x) };
         let takes = matches!(fold, Fold::Sum | Fold::Max | Fold::Min);

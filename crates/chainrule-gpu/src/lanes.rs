@@ -309,7 +309,8 @@ impl Maker<'_, '_> {
         if threads == WARP {
             return sum.to_string();
         }
-        // Two arrays in turn: before one is written again, all have passed the barrier of the other.
+        // Two arrays in turn: before one is written again, all have passed the barrier of the
+        // other.
         self.folds += 1;
         let part = self.share(["part_a", "part_b"][self.folds % 2], dtype, MOST / WARP);
         self.body.line(format!("if (thread % {WARP} == 0) {{ {part}[thread / {WARP}] = {sum}; }}"));

@@ -13,7 +13,7 @@ use crate::read::Reader;
 
 /// A part of an axis, and what stands there.
 #[derive(Clone, Copy)]
-struct Piece {
+struct PaddedPart {
     from: usize,
     size: usize,
     value: ValueId,
@@ -21,7 +21,7 @@ struct Piece {
 
 /// Values that are zero outside of parts of one axis.
 #[derive(Default)]
-pub(crate) struct Pieces(HashMap<ValueId, (usize, Vec<Piece>)>);
+pub(crate) struct Pieces(HashMap<ValueId, (usize, Vec<PaddedPart>)>);
 
 impl Graph {
     /// The same view of narrow values, if a view is one of values that were made wide.
@@ -87,13 +87,13 @@ impl Reader {
         let mut longer = (0..to.len()).filter(|&axis| from[axis] != to[axis]);
         let (Some(axis), None) = (longer.next(), longer.next()) else { return };
         if self.graph.scalar(*outside) == Some(0.0) && before[axis] >= 0 {
-            let piece = Piece { from: before[axis] as usize, size: from[axis], value: *x };
+            let piece = PaddedPart { from: before[axis] as usize, size: from[axis], value: *x };
             self.pieces.0.insert(v, (axis, vec![piece]));
         }
     }
 
     /// The parts of a sum of two values that are zero where the other is not.
-    fn both(&self, step: &Step, dims: &[usize]) -> Option<(usize, Vec<Piece>)> {
+    fn both(&self, step: &Step, dims: &[usize]) -> Option<(usize, Vec<PaddedPart>)> {
         let Step::Map("Add", all) = step else { return None };
         let [(axis, one), (other, two)] =
             [self.pieces.0.get(&all[0])?, self.pieces.0.get(&all[1])?];

@@ -215,7 +215,7 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
     let chosen: Vec<(ValueId, Share, usize)> =
         chosen.map(|((v, ways), (&way, level))| (*v, ways[way].share, level.0)).collect();
     let groups = grouped(&writer, &chosen);
-    let mut maker = Maker::new(graph, stored, cluster, names);
+    let mut maker = PersistentMaker::new(graph, stored, cluster, names);
     maker.nanoseconds = choice.time(&best);
     maker.shares = chosen.iter().map(|c| (c.0, c.1)).collect();
     maker.reads = groups.iter().flat_map(|g| g.reads.clone()).collect();
@@ -226,7 +226,7 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
 }
 
 /// A kernel in the making.
-struct Maker<'a> {
+struct PersistentMaker<'a> {
     graph: &'a Graph,
     stored: &'a [bool],
     cluster: Cluster,
@@ -253,9 +253,14 @@ struct Maker<'a> {
     nanoseconds: f64,
 }
 
-impl<'a> Maker<'a> {
-    fn new(graph: &'a Graph, stored: &'a [bool], cluster: Cluster, names: Names) -> Maker<'a> {
-        Maker {
+impl<'a> PersistentMaker<'a> {
+    fn new(
+        graph: &'a Graph,
+        stored: &'a [bool],
+        cluster: Cluster,
+        names: Names,
+    ) -> PersistentMaker<'a> {
+        PersistentMaker {
             graph,
             stored,
             cluster,

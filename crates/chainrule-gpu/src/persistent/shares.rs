@@ -35,7 +35,7 @@ const SYNC: f64 = 80.0;
 pub(crate) type Reads = BTreeMap<ValueId, Vec<usize>>;
 
 /// A way to compute a value.
-pub(crate) struct Way {
+pub(crate) struct TimedShare {
     pub share: Share,
     pub reads: Reads,
     /// Nanoseconds by itself.
@@ -72,13 +72,13 @@ pub(crate) fn shares(graph: &Graph, v: ValueId) -> Vec<Share> {
 /// The values of a step with the ways to compute them, in order.
 pub(crate) struct Choice<'a> {
     pub graph: &'a Graph,
-    pub values: Vec<(ValueId, Vec<Way>)>,
+    pub values: Vec<(ValueId, Vec<TimedShare>)>,
 }
 
 impl Choice<'_> {
     /// Nanoseconds of all values by themselves, at least.
     pub fn least(&self) -> f64 {
-        let least = |ways: &[Way]| ways.iter().map(|w| w.time).fold(f64::INFINITY, f64::min);
+        let least = |ways: &[TimedShare]| ways.iter().map(|w| w.time).fold(f64::INFINITY, f64::min);
         self.values.iter().map(|(_, ways)| least(ways)).sum()
     }
 
@@ -111,10 +111,10 @@ impl Choice<'_> {
     /// All values that have an axis of this size are split along it; of others each block computes
     /// the whole if that is wanted, and else what takes least time.
     fn start(&self, size: usize, whole: bool) -> Vec<usize> {
-        let one = |(v, ways): &(ValueId, Vec<Way>)| {
+        let one = |(v, ways): &(ValueId, Vec<TimedShare>)| {
             let dims = &self.graph.values[*v].dims;
-            let fits = |w: &Way| matches!(w.share, Share::Split(axis) if dims[axis] == size);
-            let is_whole = |w: &Way| whole && w.share == Share::Whole;
+            let fits = |w: &TimedShare| matches!(w.share, Share::Split(axis) if dims[axis] == size);
+            let is_whole = |w: &TimedShare| whole && w.share == Share::Whole;
             let found = ways.iter().position(fits).or_else(|| ways.iter().position(is_whole));
             found.unwrap_or_else(|| {
                 let times = ways.iter().enumerate().min_by(|a, b| a.1.time.total_cmp(&b.1.time));

@@ -74,7 +74,7 @@ impl ProgramRunner for Runner {
     }
 }
 
-/// What a training gave: events and parameters in bits, the steps of each call, and the last step.
+/// Results of a training: events and parameters in bits, the steps of each call, the last step.
 type Trained = (Vec<(u64, u64)>, Vec<u64>, Vec<usize>, u64);
 
 fn trained(at_once: usize, stop_at: u64) -> Trained {
