@@ -7,11 +7,12 @@
 //!
 //! | stage | module | from | to |
 //! | --- | --- | --- | --- |
-//! | read | `read`, `graph` | a program | a graph of values |
+//! | read | `read`, `graph`, `hot`, `narrow` | a program | a graph of values |
 //! | plan | `plan`, `group` | a graph | what has a buffer, and kernels |
-//! | print | `kernels`, `serial`, `pull`, `coords` | a kernel | its text |
+//! | print | `kernels`, `lanes`, `serial`, `pull`, `coords` | a kernel | its text |
 //! | spell | `dialect`, `forms` | an expression | CUDA C or WGSL |
 //! | persist | `persistent` | a graph | one kernel for many steps, if they are small |
+//! | run | `session`, `first`, `device` | kernels | the step on a device |
 //!
 //! Reductions have a fixed order that follows from sizes alone, gradients of gathers look for their
 //! parts instead of adding atomically, and random numbers are a function of their place: the same
