@@ -18,7 +18,7 @@ use chainrule_program::Program;
 use self::groups::{Group, grouped};
 use self::pieces::{Names, Piece, Targets, Task, Writer, fresh};
 pub(crate) use self::shares::Places;
-use self::shares::{Choice, Level, Share, Way, is_own, shares};
+use self::shares::{Choice, Level, Share, TimedShare, is_own, shares};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, Value, ValueId};
 use crate::module::{DeviceLaunch, KernelModule, Source};
@@ -202,7 +202,7 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
         let task = Task::new(graph, v, share, cluster);
         let Piece { reads, lines, .. } = writer.piece(&task, &Targets::default(), 0);
         let (time, terms) = task.time(cluster.threads, &lines);
-        Way { share, reads, time, terms }
+        TimedShare { share, reads, time, terms }
     };
     let ways = |&v: &ValueId| (v, shares(graph, v).into_iter().map(|s| way(v, s)).collect());
     let choice = Choice { graph, values: all.iter().map(ways).collect() };
