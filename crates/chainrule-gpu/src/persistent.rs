@@ -225,6 +225,9 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
     Some(maker.kernel())
 }
 
+/// The work between two barriers: sets of values with the text that computes them.
+type Stage = (Level, Vec<(Vec<ValueId>, Piece)>);
+
 /// A kernel in the making.
 struct PersistentMaker<'a> {
     graph: &'a Graph,
@@ -449,7 +452,7 @@ impl<'a> PersistentMaker<'a> {
     }
 
     /// The pieces between two barriers, one set after the other.
-    fn pieces(&self) -> Vec<(Level, Vec<(Vec<ValueId>, Piece)>)> {
+    fn pieces(&self) -> Vec<Stage> {
         let names = &self.names;
         let places = Places {
             shares: &self.shares,
@@ -506,7 +509,7 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
-    fn text(&self, name: &str, stages: &[(Level, Vec<(Vec<ValueId>, Piece)>)]) -> String {
+    fn text(&self, name: &str, stages: &[Stage]) -> String {
         let Names { block, thread, step, steps, .. } = &self.names;
         let mut out = String::from("#if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900\n");
         let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();

@@ -67,7 +67,7 @@ enum Way {
     /// A graph of launches, with its work by the names of what it computes.
     Graph(DeviceGraph, Vec<(String, DeviceWork)>),
     /// One kernel, for many steps in a launch.
-    Persistent(Persistent),
+    Persistent(Box<Persistent>),
 }
 
 struct Argument {

@@ -12,7 +12,7 @@ pub(crate) fn slice_of(line: &Line<'_>) -> Option<String> {
     if op.numpy()? != SLICED {
         return None;
     }
-    let mut sizes = line.program.info(line.instruction.inputs[0]).meta.shape.to_vec().into_iter();
+    let mut sizes = line.program.info(line.instruction.inputs[0]).meta.shape.iter().copied();
     let whole = |cut: String| match cut.as_str() {
         "None" => cut,
         _ if sizes.next().is_some_and(|size| cut == format!("0:{size}")) => ":".to_string(),

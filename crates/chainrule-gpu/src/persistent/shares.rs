@@ -124,7 +124,7 @@ impl Choice<'_> {
         self.values.iter().map(one).collect()
     }
 
-    fn improve(&self, ways: &mut Vec<usize>) -> f64 {
+    fn improve(&self, ways: &mut [usize]) -> f64 {
         let mut least = self.time(ways);
         for pass in 0..PASSES {
             let before = least;

@@ -208,7 +208,7 @@ impl DeviceSession {
             own: std::mem::take(own),
             code,
             first: None,
-            way: Way::Persistent(persistent),
+            way: Way::Persistent(Box::new(persistent)),
         })
     }
 
@@ -307,9 +307,8 @@ impl DeviceSession {
     /// The microseconds between barriers in the last step of a launch like the last one.
     pub(super) fn measure_persistent(&mut self, program: usize) -> Result<Vec<(String, f64)>> {
         let Some(loaded) = &self.programs[program] else { return Ok(Vec::new()) };
-        let Way::Persistent(Persistent { kernel, last, .. }) = &loaded.way else {
-            return Ok(Vec::new());
-        };
+        let Way::Persistent(persistent) = &loaded.way else { return Ok(Vec::new()) };
+        let Persistent { kernel, last, .. } = &**persistent;
         let marks = kernel.stages.len() + 1;
         let memory = self.device.allocate(8 * marks)?;
         let with = |(parameter, argument): (&Parameter, &PersistentArgument)| match parameter {

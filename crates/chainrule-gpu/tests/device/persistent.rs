@@ -239,11 +239,13 @@ fn source(cases: &[Steps]) -> String {
 }
 
 fn constants(kernel: &PersistentKernel) -> Vec<&Vec<u8>> {
-    let of = |p| match p {
-        &Parameter::Constant(ref bytes) => Some(bytes),
-        _ => None,
-    };
-    kernel.parameters.iter().filter_map(of).collect()
+    let mut all = Vec::new();
+    for parameter in &kernel.parameters {
+        if let Parameter::Constant(bytes) = parameter {
+            all.push(bytes);
+        }
+    }
+    all
 }
 
 /// The launch of the steps from the first one on.
