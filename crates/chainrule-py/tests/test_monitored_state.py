@@ -118,3 +118,46 @@ def test_a_look_leaves_what_no_model_has(compiled):
     alone = adversaries(compiled, 0)
     for every in (1, 2, None):
         assert adversaries(compiled, every) == alone
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+@pytest.mark.parametrize("reader", ["monitor", "state"])
+def test_a_state_that_was_read_and_let_go_leaves_compiled_steps_as_fast(kind, reader):
+    cr.manual_seed(0)
+    model = cr.nn.Linear(4, 2)
+    optimizer = getattr(cr.optim, kind)(model.parameters(), lr=0.01)
+    x = cr.randn(8, 4)
+
+    @cr.compile
+    def step():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def goes_on():
+        """Whether the program runs by the native side's own conditions."""
+        return step._recent[0].conditions.hold()
+
+    step(), step()
+    assert goes_on()
+    if reader == "monitor":
+        with cr.monitor(model, optimizer, every=1):
+            for _ in range(20):
+                step()
+    else:
+        assert len(optimizer.state) == (2 if kind == "Adam" else 0)
+        step()
+    step()
+    assert goes_on()
+    # Whoever holds it sees what steps do.
+    held = optimizer.state
+    for n in range(2):
+        step()
+        assert not goes_on()
+        if kind == "Adam":
+            assert held[model.bias]["step"].item() == optimizer.state_dict()["state"][1]["step"].item()
+    del held
+    step(), step()
+    assert goes_on()

@@ -34,8 +34,9 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
-        # The state that was given out before a program, with its marks and numbers of steps.
-        self._native_late: tuple[tuple[dict[Any, Any], dict[Any, Any]], list[dict[str, int]]] | None = None
+        # Of a state that was given out before a program: the number of the object, which is not
+        # held here so that those who have it can be told, its marks, and the numbers of steps.
+        self._native_late: tuple[int, dict[Any, Any], list[dict[str, int]]] | None = None
         # Momentum that was switched off.
         self._native_aside: dict[Tensor, Any] = {}
         # The state as it was given out so far.
@@ -277,7 +278,7 @@ class Native(Optimizer):
         given = self._native_given
         self._renew()
         if given is not None:
-            self._native_late = given[:2], self._counts()
+            self._native_late = id(given[0]), given[1], self._counts()
         for group, native in zip(self.param_groups, self._native):
             native.set_lr(float(group["lr"]))
 
@@ -285,11 +286,11 @@ class Native(Optimizer):
         late, self._native_late = self._native_late, None
         if late is None or self._native_given is not None or not self._is_held():
             return
-        (given, marks), counts = late
-        if counts == self._counts() and given is self._native_kept:
+        given, marks, counts = late
+        if counts == self._counts() and given == id(self._native_kept):
             # No program stepped it. Another optimizer that has the same tensors may have written to
             # them, which the marks tell.
-            self._native_given = (given, marks, list(self._native))
+            self._native_given = (self._native_kept, marks, list(self._native))
             self._native[:] = [None] * len(self._native)
         else:
             self._give(self._native_kept)
