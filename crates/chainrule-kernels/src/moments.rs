@@ -264,6 +264,33 @@ mod tests {
     }
 
     #[test]
+    fn sums_lose_nothing_at_any_scale() {
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * a.abs().max(b.abs());
+        for n in [5, 100, 1000, 5003] {
+            for scale in [1e-37f32, 1e-25, 1e-18, 1e-9, 1.0, 1e9, 1e18, 1e30, 1e37] {
+                let x: Vec<f32> = numbers(n).iter().map(|x| (x + 0.013) * scale).collect();
+                let to: Vec<f32> = x.iter().rev().copied().collect();
+                // Of other scales: a gradient, and the one before it.
+                let g: Vec<f32> = numbers(n).iter().map(|x| (x - 0.4) / scale.sqrt()).collect();
+                let before: Vec<f32> = g.iter().map(|x| x * 1e-20 + 1e-28).collect();
+                let [wide, wide_g, wide_before] = [&x, &g, &before]
+                    .map(|all| all.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());
+                let (seen, all) = (step(&x, &to, &g, &before), moments(&x));
+                assert!(close(all.squares, dot(&wide, &wide)), "{n} {scale}");
+                assert_eq!(all.largest, moments(&wide).largest);
+                assert!(close(seen.value.squares, dot(&wide, &wide)), "{n} {scale}");
+                assert!(close(seen.gradient.squares, dot(&wide_g, &wide_g)), "{n} {scale}");
+                let moved: Vec<f64> =
+                    x.iter().zip(&to).map(|(from, to)| f64::from(to - from)).collect();
+                assert!(close(seen.update.squares, dot(&moved, &moved)), "{n} {scale}");
+                let sizes = (dot(&moved, &moved) * dot(&wide_g, &wide_g)).sqrt();
+                assert!((seen.slope - dot(&moved, &wide_g)).abs() <= 1e-6 * sizes, "{n} {scale}");
+                assert!(close(seen.product, dot(&wide_g, &wide_before)), "{n} {scale}");
+            }
+        }
+    }
+
+    #[test]
     fn those_outside_of_bounds_are_counted() {
         for n in [0, 5, 16, 100, 515] {
             let x = numbers(n);
