@@ -10,6 +10,7 @@
 
 mod answer;
 mod detect;
+mod facts;
 mod measures;
 mod monitor;
 mod numbers;
@@ -23,7 +24,8 @@ mod tensorboard;
 mod track;
 mod turned;
 
-pub use monitor::{Dependence, Monitor};
+pub use facts::Dependence;
+pub use monitor::Monitor;
 pub use report::html;
 pub use series::{LossCurve, LossSpan, Series};
 pub use stats::Stats;

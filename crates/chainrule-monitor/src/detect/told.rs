@@ -1,7 +1,8 @@
 //! Rules that read what callers tell of batches, modes and settings.
 
 use super::{Course, has};
-use crate::monitor::{Dependence, Monitor};
+use crate::facts::Dependence;
+use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
 
 fn whole(
