@@ -106,7 +106,7 @@ impl RunLog {
 
     fn metric(&mut self, row: &Value) {
         if row.get("final").is_some() {
-            self.end = Some(row.clone());
+            self.end_with(row);
             return;
         }
         let Some(step) = row.get("step").and_then(Value::as_u64) else { return };
@@ -135,14 +135,21 @@ impl RunLog {
         }
     }
 
+    /// The last line has the findings of the whole run, the surest first.
+    fn end_with(&mut self, row: &Value) {
+        self.end = Some(row.clone());
+        if let Some(all) = row.get("findings").and_then(Value::as_array) {
+            let since = |row: &Value| row.get("since").and_then(Value::as_u64).unwrap_or(0);
+            self.findings = all.iter().rev().map(|row| (since(row), told(row))).collect();
+        }
+    }
+
     fn look(&mut self, row: &Value) {
         let Some(step) = row.get("step").and_then(Value::as_u64) else { return };
         if let Some(finding) = row.get("finding") {
-            let text = |name: &str| finding.get(name).and_then(Value::as_str).unwrap_or_default();
-            let place = text("place");
-            let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
-            let kind = text("kind").replace('_', " ");
-            self.findings.push((step, format!("{kind}{place}: {}", text("fix"))));
+            if self.end.is_none() {
+                self.findings.push((step, told(finding)));
+            }
             return;
         }
         let Some(all) = row.get("parameters").and_then(Value::as_object) else { return };
@@ -161,6 +168,14 @@ impl RunLog {
         let names = ["val_loss", "test_loss"].into_iter();
         names.filter_map(|name| Some((name, self.measures.get(name)?))).next()
     }
+}
+
+/// A finding in a line: its kind, its place and the change that mends it.
+fn told(finding: &Value) -> String {
+    let text = |name: &str| finding.get(name).and_then(Value::as_str).unwrap_or_default();
+    let place = text("place");
+    let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
+    format!("{}{place}: {}", text("kind").replace('_', " "), text("fix"))
 }
 
 fn layer(row: &Value) -> Option<LayerLook> {

@@ -60,6 +60,12 @@ fn watch_prints_once_without_a_terminal() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(out.contains("step 60") && out.contains("finished") && out.contains("Loss"), "{out}");
     assert!(out.contains("nothing is known to be wrong") && out.contains("0.weight"), "{out}");
+    // The end of a run knows what no look before it could.
+    let end = place.json("train names --lr 1e-9 --steps 300 --out slow --json");
+    assert_eq!(end["findings"][0]["kind"], "rate_too_low", "{end}");
+    let out = text(&place.run("watch slow").stdout);
+    assert!(out.contains("rate too low: multiply") && !out.contains("nothing is known"), "{out}");
+    assert_eq!(place.json("compare slow a --json")[0]["findings"], 1);
     // A run of which only a part is there, with a line that is not written to its end.
     let path = place.path("b").join("metrics.jsonl");
     let all = fs::read_to_string(&path).unwrap();
