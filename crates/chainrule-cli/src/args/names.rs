@@ -65,8 +65,9 @@ pub struct TrainNames {
 /// The main model.
 pub const MAIN: &str = "bn-mlp";
 
-/// The word by which the parser knows the command of the other models; nobody types it.
-pub(super) const FAMILY_WORD: &str = "__names";
+/// The word by which the parser knows the command of the other models; nobody types it, and no word
+/// is so like it that a refusal proposes it.
+pub(super) const FAMILY_WORD: &str = "+";
 
 /// The examples of a step if nothing is said.
 pub const BATCH: usize = 32;

@@ -1,5 +1,6 @@
 //! Tests of command lines, read and refused.
 
+use super::names::FAMILY_WORD;
 use super::train::{Autocast, Common};
 use super::*;
 
@@ -226,8 +227,13 @@ fn the_help_names_every_option_and_default() {
     for words in ["train names --model gru --help", "train names --model gru --stepz 3"] {
         let text = read(words).unwrap_err().to_string();
         assert!(text.contains("Usage: chainrule train names --model <MODEL> [OPTIONS]"), "{text}");
-        assert!(!text.contains("famil") && !text.contains("__names"), "{text}");
+        assert!(!text.contains("famil") && !text.contains(FAMILY_WORD), "{text}");
     }
+    let refused = read("train names-family").unwrap_err().to_string();
+    assert!(
+        refused.contains("'names'") && !refused.contains(&format!("'{FAMILY_WORD}")),
+        "{refused}"
+    );
     let refused = read("train names --model gpt").unwrap_err().to_string();
     assert!(refused.contains("bn-mlp") && refused.contains("transformer"), "{refused}");
 }
