@@ -12,6 +12,7 @@ use pyo3::types::PyTuple;
 
 use crate::error::{argument_error, check, run, through};
 use crate::tensor::PyTensor;
+use crate::variables::report;
 
 fn all_of(tensors: &[Bound<'_, PyTensor>]) -> Vec<Tensor> {
     tensors.iter().map(|t| t.get().tensor()).collect()
@@ -164,23 +165,23 @@ pub fn _apply_custom(
 #[pymethods]
 impl PyTensor {
     /// The backward pass, step by step, as text.
-    fn trace_backward(&self) -> PyResult<String> {
-        Ok(run(|| self.tensor().try_trace())?.to_string())
+    fn trace_backward(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(report(py, || self.tensor().try_trace())?.to_string())
     }
 
     /// The backward pass, step by step, as JSON text.
-    fn trace_json(&self) -> PyResult<String> {
-        Ok(json::trace(&run(|| self.tensor().try_trace())?).to_string())
+    fn trace_json(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(json::trace(&report(py, || self.tensor().try_trace())?).to_string())
     }
 
     /// The graph of the ops that made this tensor, as JSON text.
-    fn graph_json(&self) -> PyResult<String> {
-        Ok(json::graph(&run(|| self.tensor().try_graph())?).to_string())
+    fn graph_json(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(json::graph(&report(py, || self.tensor().try_graph())?).to_string())
     }
 
     /// The contributions of the uses of `tensor` to its gradient, as JSON text.
-    fn contributions_json(&self, tensor: &Bound<'_, PyTensor>) -> PyResult<String> {
-        let all = run(|| self.tensor().contributions(&tensor.get().tensor()))?;
+    fn contributions_json(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>) -> PyResult<String> {
+        let all = report(py, || self.tensor().contributions(&tensor.get().tensor()))?;
         Ok(json::contributions(&all).to_string())
     }
 
@@ -195,19 +196,19 @@ impl PyTensor {
     }
 
     /// The graph of the ops that made this tensor, as an SVG picture.
-    fn graph_svg(&self) -> PyResult<String> {
-        Ok(run(|| self.tensor().try_graph())?.to_svg())
+    fn graph_svg(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(report(py, || self.tensor().try_graph())?.to_svg())
     }
 
     /// The graph of the ops that made this tensor, in the language of Graphviz.
-    fn graph_dot(&self) -> PyResult<String> {
-        Ok(run(|| self.tensor().try_graph())?.to_dot())
+    fn graph_dot(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(report(py, || self.tensor().try_graph())?.to_dot())
     }
 
     /// The first value of the graph that is not finite, or the first part of a gradient, as text,
     /// or None.
-    fn first_non_finite(&self) -> PyResult<Option<String>> {
-        run(|| Ok(self.tensor().first_non_finite().map(|n| n.to_string())))
+    fn first_non_finite(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        report(py, || Ok(self.tensor().first_non_finite().map(|n| n.to_string())))
     }
 }
 

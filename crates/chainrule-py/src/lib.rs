@@ -45,6 +45,7 @@ mod spent;
 mod studio;
 mod tensor;
 mod train;
+mod variables;
 mod weights;
 mod words;
 

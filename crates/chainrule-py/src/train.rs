@@ -16,6 +16,7 @@ use crate::error::{run, through};
 use crate::script::PYTHON;
 use crate::spent;
 use crate::tensor::{PyTensor, tensors_of};
+use crate::variables::report;
 
 /// Calls a Python function with tensors; gives what it returned, and the tensors in it.
 fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -443,6 +444,7 @@ pub fn _explain_opaque(
 /// outcome of its own, and JSON.
 #[pyfunction]
 pub fn _compare(
+    py: Python<'_>,
     loss: &Bound<'_, PyTensor>,
     by_hand: Vec<(String, Bound<'_, PyTensor>)>,
     rtol: f64,
@@ -451,7 +453,7 @@ pub fn _compare(
     let loss = loss.get().tensor();
     let claims: Vec<(String, Tensor)> =
         by_hand.iter().map(|(name, t)| (name.clone(), t.get().tensor())).collect();
-    run(|| {
+    report(py, || {
         let claims = claims.iter().map(|(name, t)| (name.as_str(), t));
         let within = check::compare::Tolerance { rtol, atol };
         let report = check::compare::compare_within(&loss, claims, within)?;
@@ -472,13 +474,14 @@ pub fn _named_behind(loss: &Bound<'_, PyTensor>, names: Vec<String>) -> Vec<Opti
 /// text, no outcome of its own, and JSON.
 #[pyfunction]
 pub fn _verdict(
+    py: Python<'_>,
     loss: &Bound<'_, PyTensor>,
     given: Vec<(Bound<'_, PyTensor>, Bound<'_, PyTensor>)>,
 ) -> PyResult<ReportParts> {
     let loss = loss.get().tensor();
     let given: Vec<(Tensor, Tensor)> =
         given.iter().map(|(x, g)| (x.get().tensor(), g.get().tensor())).collect();
-    run(|| {
+    report(py, || {
         let pairs: Vec<(&Tensor, &Tensor)> = given.iter().map(|(x, g)| (x, g)).collect();
         let verdict = check::verdict(&loss, &pairs)?;
         Ok(reported(&verdict))

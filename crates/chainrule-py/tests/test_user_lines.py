@@ -115,3 +115,61 @@ def test_code_without_a_file(code):
     command = [sys.executable, "-c", text] if code == "-c" else [sys.executable, "-c", f"exec(compile({text!r}, 'cell', 'exec'))"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and (":3" in done.stdout), done.stdout + done.stderr
+
+
+class Halves(cr.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = cr.nn.Sequential(cr.nn.Linear(3, 4), cr.nn.Tanh())
+        self.head = cr.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def test_traces_and_graphs_name_parameters_and_variables():
+    model, scale = Halves(), cr.ones(2, requires_grad=True)
+    logits = model(cr.randn(5, 3)) * scale
+    loss = logits.square().mean()
+    for text in (loss.trace_backward(), loss.trace_json(), loss.graph_dot(), loss.graph_json(), loss.graph_svg(), cr.explain(loss)):
+        for name in ("body.0.weight", "body.0.bias", "head.weight", "head.bias", "scale", "logits", "loss"):
+            assert name in text, (name, text)
+        assert not re.search(r'parameter \d|label="leaf|>leaf<', text), text
+    # The names are those of one report.
+    assert scale.name is None and model.head.weight.name is None
+    wrong = cr.autograd.grad(loss.double(), [scale], retain_graph=True)[0]
+    text = clean(str(cr.check.verdict(loss, [(scale, 2 * wrong)])))
+    assert "scale" in text, text
+
+
+def test_the_nearest_variable_names_a_tensor():
+    weights = [cr.ones(2, requires_grad=True), cr.ones(2, requires_grad=True)]
+
+    def inner(factor, rates):
+        return ((weights[0] * factor).sum() + weights[1].sum() + rates["a"]).trace_backward()
+
+    text = inner(weights[1], {"a": cr.ones((), requires_grad=True)})
+    assert "weights[0]" in text and "factor" in text and "rates['a']" in text and "weights[1]" not in text, text
+    # Modules beside each other are told apart.
+    first, second = cr.nn.Linear(2, 2), cr.nn.Linear(2, 1)
+    text = second(first(cr.ones(1, 2))).sum().trace_backward()
+    assert "first.weight" in text and "second.bias" in text, text
+
+
+def test_the_origin_of_a_nan_is_named():
+    weight = cr.tensor([0.0, 2.0], requires_grad=True)
+    # Finite values, and a gradient that is not.
+    text = clean(cr.where(weight > 0, weight.sqrt(), weight).sum().first_non_finite())
+    assert f"`sqrt` at {HERE}:{line_of('weight.sqrt(), weight)')}" in text and "input 0, `weight`, is 0" in text, text
+    # A sum over many numbers: the one that is not finite, whichever input has it.
+    layer, x = cr.nn.Linear(3, 1), cr.randn(4, 3)
+    x[2, 1] = cr.nan
+    assert "input 0 is NaN" in layer(x).mean().first_non_finite()
+    with cr.no_grad():
+        layer.weight[0, 1] = cr.inf
+    text = layer(cr.ones(4, 3)).mean().first_non_finite()
+    assert "`linear`" in text and "input 1, `weight`, is inf" in text, text
+    # Or else the one that is too large.
+    with cr.no_grad():
+        layer.weight[0, 1] = 3e38
+    assert "input 1, `weight`, is 3" in layer(cr.full((4, 3), 7.0)).mean().first_non_finite()

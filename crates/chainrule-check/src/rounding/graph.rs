@@ -92,7 +92,7 @@ impl LossGraph {
         let used = |node: &Arc<Node>| Use {
             op: node.op.name(),
             id: node.op.id(),
-            result: Source::Node(node.clone()).name(),
+            result: Source::Node(node.clone()).shown_name(),
             location: node.location,
             place: node.place(),
         };

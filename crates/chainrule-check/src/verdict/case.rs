@@ -301,7 +301,7 @@ fn dead(tape: &RecordedPass, closeness: Closeness) -> HashSet<u64> {
 
 /// The name of a tensor, or its op and number.
 pub(crate) fn label(source: &Source) -> String {
-    source.name().unwrap_or_else(|| match source {
+    source.shown_name().unwrap_or_else(|| match source {
         Source::Node(node) => format!("{}#{}", node.op.name(), node.number),
         _ => match source.meta() {
             Some(meta) if meta.shape.rank() > 0 => format!("a parameter {}", meta.shape),

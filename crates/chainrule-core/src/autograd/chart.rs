@@ -38,7 +38,7 @@ impl Chart {
             labels: HashMap::new(),
         };
         for (i, (&number, source)) in sources.iter().enumerate() {
-            let label = source.name().unwrap_or_else(|| match source {
+            let label = source.shown_name().unwrap_or_else(|| match source {
                 Source::Node(node) => format!("{}#{}", node.op.name(), i + 1),
                 _ => nameless(source, chart.leaves.len() + 1),
             });

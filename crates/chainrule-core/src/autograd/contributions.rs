@@ -56,7 +56,7 @@ impl Observer for ContributionCollector {
         if node.inputs[i].number() == self.number {
             self.found.push(Contribution {
                 op: node.op.name(),
-                tensor: Source::Node(node.clone()).name(),
+                tensor: Source::Node(node.clone()).shown_name(),
                 location: Some(node.location),
                 position: i,
                 gradient: part.clone(),

@@ -212,7 +212,7 @@ impl GraphCollector<'_> {
             _ => None,
         };
         self.tensors.push(GraphTensor {
-            name: source.name(),
+            name: source.shown_name(),
             op,
             inputs: Vec::new(),
             requires_grad: true,

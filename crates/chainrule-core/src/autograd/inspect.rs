@@ -18,6 +18,7 @@ use crate::tensor::{Tensor, log, widen};
 /// The first op of a computation whose result, or whose part of a gradient, is not finite. Its
 /// `Display` is one line.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NonFinite {
     /// The op's name.
     pub op: &'static str,
@@ -33,6 +34,8 @@ pub struct NonFinite {
     pub in_backward: bool,
     /// The position of an input and its number that gave it, where they are known.
     pub input: Option<(usize, f64)>,
+    /// The name of that input, if it has one.
+    pub input_name: Option<String>,
     /// Whether no op before it, whose result the tape does not have, can have given it.
     pub is_first: bool,
 }
@@ -51,7 +54,10 @@ impl fmt::Display for NonFinite {
         }
         write!(f, " gave {}", self.value)?;
         if let Some((i, x)) = self.input {
-            write!(f, ", where input {i} is {x}")?;
+            match &self.input_name {
+                Some(name) => write!(f, ", where input {i}, `{name}`, is {x}")?,
+                None => write!(f, ", where input {i} is {x}")?,
+            }
         }
         if self.from_parameter {
             write!(f, " from a parameter that was not finite")?;
@@ -123,9 +129,8 @@ impl Tensor {
                 }
             };
             if let Some((at, x)) = non_finite(&value) {
-                let mut found = NonFinite::of(node, x, false, is_first);
-                found.input = culprit(&inputs, &value, at);
-                return Some(found);
+                let input = culprit(&inputs, &value, at);
+                return Some(NonFinite::of(node, x, false, input).after(is_first));
             }
         }
         if !self.requires_grad() || self.numel() != 1 {
@@ -135,12 +140,11 @@ impl Tensor {
         Chart::of(self).walk("first_non_finite", self, &mut search).ok()?;
         let (node, i, part) = search.found?;
         let (at, x) = non_finite(&part)?;
-        let mut found = NonFinite::of(&node, x, true, true);
         let inputs = inputs(&node, &known);
         let own =
             inputs.get(i).and_then(Option::as_ref).and_then(|input| element(input, &part, at));
-        found.input = own.map(|x| (i, x)).or_else(|| culprit(&inputs, &part, at));
-        Some(found)
+        let input = own.map(|x| (i, x)).or_else(|| culprit(&inputs, &part, at));
+        Some(NonFinite::of(&node, x, true, input))
     }
 
     /// Whether every element is finite; integers and bools are.
@@ -155,18 +159,29 @@ impl Tensor {
 }
 
 impl NonFinite {
-    fn of(node: &Node, value: f64, in_backward: bool, is_first: bool) -> NonFinite {
+    fn of(
+        node: &Arc<Node>,
+        value: f64,
+        in_backward: bool,
+        input: Option<(usize, f64)>,
+    ) -> NonFinite {
         let bad = |input: &Source| matches!(input, Source::Leaf(leaf) if non_finite(&leaf.value()).is_some());
         NonFinite {
             op: node.op.name(),
-            name: lock(&node.notes).as_ref().and_then(|notes| notes.name.clone()),
+            name: Source::Node(node.clone()).shown_name(),
             location: node.place(),
             value,
             from_parameter: !in_backward && node.inputs.iter().any(bad),
             in_backward,
-            input: None,
-            is_first,
+            input,
+            input_name: input.and_then(|(i, _)| node.inputs.get(i)?.shown_name()),
+            is_first: true,
         }
+    }
+
+    /// Whether no op before it can have given it.
+    fn after(self, is_first: bool) -> NonFinite {
+        NonFinite { is_first, ..self }
     }
 }
 
@@ -201,16 +216,26 @@ fn inputs(node: &Node, known: &HashMap<u64, Arc<Value>>) -> Vec<Option<Arc<Value
     node.inputs.iter().enumerate().map(value).collect()
 }
 
-/// The input that gave the element at that place: one that is not finite, or the numbers from which
-/// it comes where results have one number of each input.
+/// The input that gave the element at that place: one that is not finite there or anywhere, or the
+/// number from which it comes where results have one number of each input. Of inputs that are
+/// finite and summed over it is the largest number, as what is too large comes of that.
 fn culprit(inputs: &[Option<Arc<Value>>], result: &Value, at: usize) -> Option<(usize, f64)> {
     let known = || inputs.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_ref()?)));
-    let here = || known().filter_map(|(i, v)| Some((i, element(v, result, at)?)));
-    let bad = |x: f64| !x.is_finite() || x == 0.0;
-    here()
-        .find(|(_, x)| !x.is_finite())
-        .or_else(|| here().rfind(|(_, x)| bad(*x)))
-        .or_else(|| here().next())
+    let floats = || known().filter(|(_, v)| v.dtype().is_float());
+    let here = || floats().filter_map(|(i, v)| Some((i, element(v, result, at)?)));
+    let bad = here().find(|(_, x)| !x.is_finite());
+    if bad.is_some() {
+        return bad;
+    }
+    if here().count() == floats().count() {
+        return here().rfind(|(_, x)| *x == 0.0).or_else(|| here().next());
+    }
+    if let Some(bad) = floats().find_map(|(i, v)| Some((i, non_finite(v)?.1))) {
+        return Some(bad);
+    }
+    let each = floats().filter_map(|(i, v)| Some((i, numbers(v)?)));
+    let each = each.flat_map(|(i, all)| all.into_iter().map(move |x| (i, x)));
+    each.max_by(|(_, x), (_, y)| x.abs().total_cmp(&y.abs()))
 }
 
 /// The element of an input of the result's shape, or of one element.
@@ -244,12 +269,12 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// The first element that is NaN or infinite, and its place.
 /// Whether an element is NaN.
 pub(super) fn has_nan(value: &Value) -> bool {
     numbers(value).is_some_and(|all| all.into_iter().any(f64::is_nan))
 }
 
+/// The first element that is NaN or infinite, and its place.
 fn non_finite(value: &Value) -> Option<(usize, f64)> {
     numbers(value)?.into_iter().enumerate().find(|(_, x)| !x.is_finite())
 }
@@ -286,6 +311,23 @@ mod tests {
         assert_eq!((found.op, found.value), ("sqrt", f64::INFINITY));
         assert!(x.grad().is_none());
         assert!(x.square().sum_all().first_non_finite().is_none());
+    }
+
+    #[test]
+    fn an_input_of_a_sum_is_found_by_its_numbers() {
+        let w = Tensor::from([[1.0f64, f64::INFINITY], [2.0, 3.0]]).parameter();
+        let x = Tensor::from([[1.0f64, 1.0]]);
+        let found = |w: &Tensor| {
+            let one = Tensor::scalar(0.5f64);
+            (x.matmul(w) * one).sum_all().first_non_finite().unwrap()
+        };
+        let seen = found(&w.named("w"));
+        assert_eq!((seen.op, seen.input), ("matmul", Some((1, f64::INFINITY))));
+        assert!(seen.to_string().contains("where input 1, `w`, is inf"), "{seen}");
+        // Where all are finite, the largest makes the sum too large.
+        let large = Tensor::from([[1.0f64, 2.0], [1.7e308, 1.7e308]]).parameter();
+        let seen = (large.sum_all() * 1.0).first_non_finite().unwrap();
+        assert_eq!((seen.op, seen.input), ("sum", Some((0, 1.7e308))));
     }
 
     #[test]

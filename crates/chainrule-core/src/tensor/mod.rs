@@ -21,6 +21,7 @@ pub mod role;
 pub mod run;
 mod saved;
 pub mod scope;
+pub mod shown;
 mod tile;
 pub mod value;
 pub mod watch;
