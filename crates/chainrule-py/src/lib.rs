@@ -78,6 +78,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<models::PyTextModel>()?;
     m.add_class::<monitor::PyMonitor>()?;
     m.add_class::<studio::UnwatchedRun>()?;
+    m.add_class::<monitor::CountedSteps>()?;
     m.add_class::<monitor::MonitorLook>()?;
     m.add_class::<monitor::Sight>()?;
     m.add_class::<monitor::WholeSight>()?;

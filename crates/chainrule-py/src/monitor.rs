@@ -1,5 +1,6 @@
 //! The monitor of a training, for the Python layer that tells it of steps.
 
+mod counted;
 mod foreign;
 mod look;
 mod program;
@@ -16,6 +17,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+pub use self::counted::{CountedSteps, begin_pass};
 pub use self::foreign::ForeignSight;
 pub use self::program::MonitorLook;
 use self::program::first_number;
@@ -145,6 +147,12 @@ impl PyMonitor {
                 monitor.parameter(name, p, gradient.as_ref());
             }
         }
+    }
+
+    /// A backward pass of that loss begins; `has_stepped` if a step came before it.
+    fn begin_pass_of(&self, loss: &Tensor, has_stepped: bool) {
+        self.held().note_loss(loss);
+        self.backward(has_stepped && self.is_stale());
     }
 
     /// Ends a step, whose loss is the mean of those that were noted, or this one: that
@@ -279,8 +287,7 @@ impl PyMonitor {
 
     /// A backward pass of that loss begins; `has_stepped` if a step came before it.
     fn before_backward(&self, loss: &Bound<'_, PyTensor>, has_stepped: bool) {
-        self.note_loss(loss);
-        self.backward(has_stepped && self.is_stale());
+        self.begin_pass_of(&loss.get().tensor(), has_stepped);
     }
 
     /// A loss of this step as a number.
@@ -414,6 +421,11 @@ impl PyMonitor {
     /// Number of steps so far.
     fn steps(&self) -> u64 {
         self.lock().steps()
+    }
+
+    /// Steps from the next one on before one that is looked at.
+    fn steps_to_look(&self) -> u64 {
+        self.lock().steps_to_look()
     }
 
     /// A trained parameter and its gradient before the update.

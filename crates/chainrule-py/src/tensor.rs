@@ -416,6 +416,7 @@ impl PyTensor {
         if !retain_graph.unwrap_or(create_graph) {
             session::walked();
         }
+        crate::monitor::begin_pass(&t);
         if let Some(inputs) = inputs {
             backward_to(py, &t, upstream, &inputs, create_graph, retain_graph)?;
             crate::studio::note(&t);

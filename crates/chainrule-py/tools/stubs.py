@@ -59,7 +59,7 @@ RESULTS = {
     "_exchange_join": "Exchange", "_exchange_over": "Exchange", "Exchange.rank": "int", "Exchange.size": "int", "Exchange.all_gather": "list[bytes]", "Exchange.barrier": "None",
     "Exchange.abort": "None", "Exchange.agree": "None", "Exchange.share": "tuple[int, int]", "Exchange.sum": "list[Tensor]",
     "Monitor.findings": "list[Any]", "Monitor.norm": "float", "html": "str", "is_due": "bool", "steps": "int", "output": "None", "clipped": "None", "updated": "None",
-    "validated": "None", "Monitor.parameter": "None", "Monitor.end_step": "tuple[float | None, builtins.bool, builtins.bool]", "Monitor.before_step": "builtins.bool", "Monitor.begin_look": "None", "Monitor.see_results": "None", "Monitor.note_number": "None", "MonitorLook.renumbered": "MonitorLook", "UnwatchedRun.stop": "None", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
+    "validated": "None", "Monitor.parameter": "None", "Monitor.end_step": "tuple[float | None, builtins.bool, builtins.bool]", "Monitor.before_step": "builtins.bool", "Monitor.begin_look": "None", "Monitor.see_results": "None", "Monitor.note_number": "None", "MonitorLook.renumbered": "MonitorLook", "UnwatchedRun.stop": "None", "CountedSteps.stop": "tuple[builtins.int, builtins.bool]", "Monitor.steps_to_look": "builtins.int", "Monitor.sight": "Sight", "Monitor.whole_sight": "WholeSight", "Monitor.spent": "float", "Monitor.last_loss": "float | None",
     "Monitor.hold": "None", "Monitor.gradient_values": "list[Tensor | None]", "Monitor.measures": "dict[str, float]", "Monitor.passes_over_answer": "bool", "Monitor.hooks": "int", "Monitor.is_plain": "builtins.bool", "Monitor.looks": "builtins.int", "Monitor.looked": "builtins.int", "Monitor.begin_pass": "builtins.int", "Monitor.begin_step": "builtins.int", "Monitor.end_look": "tuple[builtins.bool, builtins.bool]", "WholeSight.rest": "None", "Monitor.hold_foreign": "None", "Monitor.note_foreign_loss": "builtins.bool", "Monitor.note_foreign_gradients": "builtins.bool", "Monitor.see_foreign": "builtins.bool", "Monitor.foreign_updated": "builtins.bool", "Monitor.foreign_sight": "ForeignSight", "Monitor.pass_over": "tuple[builtins.bool, builtins.bool]", "Monitor.rate": "float | None", "WholeSight.evaluates": "None", "WholeSight.inputs": "Any", "_studio_tensor": "Studio", "_studio_run": "Studio", "_studio_json": "str",
     "url": "str", "is_watched": "bool", "stepped": "None", "look": "None", "found": "None", "rate": "float | None", "Studio.wait": "None", "Studio.allow_branches": "None", "Studio.pass_over": "tuple[bool, bool, bool]", "Studio.by_hand": "None", "Studio.kept": "None", "Studio.go_back": "None", "Studio.text": "None",
     "Studio.take_branch": "tuple[int | None, float | None] | None", "wait": "None", "end": "None",
@@ -176,7 +176,7 @@ def of_class(name: str, cls: type) -> list[str]:
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
         lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None, precision: str | None) -> Program: ..."]
-    elif name in ("Monitor", "TextModel", "MonitorLook", "UnwatchedRun", "Watched", "Conditions"):
+    elif name in ("Monitor", "TextModel", "MonitorLook", "UnwatchedRun", "CountedSteps", "Watched", "Conditions"):
         lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' if of.default is of.empty else f'{p}: Any = {of.default!r}' for p, of in inspect.signature(cls).parameters.items())}) -> {name}: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
@@ -266,7 +266,7 @@ def used(line: str, body: str) -> str:
 def of_native() -> str:
     """The types of the native module."""
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "MonitorLook", "Sight", "WholeSight", "ForeignSight", "Studio", "UnwatchedRun", "OnnxModel", "TextModel", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Exchange", "Monitor", "MonitorLook", "Sight", "WholeSight", "ForeignSight", "Studio", "UnwatchedRun", "CountedSteps", "OnnxModel", "TextModel", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

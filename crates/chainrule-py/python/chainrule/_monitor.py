@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._clock import Clock
 from ._curvature import largest_curvature
+from ._finding import Finding
 from ._monitored_program import Beside
-from ._observers import ACTIVE
+from ._observers import ACTIVE, STEPPED
 from ._random import get_rng_state, set_rng_state
 from ._reachable import Reachable, gradient
 from ._sights import Sights
 from ._snapshot import restore, snapshot
+from ._variables import caller_line, parameters_by_name
 from .autograd import no_grad
 from .nn import activation_layers as activations
 from .nn.module import Module
+from .optim._native import Native
 
 # The share of the time that looks may take where no distance of them is given, and the seconds of
 # the processor that they may take whatever comes: on a busy machine a look waits for its turn, and
@@ -36,71 +38,12 @@ _RARE = 16
 _OFTEN = 8
 # The native side has told of a part of a look itself.
 _LOOK = 2
+# Steps to the next look from which on it is worth to take out what wraps them.
+_FAR = 4
 # Steps of other parameters after which the loss is taken for one of several trainings.
 _ELSEWHERE = 3
 _SETTINGS = ("momentum", "dampening", "eps", "weight_decay")
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Self = TypeVar("Self", bound="Monitor")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that goes wrong in a training."""
-
-    kind: str
-    """Its name, such as `"rate_too_high"`."""
-    place: str
-    """The module or the parameters; empty for the whole."""
-    since: int
-    """The step since which it holds."""
-    evidence: Mapping[str, float]
-    """The numbers that show it."""
-    consequence: str
-    """The consequence for the training."""
-    fix: str
-    """The change that mends it."""
-    confidence: float
-    """Certainty from 0 to 1; a healthy training has no finding above one half."""
-    line: str = ""
-    """File and line of the user's call that it is about: of `backward` or `step`."""
-
-    def __str__(self) -> str:
-        at = f" at `{self.place}`" if self.place else ""
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in self.evidence.items())
-        line = f" [{self.line}]" if self.line else ""
-        text = f"{self.kind.replace('_', ' ')}{at} since step {self.since}: {self.consequence} ({shown})"
-        return f"{text}; {self.fix} [{100 * self.confidence:.0f} % sure]{line}"
-
-
-class Clock:
-    """Counts the time inside of `with` blocks, of those inside of others once; and, while
-    `is_counting`, how much of it the processor worked for this thread.
-    """
-
-    def __init__(self, is_counting: bool = True) -> None:
-        self.spent, self._depth, self._began = 0.0, 0, 0.0
-        self.is_counting, self._worked, self._worked_before, self._counted = is_counting, 0.0, 0.0, 0.0
-
-    def __enter__(self) -> None:
-        self._depth += 1
-        if self._depth == 1:
-            if self.is_counting:
-                self._worked_before = time.thread_time()
-            self._began = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            took = time.perf_counter() - self._began
-            self.spent += took
-            if self.is_counting:
-                self._counted += took
-                self._worked += time.thread_time() - self._worked_before
-
-    @property
-    def share(self) -> float:
-        """The part of the counted time in which the processor worked."""
-        return min(self._worked / self._counted, 1.0) if self._counted > 0.0 else 1.0
 
 
 class Monitor:
@@ -111,8 +54,10 @@ class Monitor:
     """
 
     _tensor: Any = Tensor
-    # Whether a step of the optimizer that is not looked at is only counted.
+    # Whether a step of the optimizer that is not looked at is only counted, and whether the native
+    # side may do so alone.
     _counts_steps = True
+    _counts_alone = True
     # Whether most looks, of those whatever they cost, are told of by the native side alone.
     _has_plain_looks = True
     _bounds: Mapping[Any, tuple[int, int]] = {activations.Tanh: (-1, 1), activations.Sigmoid: (0, 1)}
@@ -127,7 +72,7 @@ class Monitor:
         self._sights: Sights | None = None
         self._model, self._optimizer = model, optimizer
         self._has_calm_steps = self._counts_steps and optimizer is not None
-        self._parameters = _named(model, optimizer, sys._getframe(_depth + 1), self._tensor)
+        self._parameters = parameters_by_name(model, optimizer, sys._getframe(_depth + 1), self._tensor)
         self._hold()
         self._passes = 0
         self._has_stepped = False
@@ -135,6 +80,9 @@ class Monitor:
         self._was_due = False
         self._lines: dict[str, str] = {}
         self._undo: list[Callable[[], Any]] = []
+        # What takes the wrappers of backward passes and steps out.
+        self._wrappers: list[Callable[[], Any]] = []
+        self._counted: _c.CountedSteps | None = None
         # Compiled functions, whether they hold a whole step, and what is seen of one beside.
         self._whole: dict[int, bool] = {}
         self._beside: dict[int, Beside] = {}
@@ -188,6 +136,7 @@ class Monitor:
         return self
 
     def __exit__(self, *args: object) -> None:
+        self._count_no_more()
         self._end_by_hand()
         while self._undo:
             self._undo.pop()()
@@ -195,12 +144,23 @@ class Monitor:
     # Attaching
 
     def _attach(self) -> None:
-        self._watch_backward()
+        for other in ACTIVE:
+            if isinstance(other, Monitor):
+                other._count_no_more()
+        self._undo.append(self._unwrap)
+        self._wrap()
         self._watch_modules()
-        if self._optimizer is not None:
-            self._watch_steps()
         ACTIVE.append(self)
         self._undo.append(lambda: ACTIVE.remove(self))
+
+    def _wrap(self) -> None:
+        self._watch_backward()
+        if self._optimizer is not None:
+            self._watch_steps()
+
+    def _unwrap(self) -> None:
+        while self._wrappers:
+            self._wrappers.pop()()
 
     def _watch_backward(self) -> None:
         owner, original = self._tensor, self._tensor.backward
@@ -229,7 +189,7 @@ class Monitor:
             return out
 
         owner.backward = backward
-        self._undo.append(lambda: setattr(owner, "backward", original))
+        self._wrappers.append(lambda: setattr(owner, "backward", original))
 
     def _watch_modules(self) -> None:
         if callable(getattr(self._model, "named_modules", None)):
@@ -263,7 +223,7 @@ class Monitor:
 
         has_own = "step" in vars(owner)
         owner.step = step
-        self._undo.append(lambda: setattr(owner, "step", original) if has_own else delattr(owner, "step"))
+        self._wrappers.append(lambda: setattr(owner, "step", original) if has_own else delattr(owner, "step"))
 
     def _note_elsewhere(self) -> None:
         """Counts a step of parameters that are not watched: those of the other net of a game, which
@@ -310,7 +270,7 @@ class Monitor:
             self._begin_backward(loss)
         self._has_stepped = False
         if "backward" not in self._lines:
-            self._lines["backward"] = _line()
+            self._lines["backward"] = caller_line()
 
     def _is_rare(self) -> bool:
         """Whether the next look takes in what costs several passes: the 16th, the 32nd and so on,
@@ -359,7 +319,7 @@ class Monitor:
         looks = self._native.looks()
         if (looks < _OFTEN or looks % (_OFTEN * _OFTEN if self._share is None else _OFTEN) == 0) and self._native.is_due():
             if "step" not in self._lines:
-                self._lines["step"] = _line()
+                self._lines["step"] = caller_line()
             with self._timed:
                 self._see_settings(optimizer)
                 self._hold()
@@ -421,6 +381,51 @@ class Monitor:
             if is_spike:
                 self._sights.see_spike()
             self._sights.attend(is_due)
+        if not is_due and self._counted is None:
+            self._count()
+
+    # Steps between looks: the native side counts them where passes and steps are made
+
+    def _count(self) -> None:
+        """Takes the wrappers out until the next look, if it is far and nothing else needs them."""
+        if not self._counts_alone or ACTIVE != [self] or not isinstance(self._optimizer, Native) or self._native.steps_to_look() < _FAR:
+            return
+        self._unwrap()
+        if type(self._optimizer).step is not Native.step:
+            # Of a class of the user.
+            self._counts_alone = False
+            return self._wrap()
+        self._counted = _c.CountedSteps(self._native, self._optimizer, self._wake, self._other_step)
+        STEPPED.append(self._counted)
+
+    def _count_no_more(self) -> None:
+        counted, self._counted = self._counted, None
+        if counted is not None:
+            STEPPED.remove(counted)
+            passes, self._has_stepped = counted.stop()
+            self._passes += passes
+            self._wrap()
+
+    def follow_passes(self) -> None:
+        """Each backward pass is to be seen from now on."""
+        self._counts_alone = False
+        self._count_no_more()
+
+    def _wake(self, is_spike: bool, is_due: bool) -> None:
+        """A step was counted that was a spike, or after which one is looked at."""
+        if is_due:
+            self._count_no_more()
+        self._passed(is_spike, is_due)
+
+    def _other_step(self, optimizer: Any) -> None:
+        """A step of another optimizer between those that are counted."""
+        if not isinstance(optimizer, type(self._optimizer)):
+            return
+        if not self._steps_here(optimizer):
+            return self._note_elsewhere()
+        self._count_no_more()
+        self._before_step(optimizer)
+        self._after_step()
 
     # Parameters: here by handles that the native side holds
 
@@ -491,6 +496,9 @@ class Monitor:
         """A call of a compiled function: as a program, which gives at looks what is to be seen, or
         with a step op by op beside it.
         """
+        # Programs step where no optimizer tells of it.
+        self._counts_alone = False
+        self._count_no_more()
         if self._sights is not None:
             self._sights.stay()
         is_due = self._native.is_due()
@@ -585,49 +593,3 @@ def monitor(model: Any, optimizer: Any = None, *, every: int | None = None) -> M
     ```
     """
     return Monitor(model, optimizer, every=every)
-
-
-def _named(model: Any, optimizer: Any, frame: Any, kind: Any) -> dict[str, Any]:
-    """The parameters that are trained, by their names."""
-    out: dict[str, Any] = {}
-    variables = _variables(frame, kind)
-    known: set[int] = set()
-
-    def add(name: str, p: Any) -> None:
-        if id(p) not in known and p.requires_grad:
-            known.add(id(p))
-            out[name] = p
-
-    if callable(getattr(model, "named_parameters", None)):
-        for name, p in model.named_parameters():
-            add(name, p)
-    elif isinstance(model, Mapping):
-        for name, p in model.items():
-            add(str(name), p)
-    elif isinstance(model, Iterable):
-        for i, p in enumerate(model):
-            add(variables.get(id(p), f"parameter {i}"), p)
-    for group in getattr(optimizer, "param_groups", ()):
-        for i, p in enumerate(group["params"]):
-            add(variables.get(id(p), f"parameter {i} of the optimizer"), p)
-    return out
-
-
-def _variables(frame: Any, kind: Any) -> dict[int, str]:
-    out: dict[int, str] = {}
-    for scope in (frame.f_globals, frame.f_locals):
-        for name, value in list(scope.items()):
-            if isinstance(value, (list, tuple)):
-                for i, x in enumerate(value):
-                    if isinstance(x, kind):
-                        out.setdefault(id(x), f"{name}[{i}]")
-        out.update({id(value): name for name, value in list(scope.items()) if isinstance(value, kind)})
-    return out
-
-
-def _line() -> str:
-    """File and line of the caller outside of this package and of PyTorch."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and (frame.f_code.co_filename.startswith(_OWN) or f"{os.sep}torch{os.sep}" in frame.f_code.co_filename):
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

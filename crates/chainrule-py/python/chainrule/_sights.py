@@ -5,14 +5,11 @@ modes, and whether batches differ.
 from __future__ import annotations
 
 import math
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._chainrule import Tensor, WholeSight
-
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+from ._variables import scopes
 
 # Looks at one and the same batch after which it is said to be always that one.
 _SAME = 6
@@ -159,6 +156,9 @@ class Sights:
         return takes and (len(x.shape) < 3 or len(out.shape) > 2 or x.shape[0] == x.shape[1])
 
     def _evaluates(self, is_evaluating: bool) -> None:
+        if is_evaluating:
+            # The backward pass of it has to be seen.
+            self._monitor.follow_passes()
         self.is_evaluating = is_evaluating
         if isinstance(self._of_whole, WholeSight):
             self._of_whole.evaluates(is_evaluating)
@@ -252,7 +252,7 @@ class Sights:
             batches, data = _length(loader), _length(getattr(loader, "dataset", None))
             if passes >= _SAME - 1 and batches > 1:
                 return rows, data or rows * batches
-        frames = list(_frames())
+        frames = list(scopes())
         for scope in frames:
             for value in list(scope.values()):
                 if type(value).__name__ == "DataLoader" and _length(value) > 1 and id(value) not in self._loaders and self._first is not None and x is self._first[0]:
@@ -382,17 +382,3 @@ def _moved(a: Any, b: Any) -> float:
     size = float(a.abs().max().item())
     share = float((a - b).abs().max().item()) / (size + 1e-12)
     return share if math.isfinite(share) else 0.0
-
-
-def _frames() -> Iterator[Mapping[str, Any]]:
-    """The variables of the user's functions that led here, the nearest first."""
-    frame: Any = sys._getframe(1)
-    seen: set[int] = set()
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_OWN) and f"{os.sep}torch{os.sep}" not in name:
-            yield frame.f_locals
-            if id(frame.f_globals) not in seen:
-                seen.add(id(frame.f_globals))
-                yield frame.f_globals
-        frame = frame.f_back

@@ -73,6 +73,8 @@ class LivePage(Monitor, Served):
 
     # The page shows each look.
     _has_plain_looks = False
+    # It has a way of its own to count steps while no page is open.
+    _counts_alone = False
 
     def __init__(self, model: Any, optimizer: Any, every: int | None, title: str, page: Any, depth: int) -> None:
         super().__init__(model, optimizer, every=100 if every is None else every, _depth=depth + 1)

@@ -16,6 +16,7 @@ class TorchMonitor(Monitor):
 
     _tensor = _torch.Tensor
     _counts_steps = False
+    _counts_alone = False
     _has_plain_looks = False
     _noted: list[tuple[Any, Tensor]] | None = None
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
@@ -26,7 +27,7 @@ class TorchMonitor(Monitor):
         # The hooks of all optimizers: a loop may make its own anew.
         before = register_optimizer_step_pre_hook(lambda optimizer, *_: self._before_step(optimizer) if self._steps_here(optimizer) else None)
         after = register_optimizer_step_post_hook(lambda optimizer, *_: self._after_step() if self._steps_here(optimizer) else self._note_elsewhere())
-        self._undo += [before.remove, after.remove]
+        self._wrappers += [before.remove, after.remove]
 
     def _hold(self) -> None:
         self._native.hold_foreign(list(self._parameters.items()))
