@@ -270,7 +270,7 @@ mod tests {
             for scale in [1e-37f32, 1e-25, 1e-18, 1e-9, 1.0, 1e9, 1e18, 1e30, 1e37] {
                 let x: Vec<f32> = numbers(n).iter().map(|x| (x + 0.013) * scale).collect();
                 let to: Vec<f32> = x.iter().rev().copied().collect();
-                // Of other scales: a gradient, and the one before it.
+                // A gradient and the one before it, on scales of their own.
                 let g: Vec<f32> = numbers(n).iter().map(|x| (x - 0.4) / scale.sqrt()).collect();
                 let before: Vec<f32> = g.iter().map(|x| x * 1e-20 + 1e-28).collect();
                 let [wide, wide_g, wide_before] = [&x, &g, &before]

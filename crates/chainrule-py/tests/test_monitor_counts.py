@@ -106,6 +106,25 @@ def test_the_loops_have_what_they_are_for():
     assert "not_zeroed" in found[summed] and "loss_spike" in found[spiked] and "evaluation_mode" in found[at_rest], found
 
 
+def test_no_long_time_is_unseen():
+    cr.manual_seed(0)
+    model = cr.nn.Linear(4, 1)
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.01)
+    x = cr.randn(8, 4)
+    seen = []
+    with cr.monitor(model, optimizer) as m:
+        # First looks that took as much time as a million steps.
+        m._timed.spent, m._timed.is_counting = 60.0, False
+        for i in range(3000):
+            if m._native.is_due():
+                seen.append(i)
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert seen[-1] >= 1500 and all(b <= 2 * (a + 1) for a, b in zip(seen, seen[1:])), seen
+    assert len(seen) < 30
+
+
 def test_a_second_monitor_ends_the_counting_of_the_first():
     nn = cr.nn
     models = [nn.Linear(4, 1), nn.Linear(4, 1)]

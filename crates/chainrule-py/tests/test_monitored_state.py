@@ -151,7 +151,7 @@ def test_a_state_that_was_read_and_let_go_leaves_compiled_steps_as_fast(kind, re
         step()
     step()
     assert goes_on()
-    # Whoever holds it sees what steps do.
+    # A holder of it sees what steps do.
     held = optimizer.state
     for n in range(2):
         step()

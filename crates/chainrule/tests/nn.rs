@@ -263,7 +263,7 @@ fn shapes_that_do_not_fit_are_errors() {
 }
 
 #[test]
-fn reports_name_parameters_and_lines_of_the_caller() {
+fn reports_name_parameters_by_their_paths() {
     let g = &mut Generator::manual_seed(3);
     let model = Sequential::new()
         .with(Embedding::new(9, 2, g))
@@ -273,27 +273,23 @@ fn reports_name_parameters_and_lines_of_the_caller() {
         .with(Tanh)
         .with(Linear::new(6, 1, g));
     let tokens = Tensor::randint(0, 9, [5, 2], g);
-    // Lines are those of this file, whatever code of the library stands between.
-    let is_own = |text: &str| {
-        let lines = text.split(['(', ' ', ',', '\n']).filter(|word| word.contains(".rs:"));
-        let lines: Vec<&str> = lines.collect();
-        assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("nn.rs:")), "{text}");
-        assert!(!text.contains("/rustc/") && !text.contains("leaf#"), "{text}");
+    let has_no_number = |text: &str| {
+        assert!(!text.contains("parameter 1") && !text.contains("leaf#"), "{text}");
+        assert!(!text.contains("/rustc/"), "{text}");
     };
     let (trace, graph) = with_scopes(&model, || {
         let loss = record_all(|| model.forward(&tokens).square().mean_all());
         (loss.trace().to_string(), loss.graph().to_dot())
     });
-    is_own(&trace);
+    has_no_number(&trace);
     for name in ["0.weight", "2.weight", "2.bias", "3.weight", "5.bias"] {
         assert!(trace.contains(name) && graph.contains(name), "{name}: {trace}");
     }
-    assert!(!trace.contains("parameter 1"), "{trace}");
     // The origin of a value that is not finite, with nothing recorded.
     let bad = model.named_parameters()[1].1.clone();
     bad.set(&Tensor::full(bad.shape(), f64::INFINITY, bad.dtype()));
     let found = model.forward(&tokens).square().mean_all().first_non_finite().unwrap();
-    is_own(&found.to_string());
+    has_no_number(&found.to_string());
     assert_eq!((found.op, found.input), ("linear", Some((1, f64::INFINITY))));
     assert_eq!(found.input_name.as_deref(), Some("2.weight"));
 }

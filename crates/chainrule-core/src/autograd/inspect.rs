@@ -217,8 +217,8 @@ fn inputs(node: &Node, known: &HashMap<u64, Arc<Value>>) -> Vec<Option<Arc<Value
 }
 
 /// The input that gave the element at that place: one that is not finite there or anywhere, or the
-/// number from which it comes where results have one number of each input. Of inputs that are
-/// finite and summed over it is the largest number, as what is too large comes of that.
+/// number from which it comes where results have one number of each input. Inputs that are finite
+/// and summed over are blamed by their largest number, as what is too large comes of that.
 fn culprit(inputs: &[Option<Arc<Value>>], result: &Value, at: usize) -> Option<(usize, f64)> {
     let known = || inputs.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_ref()?)));
     let floats = || known().filter(|(_, v)| v.dtype().is_float());
@@ -324,7 +324,7 @@ mod tests {
         let seen = found(&w.named("w"));
         assert_eq!((seen.op, seen.input), ("matmul", Some((1, f64::INFINITY))));
         assert!(seen.to_string().contains("where input 1, `w`, is inf"), "{seen}");
-        // Where all are finite, the largest makes the sum too large.
+        // The largest number makes a sum of finite ones too large.
         let large = Tensor::from([[1.0f64, 2.0], [1.7e308, 1.7e308]]).parameter();
         let seen = (large.sum_all() * 1.0).first_non_finite().unwrap();
         assert_eq!((seen.op, seen.input), ("sum", Some((0, 1.7e308))));

@@ -12,13 +12,13 @@ thread_local! {
 /// Runs `f`, whose reports name tensors without a name by these, which are given by the number of
 /// their [`Source`].
 pub fn with_shown_names<R>(names: HashMap<u64, String>, f: impl FnOnce() -> R) -> R {
-    struct End(HashMap<u64, String>);
-    impl Drop for End {
+    struct NamesBefore(HashMap<u64, String>);
+    impl Drop for NamesBefore {
         fn drop(&mut self) {
             NAMES.set(std::mem::take(&mut self.0));
         }
     }
-    let _end = End(NAMES.replace(names));
+    let _before = NamesBefore(NAMES.replace(names));
     f()
 }
 

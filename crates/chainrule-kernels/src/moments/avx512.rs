@@ -1,7 +1,7 @@
 //! The sums of f32 with registers of 512 bits: what a step asks of a parameter in one pass.
 //!
-//! Lanes of 32 bits take few numbers each, and are then added to sums of 64 bits. Squares of numbers
-//! far from one have no place in 32 bits: these are summed with 64 bits throughout.
+//! Lanes of 32 bits take few numbers each, and are then added to sums of 64 bits. Squares of
+//! numbers far from one have no place in 32 bits: these are summed with 64 bits throughout.
 
 use std::arch::x86_64::*;
 

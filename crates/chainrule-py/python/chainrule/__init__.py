@@ -89,7 +89,8 @@ from .func import vmap  # noqa: E402
 from . import _more_names  # noqa: E402
 from ._more_names import *  # noqa: E402, F403
 from . import _dynamo, _utils, functional, overrides, types  # noqa: E402
-from ._monitor import Finding, monitor  # noqa: E402
+from ._finding import Finding  # noqa: E402
+from ._monitor import monitor  # noqa: E402
 from ._studio import studio  # noqa: E402
 
 _attach_older()

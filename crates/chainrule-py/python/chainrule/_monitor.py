@@ -80,7 +80,7 @@ class Monitor:
         self._was_due = False
         self._lines: dict[str, str] = {}
         self._undo: list[Callable[[], Any]] = []
-        # What takes the wrappers of backward passes and steps out.
+        # Functions that take the wrappers of backward passes and steps out.
         self._wrappers: list[Callable[[], Any]] = []
         self._counted: _c.CountedSteps | None = None
         # Compiled functions, whether they hold a whole step, and what is seen of one beside.
@@ -242,12 +242,15 @@ class Monitor:
     # Time
 
     def _put_off(self) -> None:
-        """The next look waits until its time is earned."""
+        """The next look waits until its time is earned, or until there are twice as many steps:
+        first looks that cost much leave no long time unseen.
+        """
         looks = self._native.looked()
         if self._share is None and looks > _OFTEN and looks % _OFTEN:
             return
         spent = self._timed.spent + self._native.spent()
-        each = (time.perf_counter() - self._began - spent) / max(self._native.steps(), 1)
+        steps = self._native.steps()
+        each = (time.perf_counter() - self._began - spent) / max(steps, 1)
         self._native.resources(each)
         if self._share is None:
             return
@@ -255,7 +258,8 @@ class Monitor:
             if spent * self._timed.share < _FREE:
                 return
             self._timed.is_counting = False
-        self._native.rest_until(int(spent * (1 + 1 / looks) / self._share / max(each, 1e-9)))
+        earned = int(spent * (1 + 1 / looks) / self._share / max(each, 1e-9))
+        self._native.rest_until(min(earned, 2 * steps))
 
     # The events of a step
 
@@ -392,7 +396,7 @@ class Monitor:
             return
         self._unwrap()
         if type(self._optimizer).step is not Native.step:
-            # Of a class of the user.
+            # A class of the user has a step of its own.
             self._counts_alone = False
             return self._wrap()
         self._counted = _c.CountedSteps(self._native, self._optimizer, self._wake, self._other_step)

@@ -34,8 +34,8 @@ class Native(Optimizer):
         # The state as it was given out, with the number of writes to each tensor, and the native
         # side.
         self._native_given: tuple[dict[Any, Any], dict[Any, Any], list[Any]] | None = None
-        # Of a state that was given out before a program: the number of the object, which is not
-        # held here so that those who have it can be told, its marks, and the numbers of steps.
+        # The number of the object with the state that was given out before a program, its marks,
+        # and the numbers of steps. The object is not held here, so that those who have it show.
         self._native_late: tuple[int, dict[Any, Any], list[dict[str, int]]] | None = None
         # Momentum that was switched off.
         self._native_aside: dict[Tensor, Any] = {}
