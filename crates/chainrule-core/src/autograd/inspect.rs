@@ -18,7 +18,6 @@ use crate::tensor::{Tensor, log, widen};
 /// The first op of a computation whose result, or whose part of a gradient, is not finite. Its
 /// `Display` is one line.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct NonFinite {
     /// The op's name.
     pub op: &'static str,
