@@ -31,6 +31,11 @@ pub fn script(program: &Program) -> String {
     lines.push(")".into());
     lines.extend(inits(program));
     lines.push(optimizer(program));
+    let decay = program.optimizer.decay;
+    if decay != 0.0 {
+        let schedule = format!("optimizer, lambda step: 1 / (1 + {decay} * step)");
+        lines.push(format!("schedule = torch.optim.lr_scheduler.LambdaLR({schedule})"));
+    }
     lines.push(String::new());
     let (batch, epochs) = (program.batch, program.epochs);
     let order = if program.shuffle { "torch.randperm(len(X))" } else { "torch.arange(len(X))" };
@@ -38,9 +43,16 @@ pub fn script(program: &Program) -> String {
     lines.push(format!("    for rows in {order}.split({batch}):"));
     lines.push(format!("        o, t = model(X[rows]{}), y[rows]", channels_first(program)));
     lines.push(format!("        loss = {}", loss(program.loss)));
+    for (i, layer) in trained(program).enumerate().filter(|(_, layer)| layer.l2() != 0.0) {
+        let l2 = layer.l2();
+        lines.push(format!("        loss = loss + {l2} * layers[{i}].weight.square().sum()"));
+    }
     lines.push("        optimizer.zero_grad()".into());
     lines.push("        loss.backward()".into());
     lines.push("        optimizer.step()".into());
+    if decay != 0.0 {
+        lines.push("        schedule.step()".into());
+    }
     lines.push("    print(epoch, loss.item())".into());
     lines.join("\n") + "\n"
 }
@@ -99,26 +111,34 @@ fn module(layer: &Layer, input: &[usize]) -> Vec<String> {
     }
 }
 
-/// Weights as Keras begins them, which PyTorch does otherwise.
-fn inits(program: &Program) -> Vec<String> {
-    let init = |l: &Layer| {
-        Some(match l.init()? {
-            Init::GlorotUniform => "nn.init.xavier_uniform_(w)".to_string(),
-            Init::GlorotNormal => "nn.init.xavier_normal_(w)".to_string(),
-            Init::HeUniform => "nn.init.kaiming_uniform_(w)".to_string(),
-            Init::HeNormal => "nn.init.kaiming_normal_(w)".to_string(),
-            Init::Normal { mean, std } => format!("nn.init.normal_(w, {mean}, {std})"),
-            Init::Uniform { bound } => format!("nn.init.uniform_(w, -{bound}, {bound})"),
-            Init::Constant(value) => format!("nn.init.constant_(w, {value})"),
-        })
-    };
-    let mut out = vec!["weights = [p for p in model.parameters() if p.ndim > 1]".to_string()];
-    for (i, text) in program.layers.iter().filter_map(init).enumerate() {
-        out.push(text.replace("(w", &format!("(weights[{i}]")));
+/// Layers with weights that are initialised.
+fn trained(program: &Program) -> impl Iterator<Item = &Layer> {
+    program.layers.iter().filter(|layer| layer.init().is_some())
+}
+
+fn init(init: &Init, parameter: &str) -> String {
+    match init {
+        Init::GlorotUniform => format!("nn.init.xavier_uniform_({parameter})"),
+        Init::GlorotNormal => format!("nn.init.xavier_normal_({parameter})"),
+        Init::HeUniform => format!("nn.init.kaiming_uniform_({parameter})"),
+        Init::HeNormal => format!("nn.init.kaiming_normal_({parameter})"),
+        Init::Normal { mean, std } => format!("nn.init.normal_({parameter}, {mean}, {std})"),
+        Init::Uniform { bound } => format!("nn.init.uniform_({parameter}, -{bound}, {bound})"),
+        Init::Constant(value) => format!("nn.init.constant_({parameter}, {value})"),
     }
-    out.push("for name, p in model.named_parameters():".into());
-    out.push("    if name.endswith(\"bias\"):".into());
-    out.push("        nn.init.zeros_(p)".into());
+}
+
+/// Weights and biases as Keras begins them, which PyTorch does otherwise.
+fn inits(program: &Program) -> Vec<String> {
+    let has_weights = "isinstance(m, (nn.Linear, nn.Conv1d, nn.Conv2d))";
+    let mut out = vec![format!("layers = [m for m in model if {has_weights}]")];
+    for (i, layer) in trained(program).enumerate() {
+        out.extend(layer.init().map(|of| init(&of, &format!("layers[{i}].weight"))));
+        out.extend(layer.bias().map(|of| init(&of, &format!("layers[{i}].bias"))));
+        if !layer.is_trained() {
+            out.push(format!("layers[{i}].requires_grad_(False)"));
+        }
+    }
     out
 }
 
@@ -150,7 +170,9 @@ fn loss(loss: Loss) -> &'static str {
         Loss::MseHalf => "((o - t) ** 2).sum() / (2 * len(o))",
         Loss::MseBroadcast => "((o - t.reshape(1, -1)) ** 2).mean()",
         Loss::Poisson => "(o - t * torch.log(o + 1e-7)).mean()",
-        Loss::BceProbs => "F.binary_cross_entropy(o.clamp(1e-7, 1 - 1e-7), t)",
+        Loss::BceProbs => {
+            "-(t * o.clamp(1e-7, 1 - 1e-7).log() + (1 - t) * (1 - o.clamp(1e-7, 1 - 1e-7)).log()).mean()"
+        }
         Loss::BceLogits => "F.binary_cross_entropy_with_logits(o, t)",
         Loss::BceRawSum => "-(t * o.log() + (1 - t) * (1 - o).log()).sum(-1).mean()",
         Loss::CceProbs => {

@@ -293,6 +293,20 @@ impl Layer {
         }
     }
 
+    /// First values of its bias, where it has one.
+    pub(crate) fn bias(&self) -> Option<Init> {
+        match self {
+            Layer::Dense { bias, .. } => *bias,
+            Layer::Conv { bias, .. } => Some(*bias),
+            _ => None,
+        }
+    }
+
+    /// Whether its weights are trained.
+    pub(crate) fn is_trained(&self) -> bool {
+        !matches!(self, Layer::Dense { trainable: false, .. })
+    }
+
     /// The share of its squared weights in the loss.
     pub fn l2(&self) -> f64 {
         match self {
