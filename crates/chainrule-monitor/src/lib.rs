@@ -11,6 +11,7 @@
 mod answer;
 mod detect;
 mod facts;
+mod forms;
 mod measures;
 mod monitor;
 mod numbers;

@@ -88,6 +88,7 @@ pub struct Monitor {
     pub(crate) bad_loss: Option<(u64, f64)>,
     pub(crate) spike: Option<(u64, f64, f64)>,
     pub(crate) after_spike: Vec<f64>,
+    pub(crate) has_ended: bool,
     pub(crate) rates: Series<f64>,
     pub(crate) first_rate: Option<f64>,
     pub(crate) validations: Series<(f64, f64)>,
@@ -132,6 +133,7 @@ impl Monitor {
             bad_loss: None,
             spike: None,
             after_spike: Vec::new(),
+            has_ended: false,
             rates: Series::new(CURVE),
             first_rate: None,
             validations: Series::new(CURVE),
@@ -371,7 +373,7 @@ impl Monitor {
             return;
         }
         self.answers.told += 1;
-        self.answers.add(loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
+        self.answers.add(self.steps, loss, &dims, &output.to_f64_vec(), &gradient.to_f64_vec());
         match self.answers.constant() {
             Some(loss) => {
                 self.answers.gave_constant = true;
@@ -394,6 +396,11 @@ impl Monitor {
         let passes = next > ANSWERS && !next.is_multiple_of(every);
         self.answers.told += u64::from(passes);
         passes
+    }
+
+    /// The training is done, so that what it reached can be judged.
+    pub fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Ends a step: its loss before the update and the learning rate, where they are known.

@@ -54,6 +54,9 @@ kinds! {
     /// The rate is so low that nothing moves.
     RateTooLow "rate_too_low", "updates are too small beside the weights to change the loss",
         "multiply the learning rate by 10 to 1000";
+    /// The training ended while the loss still fell.
+    TooFewSteps "too_few_steps", "the training ended while the loss still fell",
+        "train for more epochs, or multiply the learning rate by 3 to 10";
     /// Parameters have gradients, and no step changes them.
     NotUpdated "not_updated", "gradients arrive, but no step changes these weights",
         "pass these parameters to the optimizer, give it a rate above 0, and call step()";
@@ -72,6 +75,12 @@ kinds! {
     /// Gradients grow towards the first layers.
     Exploding "exploding_gradient", "gradients grow from layer to layer, so no rate suits all of them",
         "use a smaller initialisation, normalisation or clipping";
+    /// Outputs begin far too large.
+    InitScale "init_scale", "answers begin sure and wrong, so the loss begins far above chance",
+        "use a smaller initialisation: glorot or he, with zeros for the last layer's bias";
+    /// A layer between others has a function that suits the last one.
+    HiddenActivation "hidden_activation", "a softmax between layers lets through next to nothing",
+        "use ReLU between layers, and softmax at the end alone";
     /// Weights of a layer are all equal, and so are their updates.
     Symmetric "symmetric_init", "all units of the layer compute the same and learn the same",
         "initialise the weights at random";
@@ -108,12 +117,18 @@ kinds! {
     /// Each output is compared with each target.
     LossBroadcast "loss_broadcast", "each output is compared with the targets of all examples",
         "give outputs and targets one shape: squeeze(-1) or unsqueeze(-1)";
+    /// A loss of another kind than the targets.
+    Loss "loss", "the loss is not one for such targets, and its gradient is small or misleading",
+        "use a cross-entropy for classes, and squares or sizes of differences for numbers";
     /// The loss is a sum over the examples, or divided twice.
     LossReduction "loss_reduction", "gradients grow or shrink with the size of the batch",
         "take the mean over the examples, once";
     /// Targets that teach nothing.
-    Labels "labels", "all targets are the same, so there is nothing to learn",
-        "look at how the targets are made and read";
+    Labels "labels", "the targets teach nothing: they are all the same, or unrelated to the inputs",
+        "look at how the targets are made and read, and at a few pairs of input and target";
+    /// One class has nearly all of the examples.
+    Unbalanced "unbalanced", "one class has nearly all examples, and the others are hardly learned",
+        "weight the classes in the loss, or draw them equally often";
     /// Each batch has the examples of one class.
     DataOrder "data_order", "each batch has examples of one class, so the model forgets the others",
         "shuffle the examples";

@@ -219,11 +219,23 @@ pub struct OutputTrack {
     pub(crate) latest: Option<(u64, OutputPoint)>,
     /// Points in a row with the same output for all examples.
     pub(crate) constant_run: u32,
+    /// Points in a row whose first rows were shares that sum to one, and units of such a row.
+    pub(crate) shares_run: u32,
+    pub(crate) width: usize,
     pub(crate) not_finite: Option<u64>,
     /// For each unit the number of points in a row at which it was zero for all examples, and at
     /// which it was at a bound for all.
     pub(crate) zero_for: Vec<u32>,
     pub(crate) bound_for: Vec<u32>,
+}
+
+/// Whether the first rows are shares that sum to one.
+fn are_shares<T: Number>(width: usize, values: &[T]) -> bool {
+    let is_whole = |row: &[T]| {
+        let sum: f64 = row.iter().map(|x| x.to_f64()).sum();
+        row.iter().all(|x| *x >= T::ZERO) && (sum - 1.0).abs() < 1e-4
+    };
+    width > 2 && values.chunks(width).take(2).all(is_whole)
 }
 
 /// The part of an output that another one takes over.
@@ -242,6 +254,8 @@ impl OutputTrack {
             points: Series::new(KEPT),
             latest: None,
             constant_run: 0,
+            shares_run: 0,
+            width: 0,
             not_finite: None,
             zero_for: Vec::new(),
             bound_for: Vec::new(),
@@ -301,6 +315,9 @@ impl OutputTrack {
             }
         }
         let rows = shape.first().copied().unwrap_or(1);
+        self.width = shape.last().copied().unwrap_or(1);
+        let has_shares = shape.len() == 2 && are_shares(self.width, values);
+        self.shares_run = if has_shares { self.shares_run + 1 } else { 0 };
         let is_constant =
             rows >= 2 && value.largest() > 0.0 && is_same_in_rows(rows, values, value.largest());
         let rank = has_bins.then(|| rank(rows, values)).flatten();

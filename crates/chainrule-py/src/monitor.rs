@@ -532,6 +532,11 @@ impl PyMonitor {
         self.lock().validated(loss);
     }
 
+    /// The training is done.
+    fn end(&self) {
+        self.lock().end();
+    }
+
     /// The symptoms as rows: kind, place, step, evidence, consequence, fix, confidence.
     fn findings(&self) -> Vec<Row> {
         let all = self.lock().findings();

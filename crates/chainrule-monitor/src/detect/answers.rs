@@ -1,7 +1,8 @@
 //! Rules that read the last output beside the form of the loss and the targets.
 
 use super::{Course, median};
-use crate::answer::{Answers, LossForm};
+use crate::answer::Answers;
+use crate::forms::LossForm;
 use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
 
@@ -23,6 +24,15 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         say(SymptomKind::OutputActivation, vec![("each output", 1.0)], 0.95);
         return;
     }
+    if let Some(evidence) = beyond_logarithms(a, course) {
+        say(SymptomKind::OutputActivation, evidence, 0.85);
+        return;
+    }
+    let is_able = course.and_then(|c| c.skill).is_some_and(|skill| skill > ABLE);
+    if a.ordered[0] >= 4 && a.ordered[1] == 0 && a.known.is_none() && !learns {
+        say(SymptomKind::LossBroadcast, vec![("looks", f64::from(a.ordered[0]))], 0.8);
+        return;
+    }
     let Some(known) = &a.known else { return };
     let (low, high) = a.range.unwrap_or((f64::NAN, f64::NAN));
     let range = || vec![("least output", low), ("largest output", high)];
@@ -37,6 +47,22 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         }
         LossForm::CrossEntropyOfSoftmax | LossForm::BinaryOfSigmoid => {
             say(SymptomKind::OutputActivation, vec![("times", 2.0)], 0.95);
+        }
+        LossForm::CrossEntropyOfOne => say(SymptomKind::Loss, range(), 0.9),
+        LossForm::CrossEntropyOfParts | LossForm::CrossEntropyOfProbabilities
+            if a.looks >= 2 && a.probabilities == 0 && !is_able =>
+        {
+            say(SymptomKind::OutputActivation, range(), 0.9);
+        }
+        LossForm::SquaresOfSoftmax if !course.is_some_and(|c| c.is_done()) => {
+            say(SymptomKind::Loss, range(), 0.7);
+        }
+        LossForm::BinaryProbabilities
+            if let Some([.., least, most]) = a.numbers
+                && (least < -0.05 || most > 1.05) =>
+        {
+            let evidence = vec![("least target", least), ("largest target", most)];
+            say(SymptomKind::Loss, evidence, 0.9);
         }
         LossForm::NegativeProbability => say(SymptomKind::LogForgotten, range(), 0.95),
         LossForm::NegativeLikelihood if a.logarithms == 0 => {
@@ -66,11 +92,73 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         _ if takes_logits && a.bounds == Some((-1.0, 1.0)) => {
             say(SymptomKind::OutputActivation, range(), 0.85);
         }
-        LossForm::Squares => squares(a, low, high, learns, &mut say),
+        LossForm::Squares => {
+            squares(a, low, high, learns, &mut say);
+            if let Some(evidence) = classes_as_numbers(a, course) {
+                say(SymptomKind::Loss, evidence, 0.5);
+            }
+        }
         _ => {}
     }
     reduction(a, course, &mut say);
 }
+
+/// The skill of a training whose last layer does well enough.
+const ABLE: f64 = 0.8;
+
+/// Numbers outside of zero to one that all have no gradient, as behind the bounds of a logarithm,
+/// while those between have one.
+fn beyond_logarithms(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'static str, f64)>> {
+    let ([within, still], [beyond, stuck]) = (a.within, a.beyond);
+    let (low, high) = a.range?;
+    let is_free = low < 0.0 || high > 1.0 || a.bounds.is_some_and(|bounds| bounds.1 > 1.0);
+    let is_bounded = beyond == stuck && 10 * beyond > within + beyond && 20 * still <= within;
+    let learns = course.is_some_and(Course::learns) && a.above < 4;
+    let evidence = vec![("outputs beyond 0 and 1", beyond as f64), ("between", within as f64)];
+    (a.looks >= 3 && is_free && is_bounded && !learns).then_some(evidence)
+}
+
+/// Squares of differences of zeros and ones, of which little was learned.
+fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'static str, f64)>> {
+    let [n, sum, squares, least, most] = a.numbers?;
+    let are_ones =
+        least.abs() < 0.01 && (most - 1.0).abs() < 0.01 && (sum - squares).abs() < 0.01 * sum;
+    let skill = course?.skill.filter(|skill| *skill < 0.5)?;
+    (are_ones && course?.steps >= 100).then(|| vec![("targets of 0 or 1", n), ("learned", skill)])
+}
+
+/// The loss of the first step beside that of a chance answer from which on it begins wrong.
+const SURE: f64 = 3.0;
+
+/// Rules that read the first loss and the counts of labels.
+pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let a = &monitor.answers;
+    let Some(known) = a.known.as_ref().filter(|known| known.form.has_best_class()) else { return };
+    let chance = (a.width as f64).ln() * known.scale * known.count as f64;
+    let has = |kind| all.iter().any(|s: &Symptom| s.kind == kind);
+    let (place, since) = (output(monitor), 0);
+    let stays = course.last > 1.3 * chance
+        && course.fell < 0.6
+        && course.skill.is_none_or(|skill| skill < 0.3);
+    if course.start > SURE * chance && stays && !has(SymptomKind::InputScale) {
+        let evidence = vec![("first loss", course.start), ("of chance", chance)];
+        let kind = SymptomKind::InitScale;
+        all.push(Symptom { kind, place: place.clone(), since, evidence, confidence: 0.8 });
+    }
+    let mut counts: Vec<u64> = a.labels.values().copied().collect();
+    counts.sort_unstable();
+    let (Some(&most), middle) = (counts.last(), counts.len() / 2) else { return };
+    let is_known = counts.len() >= 3 && counts.iter().sum::<u64>() >= 100;
+    if is_known && most >= UNEVEN * counts[middle] {
+        let evidence =
+            vec![("of the largest class", most as f64), ("usual", counts[middle] as f64)];
+        let kind = SymptomKind::Unbalanced;
+        all.push(Symptom { kind, place, since, evidence, confidence: 0.5 });
+    }
+}
+
+/// Examples of the largest class beside the middle one from which on the others are few.
+const UNEVEN: u64 = 8;
 
 fn squares(
     a: &Answers,

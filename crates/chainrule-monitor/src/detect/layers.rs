@@ -3,7 +3,7 @@
 use super::{Course, has, median};
 use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
-use crate::track::{OutputKind, ParameterTrack};
+use crate::track::{OutputKind, OutputTrack, ParameterTrack};
 
 /// The module that a parameter belongs to.
 fn owner(name: &str) -> String {
@@ -11,10 +11,12 @@ fn owner(name: &str) -> String {
 }
 
 pub(super) fn symmetric(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
-    let alike = |p: &&ParameterTrack| p.counts.alike_run >= 4;
+    let alike = |p: &&ParameterTrack| p.counts.alike_run >= 2;
     let was = |p: &&ParameterTrack| p.counts.alike_run == p.counts.points;
     let found = monitor.parameters.iter().filter(alike).find(was);
-    let Some(p) = found.filter(|_| !has(all, &[SymptomKind::NotUpdated])) else { return };
+    // Equal units may be as many as the task needs.
+    let is_silent = has(all, &[SymptomKind::NotUpdated]) || course.is_done();
+    let Some(p) = found.filter(|_| !is_silent) else { return };
     let size = p.points().last().map_or(f64::NAN, |(_, point)| point.value.rms());
     all.push(Symptom {
         kind: SymptomKind::Symmetric,
@@ -115,6 +117,14 @@ fn sizes(monitor: &Monitor) -> Vec<(&ParameterTrack, f64)> {
     trained.filter_map(|p| Some((p, size(p)?))).collect()
 }
 
+/// The first layer's gradient beside the last one's below which it has vanished, and below which it
+/// may be what holds a training that learned nothing.
+const VANISHED: f64 = 1e-4;
+const WEAK: f64 = 5e-3;
+
+/// The skill of a training that learned nothing.
+const NOTHING: f64 = 0.1;
+
 pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let sizes = sizes(monitor);
     let excluded = [SymptomKind::DeadUnits, SymptomKind::Symmetric, SymptomKind::NotFinite];
@@ -123,7 +133,10 @@ pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     }
     let largest = sizes.iter().map(|s| s.1).fold(0.0, f64::max);
     let (first, last) = (sizes[0].1, sizes[sizes.len() - 1].1);
-    if first >= 1e-4 * last || largest == 0.0 {
+    // Less of a fall is enough to be named where nothing at all was learned.
+    let is_bare = course.is_stuck || course.skill.is_some_and(|skill| skill < NOTHING);
+    let bound = if is_bare && course.steps >= 50 { WEAK } else { VANISHED };
+    if first >= bound * last || largest == 0.0 {
         return;
     }
     // From the output backwards: the first layer with a hundredth of the last one's.
@@ -138,7 +151,27 @@ pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
             ("of the last", last),
             ("share the loss fell", course.fell),
         ],
-        confidence: if course.is_stuck || first < 1e-8 * last { 0.9 } else { 0.7 },
+        confidence: match course.is_stuck || first < 1e-8 * last {
+            _ if first >= VANISHED * last => 0.6,
+            true => 0.9,
+            false => 0.7,
+        },
+    });
+}
+
+/// A softmax whose shares go on into another layer lets through next to nothing of what was in
+/// front of it.
+pub(super) fn hidden_softmax(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let width = monitor.answers.width;
+    let has_shares = |o: &&OutputTrack| o.shares_run >= 2 && width > 0 && o.width != width;
+    let found = monitor.outputs.iter().find(has_shares);
+    let Some(o) = found.filter(|_| course.is_poor()) else { return };
+    all.push(Symptom {
+        kind: SymptomKind::HiddenActivation,
+        place: o.name.clone(),
+        since: 0,
+        evidence: vec![("units", o.width as f64), ("looks", f64::from(o.shares_run))],
+        confidence: 0.85,
     });
 }
 

@@ -128,9 +128,13 @@ fn by_heart(
     });
 }
 
-pub(super) fn spike(monitor: &Monitor, all: &mut Vec<Symptom>) {
+pub(super) fn spike(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let Some((since, loss, middle)) = monitor.spike else { return };
     if has(all, &[SymptomKind::NotFinite, SymptomKind::RateTooHigh, SymptomKind::WrongSign]) {
+        return;
+    }
+    // One of a training that is done, below its first loss, did no harm.
+    if course.is_done() && loss < course.start {
         return;
     }
     // Losses that stay up are those of other data, and no fault of one batch.
@@ -167,6 +171,7 @@ const JUMPS: f64 = 0.25;
 pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let spans = monitor.losses.spans();
     let quiet = course.steps < 100 || course.is_stuck || course.last < PLATEAU * course.first;
+    let quiet = quiet || course.skill.is_some_and(|skill| skill > super::DONE);
     if quiet || course.fell < 0.1 || all.iter().any(|s| s.confidence >= 0.5) {
         return;
     }

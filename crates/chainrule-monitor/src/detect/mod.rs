@@ -4,6 +4,7 @@
 //! loss fell.
 
 mod answers;
+mod end;
 mod layers;
 mod loss;
 mod told;
@@ -29,6 +30,11 @@ struct Course {
     steps: u64,
     /// The loss of the best constant answer, if it is known.
     constant: Option<f64>,
+    /// The share of what can be gained beyond a constant answer, if it is known: of right answers
+    /// where there are classes, of the squares otherwise.
+    skill: Option<f64>,
+    /// The fall over the last three fifths, less what noise may make of it.
+    tail: f64,
 }
 
 /// The share of a constant answer's loss above which nothing is learned from inputs.
@@ -36,6 +42,18 @@ const AS_A_CONSTANT: f64 = 0.98;
 
 /// The share of a constant answer's loss below which something is learned.
 const GOOD: f64 = 0.8;
+
+/// The share of a constant answer's loss below which something was learned from inputs.
+const FAIR: f64 = 0.93;
+
+/// The skill of a training that has learned about all.
+const DONE: f64 = 0.9;
+
+/// The share of a constant answer's loss below which more than a little was learned.
+const HALF: f64 = 0.7;
+
+/// The skill below which a training has learned little.
+const LITTLE: f64 = 0.6;
 
 impl Course {
     /// None before five steps.
@@ -69,7 +87,23 @@ impl Course {
         let is_contested = is_contested(monitor);
         let is_stuck = !is_contested && !is_good && (stays || is_back || is_level);
         let steps = monitor.steps;
-        Some(Course { first, start, last, fell, is_stuck, is_contested, steps, constant })
+        let skill = monitor.answers.skill(3 * steps / 5).or_else(|| {
+            let numbers = monitor.answers.labels.is_empty();
+            constant.filter(|c| numbers && *c > 0.0).map(|constant| 1.0 - last / constant)
+        });
+        let tail = tail(spans);
+        Some(Course {
+            first,
+            start,
+            last,
+            fell,
+            is_stuck,
+            is_contested,
+            steps,
+            constant,
+            skill,
+            tail,
+        })
     }
 
     fn rose(&self) -> bool {
@@ -77,12 +111,30 @@ impl Course {
         !self.is_contested && self.last > first + first.abs().max(1e-6)
     }
 
+    /// Whether little was learned of what there may be.
+    fn is_poor(&self) -> bool {
+        match (self.skill, self.constant) {
+            _ if self.is_contested => false,
+            (Some(skill), _) => skill < LITTLE,
+            (_, Some(constant)) => self.last > HALF * constant,
+            _ => self.fell < 0.3,
+        }
+    }
+
+    /// Whether about all was learned.
+    fn is_done(&self) -> bool {
+        match self.skill {
+            Some(skill) => skill > DONE,
+            None => self.last < 0.1 * self.first.abs(),
+        }
+    }
+
     fn learns(&self) -> bool {
         match self.constant {
             _ if self.is_contested => true,
-            Some(loss) if self.last > AS_A_CONSTANT * loss => false,
             Some(loss) if self.last < GOOD * loss => true,
-            _ => self.fell > 0.3,
+            Some(loss) => self.fell > 0.3 && self.last < FAIR * loss,
+            None => self.fell > 0.3,
         }
     }
 
@@ -90,6 +142,24 @@ impl Course {
     fn is_constant(&self) -> bool {
         self.constant.is_some_and(|loss| self.last > AS_A_CONSTANT * loss)
     }
+}
+
+/// The fall of the loss over its last three fifths along the straight line through them, less
+/// twice its error.
+fn tail(spans: &[crate::series::LossSpan]) -> f64 {
+    let part = &spans[2 * spans.len() / 5..];
+    let n = part.len() as f64;
+    let at = |i: usize| (i as f64 + 0.5) / n - 0.5;
+    let mean = part.iter().map(|s| s.mean).sum::<f64>() / n;
+    let (mut along, mut squares) = (0.0, 0.0);
+    for (i, s) in part.iter().enumerate() {
+        along += at(i) * (s.mean - mean);
+        squares += at(i).powi(2);
+    }
+    let slope = along / squares;
+    let off = |(i, s): (usize, &crate::series::LossSpan)| (s.mean - mean - slope * at(i)).powi(2);
+    let rest = part.iter().enumerate().map(off).sum::<f64>();
+    -slope - 2.0 * (rest / (n - 2.0).max(1.0) / squares).sqrt()
 }
 
 /// Whether other optimizers move the loss, too.
@@ -137,10 +207,15 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
         told::same_batch(monitor, &course, &mut all);
         told::rate_decays(monitor, &course, &mut all);
         answers::scales(monitor, &course, &mut all);
+        answers::beginning(monitor, &course, &mut all);
+        layers::hidden_softmax(monitor, &course, &mut all);
         loss::overfitting(monitor, &course, &mut all);
-        loss::spike(monitor, &mut all);
+        loss::spike(monitor, &course, &mut all);
         loss::plateau(monitor, &course, &mut all);
         loss::no_progress(monitor, &course, &mut all);
+        end::unrelated_targets(monitor, &course, &mut all);
+        end::hardly_moved(monitor, &course, &mut all);
+        end::too_few_steps(monitor, &course, &mut all);
     }
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.kind.cmp(&b.kind)));
     all

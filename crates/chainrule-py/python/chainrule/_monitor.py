@@ -140,6 +140,7 @@ class Monitor:
         self._end_by_hand()
         while self._undo:
             self._undo.pop()()
+        self._native.end()
 
     # Attaching
 
