@@ -99,7 +99,9 @@ impl Resident {
         self.ahead = false;
         if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &leaf)) {
             *leaf = value.clone();
+            drop(leaf);
             self.seen = Some(value);
+            self.leaf.value.spread()?;
         }
         Ok(())
     }

@@ -212,12 +212,18 @@ impl Walk<'_> {
     ) -> Result<Tensor> {
         let number = target.number();
         let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
+        let mut heir = None;
         if number >= self.floor
             && let Some(notes) = target.notes()
             && let Some(notes) = notes.as_ref()
         {
             retain |= notes.retain;
             hooks = notes.hooks();
+            heir = notes.heir.clone();
+        }
+        // The graph is from before the leaf had other memory.
+        if let Some(heir) = heir.filter(|heir| heir.meta() == Some(gradient.meta())) {
+            return self.settle(&heir, gradient, found);
         }
         for hook in hooks {
             if let Some(replaced) = hook(&gradient) {
@@ -345,12 +351,14 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
     if notes.lost {
         return Ok(());
     }
-    notes.grad = Some(match notes.grad.take() {
+    let before = notes.grad_now();
+    notes.grad = None;
+    let sum = match before {
         None => gradient.clone(),
         Some(before) if create_graph => before.try_add(gradient)?,
         Some(before) => add_values(before, gradient)?,
-    });
-    Ok(())
+    };
+    notes.put_grad(Some(sum))
 }
 
 /// The inputs of `node` through which a target can be reached.

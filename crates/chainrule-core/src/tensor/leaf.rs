@@ -4,21 +4,34 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use super::elements::low_first;
+use super::memory::{Memory, place};
 use super::node::{Leaf, Source, lock};
-use super::value::Value;
+use super::value::{Layout, Value};
 use super::{Tensor, log};
 use crate::dtype::Stored;
 use crate::error::{Error, Result, raise};
 
 /// The value of a leaf, exclusive while the guard lives.
 #[doc(hidden)]
-pub struct LeafGuard<'a>(MutexGuard<'a, Arc<Value>>);
+pub struct LeafGuard<'a> {
+    value: Option<MutexGuard<'a, Arc<Value>>>,
+    memory: &'a Arc<Memory>,
+}
 
 impl LeafGuard<'_> {
     /// Its elements.
     #[inline]
     pub fn elements<T: Stored>(&mut self) -> &mut [T] {
-        Value::unique(&mut self.0).expect("it was made so")
+        let value = self.value.as_mut().expect("it is there until the end");
+        Value::unique(value).expect("it was made so")
+    }
+}
+
+impl Drop for LeafGuard<'_> {
+    fn drop(&mut self) {
+        self.value = None;
+        // Without memory for a copy the others keep what they had.
+        let _ = self.memory.spread();
     }
 }
 
@@ -60,13 +73,59 @@ impl Tensor {
         if !self.dtype().is_float() {
             return self.try_parameter();
         }
-        Ok(Tensor { value: None, source: Source::Leaf(Arc::new(leaf.twin(true))) })
+        Ok(Tensor::over(leaf.value.clone()))
     }
 
-    /// Whether another leaf has the memory of this one, too.
+    /// A leaf that requires a gradient and whose memory is a part of this leaf's, which `view` was
+    /// taken from: a write to either is seen by the other. None if the elements of the view are a
+    /// copy, or some of them are one.
+    #[doc(hidden)]
+    pub fn try_part(&self, view: &Tensor) -> Result<Option<Tensor>> {
+        let leaf = self.leaf("part")?;
+        if !self.dtype().is_float() || self.numel() == 0 {
+            return Ok(None);
+        }
+        let part = view.value();
+        let layout = place(&lock(&leaf.value), &part);
+        Ok(layout.map(|layout| Tensor::over(leaf.value.part(part, layout))))
+    }
+
+    fn over(memory: Arc<Memory>) -> Tensor {
+        Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::over(memory))) }
+    }
+
+    /// Takes the place of another leaf: its hooks, and the gradients that reach it in graphs from
+    /// before.
+    #[doc(hidden)]
+    pub fn inherit(&self, old: &Tensor) {
+        let Source::Leaf(heir) = &self.source else { return };
+        let Some(mut left) = old.source.notes() else { return };
+        let left = left.get_or_insert_default();
+        let hooks = std::mem::take(&mut left.hooks);
+        left.heir = Some(self.source.clone());
+        lock(&heir.notes).get_or_insert_default().hooks.extend(hooks);
+    }
+
+    /// Whether another leaf has the memory of this one, too, or some of it.
     #[doc(hidden)]
     pub fn has_twin(&self) -> bool {
-        matches!(&self.source, Source::Leaf(leaf) if Arc::strong_count(&leaf.value) > 1)
+        match &self.source {
+            Source::Leaf(leaf) => Arc::strong_count(&leaf.value) > 1 || leaf.value.is_linked(),
+            _ => false,
+        }
+    }
+
+    /// Where its elements lie in memory that it shares with another leaf: a number of that memory,
+    /// all that is there, and the layout.
+    #[doc(hidden)]
+    pub fn shared_place(&self) -> Option<(usize, Tensor, Layout)> {
+        match &self.source {
+            Source::Leaf(leaf) if self.value.is_none() && self.has_twin() => {
+                let (memory, all, layout) = leaf.value.root_place();
+                Some((memory, Tensor::from_parts(all, Source::None), layout))
+            }
+            _ => None,
+        }
     }
 
     /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or
@@ -142,8 +201,7 @@ impl Tensor {
             *lock(&leaf.value) = new;
             return Ok(());
         }
-        *lock(&leaf.value) = new.contiguous()?;
-        Ok(())
+        leaf.put(new.contiguous()?)
     }
 
     /// As [`Tensor::try_set`] with a tensor of [`Tensor::try_from_bytes`], in the memory that the
@@ -153,14 +211,15 @@ impl Tensor {
         let leaf = self.leaf("set")?;
         let (shape, dtype) = (&leaf.meta.shape, leaf.meta.dtype);
         if !log::is_on() && dtype.is_float() {
-            let mut value = lock(&leaf.value);
-            if let Some(value) = Arc::get_mut(&mut value)
+            let mut guard = lock(&leaf.value);
+            if let Some(value) = Arc::get_mut(&mut guard)
                 && value.owns()
                 && bytes.len() == value.numel() * dtype.size()
             {
                 value.bytes_mut().copy_from_slice(bytes);
                 low_first(value.bytes_mut(), dtype);
-                return Ok(());
+                drop(guard);
+                return leaf.value.spread();
             }
         }
         self.try_set(&Tensor::try_from_bytes(bytes, shape, dtype)?)
@@ -178,7 +237,7 @@ impl Tensor {
         if Arc::get_mut(&mut value).is_none_or(|value| !value.owns()) {
             *value = Arc::new(value.copied()?);
         }
-        Ok(LeafGuard(value))
+        Ok(LeafGuard { value: Some(value), memory: &leaf.value })
     }
 
     fn leaf(&self, op: &'static str) -> Result<&Arc<Leaf>> {

@@ -257,8 +257,11 @@ impl TraceLog {
         if self.script.is_none() || leaf.number > self.start || known {
             return;
         }
-        let notes = lock(&leaf.notes);
+        let mut notes = lock(&leaf.notes);
         let lost = notes.as_ref().is_some_and(|notes| notes.lost);
+        if let Some(notes) = notes.as_mut() {
+            notes.read_home();
+        }
         let before = notes.as_ref().and_then(|notes| notes.grad.clone());
         drop(notes);
         let entry = before.as_ref().filter(|_| reads).map(|g| g.detach().buffer());

@@ -12,6 +12,7 @@ pub mod foreign;
 mod leaf;
 pub mod log;
 mod map;
+pub mod memory;
 pub mod node;
 pub mod op;
 pub mod place;
@@ -243,7 +244,7 @@ impl Tensor {
         if log::is_on() {
             log::touch_gradient(&self.source, true);
         }
-        self.source.notes()?.as_ref()?.grad.clone()
+        self.source.notes()?.as_mut()?.grad_now()
     }
 
     /// The gradient, or an error with the reason why there is none.
@@ -288,8 +289,7 @@ impl Tensor {
         }
         match self.source.notes() {
             Some(mut notes) => {
-                let notes = notes.get_or_insert_default();
-                (notes.grad, notes.lost) = (grad, false);
+                notes.get_or_insert_default().put_grad(grad)?;
             }
             None if grad.is_none() => {}
             None => {
@@ -310,8 +310,26 @@ impl Tensor {
         if let Some(mut notes) = self.source.notes()
             && let Some(notes) = notes.as_mut()
         {
-            (notes.grad, notes.lost) = (None, false);
+            (notes.grad, notes.home, notes.lost) = (None, None, false);
         }
+    }
+
+    /// The leaf that has the gradient, if there is one.
+    #[doc(hidden)]
+    pub fn grad_home(&self) -> Option<Tensor> {
+        self.source.notes()?.as_ref()?.home.clone()
+    }
+
+    /// Keeps the gradient in a leaf, which has its value now: what is added to it, or given in its
+    /// place, is written there, until it is forgotten.
+    #[doc(hidden)]
+    pub fn keep_grad_in(&self, home: Tensor) -> Result<()> {
+        self.zero_grad();
+        self.set_grad(Some(home.detach()))?;
+        if let Some(mut notes) = self.source.notes() {
+            notes.get_or_insert_default().home = Some(home);
+        }
+        Ok(())
     }
 
     /// Says that a program computed the gradient and used it up: until it is set or forgotten it is
@@ -320,7 +338,7 @@ impl Tensor {
     pub fn lose_grad(&self) {
         if let Some(mut notes) = self.source.notes() {
             let notes = notes.get_or_insert_default();
-            (notes.grad, notes.lost) = (None, true);
+            (notes.grad, notes.home, notes.lost) = (None, None, true);
         }
     }
 
@@ -416,10 +434,12 @@ pub struct HookHandle {
 impl HookHandle {
     /// Removes the hook from its tensor.
     pub fn remove(self) {
-        if let Some(mut notes) = self.source.notes()
-            && let Some(notes) = notes.as_mut()
-        {
+        let mut next = Some(self.source);
+        while let Some(source) = next {
+            let Some(mut notes) = source.notes() else { return };
+            let Some(notes) = notes.as_mut() else { return };
             notes.hooks.retain(|h| h.number != self.number);
+            next = notes.heir.clone();
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
+use super::memory::Memory;
 use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
 use super::{Tensor, log};
@@ -138,12 +139,47 @@ pub struct Notes {
     /// Whether backward keeps the gradient of this intermediate.
     pub retain: bool,
     pub grad: Option<Tensor>,
+    /// A leaf that has the gradient, which lies in memory of others.
+    pub home: Option<Tensor>,
     /// Whether a program used the gradient up without giving it back: it is not none, but nothing
     /// has it.
     pub lost: bool,
     pub hooks: Vec<Registered>,
+    /// The leaf that took its place.
+    pub heir: Option<Source>,
     /// The value of an intermediate, inside `record_all`.
     pub value: Option<Arc<Value>>,
+}
+
+impl Notes {
+    /// The gradient, as its home has it. A trace has stand-ins for gradients.
+    pub fn grad_now(&mut self) -> Option<Tensor> {
+        if !log::is_on() {
+            self.read_home();
+        }
+        self.grad.clone()
+    }
+
+    /// Takes the gradient from its home.
+    pub fn read_home(&mut self) {
+        let Some(Source::Leaf(home)) = self.home.as_ref().map(Tensor::source) else { return };
+        let value = lock(&home.value).clone();
+        let new = Tensor::from_parts(value, Source::None);
+        if !self.grad.as_ref().is_some_and(|grad| grad.is_same_value(&new)) {
+            self.grad = Some(new);
+        }
+    }
+
+    /// Sets the gradient, in its home if it has one, or forgets it.
+    pub fn put_grad(&mut self, grad: Option<Tensor>) -> crate::error::Result<()> {
+        match (&self.home, &grad) {
+            (Some(home), Some(grad)) if !log::is_on() => home.try_set(&grad.detach())?,
+            (Some(_), None) => self.home = None,
+            _ => {}
+        }
+        (self.grad, self.lost) = (grad, false);
+        Ok(())
+    }
 }
 
 /// A tensor whose value is given, not computed: a parameter, an input, a buffer. The only kind that
@@ -153,7 +189,7 @@ pub struct Leaf {
     pub meta: Meta,
     pub requires_grad: AtomicBool,
     /// The memory, which twins have in common.
-    pub value: Arc<Mutex<Arc<Value>>>,
+    pub value: Arc<Memory>,
     pub notes: Mutex<Option<Box<Notes>>>,
 }
 
@@ -163,20 +199,28 @@ impl Leaf {
             number: next_number(),
             meta: value.meta,
             requires_grad: AtomicBool::new(requires_grad),
-            value: Arc::new(Mutex::new(value)),
+            value: Memory::new(value),
             notes: Mutex::new(None),
         }
     }
 
-    /// Another leaf over the same memory.
-    pub fn twin(&self, requires_grad: bool) -> Leaf {
+    /// A leaf that requires a gradient, over memory that is there.
+    pub fn over(value: Arc<Memory>) -> Leaf {
+        let meta = lock(&value).meta;
         Leaf {
             number: next_number(),
-            meta: self.meta,
-            requires_grad: AtomicBool::new(requires_grad),
-            value: self.value.clone(),
+            meta,
+            requires_grad: AtomicBool::new(true),
+            value,
             notes: Mutex::new(None),
         }
+    }
+
+    /// Gives the memory a new value.
+    #[inline]
+    pub fn put(&self, value: Arc<Value>) -> crate::error::Result<()> {
+        *lock(&self.value) = value;
+        self.value.spread()
     }
 
     #[inline]

@@ -173,7 +173,7 @@ impl Program {
                 new.push((cell, if value.owns() { value } else { value.copied()?.share() }));
             }
         }
-        new.into_iter().for_each(|(cell, value)| *lock(&cell.leaf.value) = value);
+        new.into_iter().try_for_each(|(cell, value)| cell.leaf.put(value))?;
         let outputs = self.outputs.iter().map(|o| &o.id).chain(asked);
         results.extend(outputs.map(|id| Tensor::from_parts(of(*id), Source::None)));
         Ok(())
@@ -303,7 +303,9 @@ impl Program {
                 values[id.index()] = Some(kept[output].clone());
             }
         }
-        Ok(())
+        drop(kept);
+        drop(held);
+        places.iter().try_for_each(|place| self.cells[place.cell].leaf.value.spread())
     }
 
     pub(super) fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {
