@@ -4,7 +4,7 @@ use chainrule::Tensor;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
-use super::{Link, Seen};
+use super::{Link, Seen, parts};
 use crate::error::{GradientError, run};
 use crate::session;
 use crate::tensor::PyTensor;
@@ -23,9 +23,45 @@ fn in_order(leaf: &Tensor) -> PyResult<Option<Tensor>> {
 
 /// Says that a gradient is apart from the tensor that it was set to.
 fn warn_of_shared(new: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let why = c"x.grad = g: x's gradient has the values of g and no memory with it, for g is the gradient of another leaf or a part of another \
-                tensor: what is added to one is not seen by the other; give g.clone() to say so";
+    let why = c"x.grad = g: x's gradient has the values of g and no memory with it, for g is computed, or has the memory of an array: \
+                what is added to one is not seen by the other; give g.clone() to say so";
     PyErr::warn(new.py(), &new.py().get_type::<PyRuntimeWarning>(), why, 1)
+}
+
+/// Makes the gradient of a leaf, which has the values of `new` already, share its memory; false
+/// where that cannot be shared.
+fn share(t: &Tensor, new: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    let inner = new.get().lock();
+    let home = match inner.link() {
+        None => return Ok(true),
+        Some(Link::Grad { leaf }) if leaf.is_same(t) => return Ok(true),
+        Some(Link::Grad { leaf }) => {
+            let leaf = leaf.clone();
+            drop(inner);
+            home_of(&leaf)?
+        }
+        Some(Link::View { root, path }) => {
+            let (root, path) = (root.get(new.py()), path.clone());
+            drop(inner);
+            parts::leaf_of(&root, &path)?
+        }
+        Some(Link::Over { .. }) => None,
+    };
+    match home {
+        Some(home) => run(|| t.keep_grad_in(home)).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// The leaf that has the gradient of another one, which is made so if there is none.
+pub(super) fn home_of(leaf: &Tensor) -> PyResult<Option<Tensor>> {
+    if let Some(home) = leaf.grad_home() {
+        return Ok(Some(home));
+    }
+    let Some(grad) = leaf.grad() else { return Ok(None) };
+    let home = grad.detach().buffer();
+    run(|| leaf.keep_grad_in(home.clone()))?;
+    Ok(Some(home))
 }
 
 impl PyTensor {
@@ -76,6 +112,7 @@ impl PyTensor {
         let t = self.tensor();
         let value = new.map(|g| g.get().tensor());
         self.cut_gradient();
+        t.zero_grad();
         run(|| t.set_grad(value))?;
         if let Some(new) = new
             && session::current().is_none()
@@ -87,12 +124,8 @@ impl PyTensor {
                 new.get().bump();
                 self.lock().rest().grad = Some(new.clone().unbind());
             } else {
-                let shared = match inner.link() {
-                    Some(Link::Grad { leaf }) => !leaf.is_same(&t),
-                    link => link.is_some(),
-                };
                 drop(inner);
-                if shared {
+                if !share(&t, new)? {
                     warn_of_shared(new)?;
                 }
             }

@@ -27,6 +27,7 @@ use crate::session;
 use crate::tensor::{Inner, PyTensor};
 
 mod gradient;
+mod parts;
 mod path;
 mod root;
 mod shown;
@@ -198,7 +199,8 @@ impl PyTensor {
                 let memory = memory.clone_ref(py);
                 drop(inner);
                 let (now, version) = memory.get().with_version();
-                (version != seen.version).then(|| {
+                let changed = now.is_changeable() && !now.is_same_value(&old);
+                (version != seen.version || changed).then(|| {
                     (old.revalued(&now).unwrap_or(now), Seen { version, ..Seen::default() })
                 })
             }
@@ -297,11 +299,15 @@ impl PyTensor {
             root.get().bump_by(session::REPLACED);
             return Ok(());
         }
+        let is_held = parts::is_seen(&root);
+        if is_held && let Some(part) = parts::leaf_of(&root, path)? {
+            slf.get().replace(part);
+            return Ok(());
+        }
         drop(alias);
-        // SAFETY: the object is alive; the link that was cut is its only holder, if nobody else is.
-        if unsafe { pyo3::ffi::Py_REFCNT(root.as_ptr()) } > 1 {
-            let why = c"requires_grad: the new leaf has the values of a part of another tensor, or of another leaf, and no memory with it: \
-                        a step on one is not seen by the other; take clone() to say so";
+        if is_held {
+            let why = c"requires_grad: the new leaf has the values of another tensor and no memory with it, for that is computed, or has the memory \
+                        of an array, or several elements in one place: a step on one is not seen by the other; take clone() to say so";
             PyErr::warn(slf.py(), &slf.py().get_type::<PyRuntimeWarning>(), why, 1)?;
         }
         Ok(())

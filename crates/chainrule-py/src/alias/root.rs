@@ -10,7 +10,7 @@ use chainrule::Tensor;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use super::Link;
+use super::{Alias, Link, Seen};
 use crate::error::run;
 use crate::tensor::{Inner, PyTensor, Rest};
 
@@ -132,6 +132,13 @@ impl PyTensor {
             return Ok(());
         }
         let tensor = run(|| left_behind(&now))?;
+        // Another tensor may take the memory, which its views see.
+        let over = match alias.is_none() && !tensor.is_leaf() {
+            true => Some(Py::new(slf.py(), PyTensor::from(run(|| memory_of(&now))?))?),
+            false => None,
+        };
+        let over = over.map(|memory| Alias { link: Link::Over { memory }, seen: Seen::default() });
+        let alias = alias.or(over.map(Box::new));
         let rest = Some(Box::new(Rest { born, outside, ..Rest::default() }));
         let old = Inner { tensor, alias, rest };
         let old = Py::new(slf.py(), PyTensor::new_with(old))?;
@@ -141,6 +148,17 @@ impl PyTensor {
         own.lock().rest().past.push(Past { memory, count, old });
         Ok(())
     }
+}
+
+/// The memory of a leaf, which its views go on to see when it has another; the value of another
+/// tensor.
+fn memory_of(now: &Tensor) -> chainrule::Result<Tensor> {
+    if !now.is_changeable() {
+        return Ok(now.detach());
+    }
+    let twin = now.try_twin()?;
+    twin.set_requires_grad(false)?;
+    Ok(twin)
 }
 
 /// The value as it is, from where gradients flow on to a leaf that will have another one.

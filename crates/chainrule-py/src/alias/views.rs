@@ -163,6 +163,21 @@ impl ViewPath {
 
 #[pymethods]
 impl PyTensor {
+    /// The number of elements in memory before the first one, from the first of the tensor that it
+    /// is a view of.
+    fn storage_offset(&self) -> usize {
+        let t = self.tensor();
+        t.shared_place().map_or_else(|| t.value().start(), |(_, _, layout)| layout.offset)
+    }
+
+    /// Where the elements of a leaf lie in memory that it shares with another one: a number of that
+    /// memory, all elements there, the first one of the leaf's and its strides.
+    fn _shared_place(&self) -> Option<(usize, PyTensor, usize, Vec<isize>)> {
+        let t = self.tensor();
+        let (memory, all, layout) = t.shared_place()?;
+        Some((memory, all.into(), layout.offset, layout.strides[..t.rank()].to_vec()))
+    }
+
     /// The tensor whose memory it shows, and how it was taken from there if it is not all of it.
     fn _shown<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, Self>, Option<ViewPath>) {
         let py = slf.py();

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 
 use super::path::{Path, Step};
-use super::{Alias, Link, Root, Seen};
+use super::{Alias, Link, Root, Seen, parts};
 use crate::error::{GradientError, argument_error, run};
 use crate::laid;
 use crate::session;
@@ -93,6 +93,7 @@ impl PyTensor {
         match leaf {
             Some(leaf) => {
                 PyTensor::leave_memory(slf)?;
+                leaf.zero_grad();
                 run(|| leaf.set_grad(Some(value)))?;
                 own.bump();
             }
@@ -127,6 +128,7 @@ impl PyTensor {
             if let Some(name) = old.name() {
                 leaf.named(&name);
             }
+            leaf.inherit(&old);
             let grad = slf.get().lock().rest.as_mut().and_then(|rest| rest.grad.take());
             drop(grad);
             slf.get().replace(leaf);
@@ -145,6 +147,7 @@ impl PyTensor {
         if let Some(name) = old.name() {
             leaf.named(&name);
         }
+        leaf.inherit(&old);
         self.cut_gradient();
         if old.has_lost_grad() {
             leaf.lose_grad();
@@ -209,6 +212,11 @@ impl PyTensor {
             Some(Link::View { root, path }) => (root.get(py), !path.is_only_detached()),
             Some(_) => (slf.clone(), true),
         };
+        let memory = match constant.get().lock().link() {
+            Some(Link::Over { memory }) if !is_part => Some(memory.bind(py).clone()),
+            _ => None,
+        };
+        let constant = memory.unwrap_or(constant);
         if constant.is(taker) {
             return Ok(());
         }
@@ -234,20 +242,27 @@ impl PyTensor {
     }
 }
 
-/// A leaf with the memory of `new`, for a leaf that takes it. None where `new` is no leaf, or a
-/// part of one, or where the old leaf has hooks, which would be lost.
+/// A leaf with the memory of `new`, for a leaf that takes it. None where `new` is no leaf, or a part
+/// of what cannot be shared.
 fn twin_for(own: &PyTensor, new: &Bound<'_, PyTensor>) -> PyResult<Option<Tensor>> {
-    let old = own.tensor();
-    let mut hooks = 0;
-    old.visit_held(&mut |_| hooks += 1);
-    if !old.is_changeable() || hooks > 0 {
+    if !own.tensor().is_changeable() {
         return Ok(None);
     }
-    let root = match new.get().lock().link() {
-        None => new.clone(),
-        Some(Link::View { root, path }) if path.is_only_detached() => root.get(new.py()),
+    let (root, part) = match new.get().lock().link() {
+        None => (new.clone(), None),
+        Some(Link::View { root, path }) => {
+            (root.get(new.py()), (!path.is_only_detached()).then(|| path.clone()))
+        }
         Some(_) => return Ok(None),
     };
+    if let Some(path) = part {
+        return parts::leaf_of(&root, &path);
+    }
+    let memory = match root.get().lock().link() {
+        Some(Link::Over { memory }) => Some(memory.bind(new.py()).clone()),
+        _ => None,
+    };
+    let root = memory.unwrap_or(root);
     let source = root.get().tensor();
     if !source.is_changeable() || !source.dtype().is_float() || root.get().lock().alias.is_some() {
         return Ok(None);

@@ -65,8 +65,8 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 @no_grad()
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """The parts of a vector as the values of parameters."""
+    """The parts of a vector as the values of parameters, which have its memory from then on."""
     at = 0
     for p in parameters:
-        p.copy_(vec[at : at + p.numel()].reshape(p.shape))
+        p.data = vec[at : at + p.numel()].view(p.shape).data
         at += p.numel()
