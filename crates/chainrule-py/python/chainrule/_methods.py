@@ -230,12 +230,16 @@ def _contains(self: Tensor, x: Any) -> bool:
 
 
 def _reduce(self: Tensor) -> Any:
-    if self.dtype.name == "bfloat16":
-        # NumPy has none; every bfloat16 is a float32.
-        value = self.detach().float().numpy().copy()
-        return _rebuild_bfloat16, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False))
-    value = self.detach().numpy().copy()
-    return _rebuild, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False))
+    # NumPy has no bfloat16; every one is a float32.
+    low = self.dtype.name == "bfloat16"
+    value = (self.detach().float() if low else self.detach()).numpy().copy()
+    rebuilt = _rebuild_bfloat16 if low else _rebuild
+    return rebuilt, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False)), _attributes(self)
+
+
+def _attributes(x: Tensor) -> dict[str, Any]:
+    """The attributes that a program gave the tensor."""
+    return {name: value for name, value in x.__dict__.items() if not name.startswith("_")}
 
 
 def _rebuild(value: Any, requires_grad: bool, is_parameter: bool = False) -> Tensor:
@@ -252,6 +256,7 @@ def _rebuild_bfloat16(value: Any, requires_grad: bool, is_parameter: bool = Fals
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise _c.GradientError("deepcopy: only leaves can be copied deeply; use x.detach().clone(), or x.clone() to keep the tape")
+    is_parameter = getattr(self, "_is_parameter", False)
     base, path = self._shown()
     if path is not None and not self.requires_grad:
         # Views of one tensor in what is copied are views of one copy of it.
@@ -259,21 +264,44 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         if base.is_leaf and not getattr(base, "_is_parameter", False):
             copied = copy.deepcopy(base, memo)
         else:
-            key: Any = ("memory", id(base))
-            copied = memo.setdefault(key, base.detach().clone())
-            memo.setdefault(id(memo), []).append(base)
-        memo[id(self)] = path.of(copied)
-        return memo[id(self)]  # type: ignore[no-any-return]
-    new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
-    # A parameter's copy has no gradient, as in PyTorch.
-    if not getattr(self, "_is_parameter", False) and self.grad is not None:
-        new.grad = self.grad.clone()
+            copied = _kept(memo, id(base), base)
+        new = path.of(copied)
+    elif not is_parameter and (place := self._shared_place()) is not None:
+        # So are leaves of one memory.
+        number, whole, start, strides = place
+        whole = _kept(memo, number, whole)
+        is_whole = start == 0 and whole.shape == self.shape and tuple(strides) == tuple(whole.stride())
+        new = whole.detach() if is_whole else whole.as_strided(tuple(self.shape), strides, start)
+        new._as_leaf(self.requires_grad)
+    else:
+        new = _rebuild(self, self.requires_grad, is_parameter)
     memo[id(self)] = new
-    return new
+    # A parameter's copy has no gradient, as in PyTorch, and no attributes.
+    if not is_parameter:
+        if self.is_leaf and self.requires_grad and self.grad is not None:
+            new.grad = copy.deepcopy(self.grad, memo)
+        new.__dict__.update(copy.deepcopy(_attributes(self), memo))
+    return new  # type: ignore[no-any-return]
+
+
+def _kept(memo: dict[Any, Any], number: int, memory: Tensor) -> Tensor:
+    """The one copy of some memory in what is copied deeply."""
+    # The memory stays until the end, so that no other one has its number.
+    found, _ = memo.setdefault(("memory", number), (memory.detach().clone(), memory))
+    return found  # type: ignore[no-any-return]
 
 
 def _copy(self: Tensor) -> Tensor:
-    return self.clone()
+    if _c._session_on():
+        return self.clone()
+    is_parameter = getattr(self, "_is_parameter", False)
+    new = self.detach()
+    if is_parameter or self.requires_grad:
+        new._as_leaf(self.requires_grad)
+    if is_parameter:
+        new._is_parameter = True
+    new.__dict__.update(_attributes(self))
+    return new
 
 
 def _format(self: Tensor, spec: str) -> str:

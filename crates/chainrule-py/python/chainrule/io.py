@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import pickle
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._dtype import ComplexDtype, named
 from ._complex._tensor import ComplexTensor
+from ._methods import _attributes as attributes
 from ._size import Size
 
 NEST = "chainrule.nest"
@@ -53,7 +56,8 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
         try:
             more[NEST] = json.dumps(_taken(obj, "", tensors))
         except _NoNest as error:
-            tensors = _Found({OBJECTS: _pickled(obj, error)})
+            tensors = _Found()
+            tensors[OBJECTS] = _pickled(obj, error, tensors)
     if shared := _shared(tensors):
         more[SHARED] = json.dumps(shared)
     if hasattr(f, "write"):
@@ -66,34 +70,49 @@ def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
 
 
 class _Found(dict[str, Tensor]):
-    """The tensors of a nest by the path to them, and which of them are leaves."""
+    """The tensors of a nest by the path to them, and the paths of those that were met."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.leaves: set[str] = set()
+        self.met: dict[int, str] = {}
 
 
 def _shared(tensors: _Found) -> dict[str, tuple[str, int, list[int]]]:
     """The tensors that show a part, or all, of another one in the file."""
-    roots: dict[int, list[tuple[str, Any, Any]]] = {}
+    roots: dict[int, list[tuple[str, Tensor, list[Any], Any]]] = {}
     for name, t in tensors.items():
-        if name not in tensors.leaves:
-            root, path = t._shown()
-            roots.setdefault(id(root), []).append((name, root, path))
+        root, way = _owner(t)
+        place = root._shared_place()
+        roots.setdefault(place[0] if place else id(root), []).append((name, root, way, place))
     out: dict[str, tuple[str, int, list[int]]] = {}
     for group in roots.values():
-        root = group[0][1]
-        if len(group) == 1 or not root.numel():
+        memory = group[0][3][1] if group[0][3] else group[0][1]
+        if len(group) == 1 or not memory.numel():
             continue
-        places = _c._arange(0, root.numel(), 1, "int64").reshape(tuple(root.shape))
-        shown = {name: places if path is None else path.of(places) for name, _, path in group}
+        numbers = _c._arange(0, memory.numel(), 1, "int64").reshape(tuple(memory.shape))
+        shown = {name: _places(numbers, *at) for name, *at in group}
         first = {name: int(at.reshape(-1)[0]) for name, at in shown.items() if at.numel()}
-        whole = [name for name, at in shown.items() if at.numel() == root.numel() and at.is_contiguous() and first[name] == 0]
+        whole = [name for name, at in shown.items() if at.numel() == memory.numel() and at.is_contiguous() and first[name] == 0]
         for name, at in shown.items():
             strides = list(at.stride())
-            if whole and name != whole[0] and name in first and places.as_strided(tuple(at.shape), strides, first[name]).equal(at):
+            if whole and name != whole[0] and name in first and numbers.as_strided(tuple(at.shape), strides, first[name]).equal(at):
                 out[name] = (whole[0], first[name], strides)
     return out
+
+
+def _owner(t: Tensor) -> tuple[Tensor, list[Any]]:
+    """The tensor whose memory another one shows, and the paths from there."""
+    way: list[Any] = []
+    while (shown := t._shown())[0] is not t:
+        t, path = shown
+        way = way if path is None else [path, *way]
+    return t, way
+
+
+def _places(numbers: Tensor, root: Tensor, way: list[Any], place: Any) -> Tensor:
+    """Those of the elements of the memory that a tensor shows, of their numbers."""
+    own = numbers if place is None else numbers.as_strided(tuple(root.shape), place[3], place[2])
+    return functools.reduce(lambda at, path: path.of(at), way, own)
 
 
 def _is_parameter(x: Tensor) -> bool:
@@ -114,19 +133,50 @@ class _NoNest(TypeError):
     """Something in a nest that is no part of one."""
 
 
-def _pickled(obj: Any, error: _NoNest) -> Tensor:
-    """The bytes of the object's pickle."""
+class _Pickler(pickle.Pickler):
+    """Leaves tensors out of the pickle, so that they share their memory as in a nest."""
+
+    def __init__(self, file: Any, tensors: _Found) -> None:
+        super().__init__(file)
+        self.tensors, self.known = tensors, dict[int, Any]()
+
+    def persistent_id(self, x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return None
+        if id(x) not in self.known:
+            piece = _taken(x, f"object.{len(self.known)}", self.tensors)
+            # The tensor itself stays with it, so that no other one has its number.
+            self.known[id(x)] = json.dumps(piece), attributes(x), x
+        return self.known[id(x)][:2]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: Any, tensors: dict[str, Tensor]) -> None:
+        super().__init__(file)
+        self.tensors, self.made = tensors, dict[str, Tensor]()
+
+    def persistent_load(self, pid: Any) -> Any:
+        piece, own = pid
+        if piece not in self.made:
+            self.made[piece] = _put_back(json.loads(piece), self.tensors)
+            self.made[piece].__dict__.update(own)
+        return self.made[piece]
+
+
+def _pickled(obj: Any, error: _NoNest, tensors: _Found) -> Tensor:
+    """The bytes of the object's pickle, whose tensors go into the dictionary."""
+    file = BytesIO()
     try:
-        data = pickle.dumps(obj)
+        _Pickler(file, tensors).dump(obj)
     except (pickle.PicklingError, AttributeError, TypeError) as why:
         raise TypeError(f"{error}, and it cannot be pickled: {why}") from why
-    return _c.tensor(np.frombuffer(data, np.uint8))
+    return _c.tensor(np.frombuffer(file.getvalue(), np.uint8))
 
 
-def _unpickled(data: Tensor, weights_only: bool | None) -> Any:
+def _unpickled(tensors: dict[str, Tensor], weights_only: bool | None) -> Any:
     if weights_only is not False:
         raise pickle.UnpicklingError("load: the file has objects besides tensors, and reading them can run code of the file: say weights_only=False if you trust it")
-    return pickle.loads(data.numpy().tobytes())
+    return _Unpickler(BytesIO(tensors.pop(OBJECTS).numpy().tobytes()), tensors).load()
 
 
 def _taken(x: Any, name: str, tensors: _Found) -> Any:
@@ -144,9 +194,8 @@ def _taken(x: Any, name: str, tensors: _Found) -> Any:
         while key in tensors:
             key += "'"
         if isinstance(x, Tensor):
+            key = tensors.met.setdefault(id(x), key)
             tensors[key] = x.detach()
-            if x.requires_grad or _is_parameter(x):
-                tensors.leaves.add(key)
             return {"parameter": [key, x.requires_grad]} if _is_parameter(x) else {"leaf" if x.requires_grad else "tensor": key}
         if x.dtype.kind not in "biuf":
             raise _NoNest(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
@@ -207,13 +256,13 @@ def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mma
         named, tree = _c._weights_load(path, bool(mmap))
         return dict(named) if tree is None else _placed(tree, [t for _, t in named])
     tensors = dict(_c._weights_load(path, True)[0] if mmap else _c._safetensors_load(path))
-    if list(tensors) == [OBJECTS]:
-        return _unpickled(tensors[OBJECTS], weights_only)
     more = _metadata(path)
     for name, (base, start, strides) in json.loads(more.get(SHARED, "{}")).items():
         own, memory = tensors[name], tensors[base]
-        whole = own.numel() == memory.numel() and own.shape == memory.shape
-        tensors[name] = memory.view(memory.shape) if whole else memory.as_strided(tuple(own.shape), strides, start)
+        whole = start == 0 and own.shape == memory.shape and tuple(strides) == tuple(memory.stride())
+        tensors[name] = memory.detach() if whole else memory.as_strided(tuple(own.shape), strides, start)
+    if OBJECTS in tensors:
+        return _unpickled(tensors, weights_only)
     nest = more.get(NEST)
     return tensors if nest is None else _put_back(json.loads(nest), tensors)
 
@@ -263,7 +312,10 @@ def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
     if kind == "leaf":
         return tensors[value].requires_grad_()
     if kind == "parameter":
-        return _parameter(tensors[value[0]], value[1])
+        name, requires_grad = value
+        if not _is_parameter(tensors[name]):
+            tensors[name] = _parameter(tensors[name], requires_grad)
+        return tensors[name]
     if kind in READ:
         return READ[kind]([_put_back(v, tensors) for v in value] if isinstance(value, list) else value)
     if kind == "tuple":
