@@ -531,7 +531,7 @@ METHODS: dict[str, Any] = {
     for name in (
         "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk fliplr flipud rot90 msort diagflat diagonal_scatter "
         "select_scatter slice_scatter argwhere nonzero_static unique_consecutive put scatter scatter_reduce index_reduce as_strided as_strided_scatter "
-        "sum_to_size isin"
+        "sum_to_size isin narrow_copy"
     ).split()
 } | {
     "H": property(_transposed, doc="The conjugate transpose of a matrix; real numbers stay."),

@@ -14,7 +14,7 @@ from ..io import of_torch
 EXTRA = "_extra_state"
 
 
-class Keys(NamedTuple):
+class _IncompatibleKeys(NamedTuple):
     """Names that a state lacked, and names that it had too many."""
 
     missing_keys: list[str]
@@ -23,7 +23,7 @@ class Keys(NamedTuple):
     def __repr__(self) -> str:
         if not (self.missing_keys or self.unexpected_keys):
             return "<All keys matched successfully>"
-        return f"Keys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 class StateError(ValueError, RuntimeError):
@@ -179,7 +179,7 @@ class Stateful:
         first, _, rest = name.partition(".")
         return first in self._modules if rest else first in own
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
         """Takes over values by name; those of PyTorch too. All that fits is taken. Then shapes that
         do not fit are an error, and with `strict` names too. With `assign` the tensors of the state
         become the parameters and buffers.
@@ -188,7 +188,7 @@ class Stateful:
             raise TypeError(f"load_state_dict: a state is a dictionary of tensors by name, not {type(state_dict).__name__}")
         about = getattr(state_dict, "_metadata", None)
         state = OrderedDict(state_dict)
-        keys, errors = Keys([], []), list[str]()
+        keys, errors = _IncompatibleKeys([], []), list[str]()
 
         def load(module: Any, local: Any, prefix: str) -> None:
             told = dict((about or {}).get(prefix[:-1], {}))
