@@ -210,20 +210,20 @@ impl Walk<'_> {
         mut gradient: Tensor,
         found: &mut Found,
     ) -> Result<Tensor> {
+        // A graph may be from before the leaf had other memory.
+        let heir = match target {
+            Source::Leaf(leaf) => leaf.heir().filter(|h| h.meta() == Some(gradient.meta())),
+            _ => None,
+        };
+        let target = heir.as_ref().unwrap_or(target);
         let number = target.number();
         let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
-        let mut heir = None;
         if number >= self.floor
             && let Some(notes) = target.notes()
             && let Some(notes) = notes.as_ref()
         {
             retain |= notes.retain;
             hooks = notes.hooks();
-            heir = notes.heir.clone();
-        }
-        // The graph is from before the leaf had other memory.
-        if let Some(heir) = heir.filter(|heir| heir.meta() == Some(gradient.meta())) {
-            return self.settle(&heir, gradient, found);
         }
         for hook in hooks {
             if let Some(replaced) = hook(&gradient) {
@@ -351,8 +351,10 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
     if notes.lost {
         return Ok(());
     }
-    let before = notes.grad_now();
-    notes.grad = None;
+    let before = match notes.home {
+        None => notes.grad.take(),
+        Some(_) => notes.grad_now(),
+    };
     let sum = match before {
         None => gradient.clone(),
         Some(before) if create_graph => before.try_add(gradient)?,

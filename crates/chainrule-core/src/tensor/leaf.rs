@@ -103,6 +103,9 @@ impl Tensor {
         let left = left.get_or_insert_default();
         let hooks = std::mem::take(&mut left.hooks);
         left.heir = Some(self.source.clone());
+        if let Source::Leaf(old) = &old.source {
+            old.left.store(true, Ordering::Release);
+        }
         lock(&heir.notes).get_or_insert_default().hooks.extend(hooks);
     }
 

@@ -190,6 +190,8 @@ pub struct Leaf {
     pub requires_grad: AtomicBool,
     /// The memory, which twins have in common.
     pub value: Arc<Memory>,
+    /// Whether another leaf has its place.
+    pub left: AtomicBool,
     pub notes: Mutex<Option<Box<Notes>>>,
 }
 
@@ -200,6 +202,7 @@ impl Leaf {
             meta: value.meta,
             requires_grad: AtomicBool::new(requires_grad),
             value: Memory::new(value),
+            left: AtomicBool::new(false),
             notes: Mutex::new(None),
         }
     }
@@ -212,8 +215,23 @@ impl Leaf {
             meta,
             requires_grad: AtomicBool::new(true),
             value,
+            left: AtomicBool::new(false),
             notes: Mutex::new(None),
         }
+    }
+
+    /// The leaf that took its place, if one did.
+    #[inline]
+    pub fn heir(&self) -> Option<Source> {
+        if !self.left.load(Ordering::Acquire) {
+            return None;
+        }
+        let heir = lock(&self.notes).as_ref()?.heir.clone()?;
+        let next = match &heir {
+            Source::Leaf(leaf) => leaf.heir(),
+            _ => None,
+        };
+        next.or(Some(heir))
     }
 
     /// Gives the memory a new value.

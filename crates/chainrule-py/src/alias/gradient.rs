@@ -112,7 +112,9 @@ impl PyTensor {
         let t = self.tensor();
         let value = new.map(|g| g.get().tensor());
         self.cut_gradient();
-        t.zero_grad();
+        if value.is_some() {
+            t.zero_grad();
+        }
         run(|| t.set_grad(value))?;
         if let Some(new) = new
             && session::current().is_none()
