@@ -118,7 +118,7 @@ impl Tensor {
         }
     }
 
-    /// Where its elements lie in memory that it shares with another leaf: a number of that memory,
+    /// Place of its elements in memory that it shares with another leaf: a number of that memory,
     /// all that is there, and the layout.
     #[doc(hidden)]
     pub fn shared_place(&self) -> Option<(usize, Tensor, Layout)> {

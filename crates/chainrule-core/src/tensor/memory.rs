@@ -155,7 +155,7 @@ fn put(whole: &mut Arc<Value>, part: &Value, layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Where the elements of `part` lie in those of `whole`, if that has them in row-major order and no
+/// Layout of the elements of `part` in those of `whole`, if that has them in row-major order and no
 /// two of them are one.
 pub fn place(whole: &Value, part: &Value) -> Option<Layout> {
     if !std::ptr::eq(whole.block(), part.block()) || !whole.is_contiguous() {

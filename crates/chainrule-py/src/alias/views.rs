@@ -170,7 +170,7 @@ impl PyTensor {
         t.shared_place().map_or_else(|| t.value().start(), |(_, _, layout)| layout.offset)
     }
 
-    /// Where the elements of a leaf lie in memory that it shares with another one: a number of that
+    /// Place of the elements of a leaf in memory that it shares with another one: a number of that
     /// memory, all elements there, the first one of the leaf's and its strides.
     fn _shared_place(&self) -> Option<(usize, PyTensor, usize, Vec<isize>)> {
         let t = self.tensor();

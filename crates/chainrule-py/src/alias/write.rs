@@ -242,8 +242,8 @@ impl PyTensor {
     }
 }
 
-/// A leaf with the memory of `new`, for a leaf that takes it. None where `new` is no leaf, or a part
-/// of what cannot be shared.
+/// A leaf with the memory of `new`, for a leaf that takes it. None where `new` is no leaf, or a
+/// part of what cannot be shared.
 fn twin_for(own: &PyTensor, new: &Bound<'_, PyTensor>) -> PyResult<Option<Tensor>> {
     if !own.tensor().is_changeable() {
         return Ok(None);
