@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use super::elements::low_first;
-use super::memory::{Memory, place};
+use super::memory::{LeafMemory, place};
 use super::node::{Leaf, Source, lock};
 use super::value::{Layout, Value};
 use super::{Tensor, log};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, raise};
 #[doc(hidden)]
 pub struct LeafGuard<'a> {
     value: Option<MutexGuard<'a, Arc<Value>>>,
-    memory: &'a Arc<Memory>,
+    memory: &'a Arc<LeafMemory>,
 }
 
 impl LeafGuard<'_> {
@@ -90,7 +90,7 @@ impl Tensor {
         Ok(layout.map(|layout| Tensor::over(leaf.value.part(part, layout))))
     }
 
-    fn over(memory: Arc<Memory>) -> Tensor {
+    fn over(memory: Arc<LeafMemory>) -> Tensor {
         Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::over(memory))) }
     }
 

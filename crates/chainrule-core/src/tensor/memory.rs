@@ -1,7 +1,7 @@
 //! The memory of a leaf, which others may have in common with it: all of it, or a part.
 //!
-//! Each leaf has a value of its own. Where the memory of one is a part of another's, a write to
-//! either is carried over to the other, so that reading costs nothing.
+//! Each leaf has a value of its own. A write to a leaf whose memory is a part of another's, or has
+//! parts, is carried over to the others, so that reading costs nothing.
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::kernels::copy;
 use crate::shape::Shape;
 
 /// A value that can be given anew, and what lies in its memory.
-pub struct Memory {
+pub struct LeafMemory {
     value: Mutex<Arc<Value>>,
     /// Whether there are links, to be asked first.
     linked: AtomicBool,
@@ -23,11 +23,11 @@ pub struct Memory {
 
 #[derive(Default)]
 struct Links {
-    whole: Option<(Arc<Memory>, Layout)>,
-    parts: Vec<Weak<Memory>>,
+    whole: Option<(Arc<LeafMemory>, Layout)>,
+    parts: Vec<Weak<LeafMemory>>,
 }
 
-impl Deref for Memory {
+impl Deref for LeafMemory {
     type Target = Mutex<Arc<Value>>;
 
     #[inline]
@@ -36,9 +36,9 @@ impl Deref for Memory {
     }
 }
 
-impl Memory {
-    pub fn new(value: Arc<Value>) -> Arc<Memory> {
-        Arc::new(Memory {
+impl LeafMemory {
+    pub fn new(value: Arc<Value>) -> Arc<LeafMemory> {
+        Arc::new(LeafMemory {
             value: Mutex::new(value),
             linked: AtomicBool::new(false),
             links: Mutex::default(),
@@ -46,8 +46,8 @@ impl Memory {
     }
 
     /// The memory of `part`, whose elements lie in this one so.
-    pub fn part(self: &Arc<Memory>, part: Arc<Value>, layout: Layout) -> Arc<Memory> {
-        let new = Memory::new(part);
+    pub fn part(self: &Arc<LeafMemory>, part: Arc<Value>, layout: Layout) -> Arc<LeafMemory> {
+        let new = LeafMemory::new(part);
         lock(&new.links).whole = Some((self.clone(), layout));
         let mut links = lock(&self.links);
         links.parts.retain(|part| part.strong_count() > 0);
@@ -70,7 +70,7 @@ impl Memory {
 
     /// The outermost memory that it is a part of by one layout: its number, its value, and the
     /// layout.
-    pub fn root_place(self: &Arc<Memory>) -> (usize, Arc<Value>, Layout) {
+    pub fn root_place(self: &Arc<LeafMemory>) -> (usize, Arc<Value>, Layout) {
         let shape = *lock(self).shape();
         let (mut at, mut layout) = (self.clone(), Layout::row_major(&shape));
         loop {
@@ -91,12 +91,12 @@ impl Memory {
 
     /// Carries a new value over to the memories that have some of its elements.
     #[inline]
-    pub fn spread(self: &Arc<Memory>) -> Result<()> {
+    pub fn spread(self: &Arc<LeafMemory>) -> Result<()> {
         if self.linked.load(Ordering::Acquire) { self.carry() } else { Ok(()) }
     }
 
     #[cold]
-    fn carry(self: &Arc<Memory>) -> Result<()> {
+    fn carry(self: &Arc<LeafMemory>) -> Result<()> {
         let mut at = self.clone();
         let mut written = 0..lock(self).numel();
         loop {
@@ -111,9 +111,9 @@ impl Memory {
     }
 
     /// Takes the elements of the parts that meet `written` anew; `source` has them already.
-    fn refresh(&self, source: &Arc<Memory>, written: &Range<usize>) -> Result<()> {
+    fn refresh(&self, source: &Arc<LeafMemory>, written: &Range<usize>) -> Result<()> {
         let value = lock(self).contiguous()?;
-        let parts: Vec<Arc<Memory>> =
+        let parts: Vec<Arc<LeafMemory>> =
             lock(&self.links).parts.iter().filter_map(Weak::upgrade).collect();
         for part in parts {
             let Some((_, layout)) = lock(&part.links).whole.clone() else { continue };

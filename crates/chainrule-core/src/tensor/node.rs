@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::memory::Memory;
+use super::memory::LeafMemory;
 use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
 use super::{Tensor, log};
@@ -189,7 +189,7 @@ pub struct Leaf {
     pub meta: Meta,
     pub requires_grad: AtomicBool,
     /// The memory, which twins have in common.
-    pub value: Arc<Memory>,
+    pub value: Arc<LeafMemory>,
     /// Whether another leaf has its place.
     pub left: AtomicBool,
     pub notes: Mutex<Option<Box<Notes>>>,
@@ -201,14 +201,14 @@ impl Leaf {
             number: next_number(),
             meta: value.meta,
             requires_grad: AtomicBool::new(requires_grad),
-            value: Memory::new(value),
+            value: LeafMemory::new(value),
             left: AtomicBool::new(false),
             notes: Mutex::new(None),
         }
     }
 
     /// A leaf that requires a gradient, over memory that is there.
-    pub fn over(value: Arc<Memory>) -> Leaf {
+    pub fn over(value: Arc<LeafMemory>) -> Leaf {
         let meta = lock(&value).meta;
         Leaf {
             number: next_number(),

@@ -110,7 +110,7 @@ def _owner(t: Tensor) -> tuple[Tensor, list[Any]]:
 
 
 def _places(numbers: Tensor, root: Tensor, way: list[Any], place: Any) -> Tensor:
-    """Those of the elements of the memory that a tensor shows, of their numbers."""
+    """Numbers of those elements of the memory that a tensor shows."""
     own = numbers if place is None else numbers.as_strided(tuple(root.shape), place[3], place[2])
     return functools.reduce(lambda at, path: path.of(at), way, own)
 
