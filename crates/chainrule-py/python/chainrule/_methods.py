@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from . import _chainrule as _c
 from . import _repr
@@ -266,7 +266,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         else:
             copied = _kept(memo, id(base), base)
         new = path.of(copied)
-    elif not is_parameter and (place := self._shared_place()) is not None:
+    elif not is_parameter and (place := cast(Any, self._shared_place())) is not None:
         # So are leaves of one memory.
         number, whole, start, strides = place
         whole = _kept(memo, number, whole)
@@ -281,7 +281,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         if self.is_leaf and self.requires_grad and self.grad is not None:
             new.grad = copy.deepcopy(self.grad, memo)
         new.__dict__.update(copy.deepcopy(_attributes(self), memo))
-    return new  # type: ignore[no-any-return]
+    return new
 
 
 def _kept(memo: dict[Any, Any], number: int, memory: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def _shared(tensors: _Found) -> dict[str, tuple[str, int, list[int]]]:
     roots: dict[int, list[tuple[str, Tensor, list[Any], Any]]] = {}
     for name, t in tensors.items():
         root, way = _owner(t)
-        place = root._shared_place()
+        place: Any = root._shared_place()
         roots.setdefault(place[0] if place else id(root), []).append((name, root, way, place))
     out: dict[str, tuple[str, int, list[int]]] = {}
     for group in roots.values():
