@@ -10,6 +10,7 @@ use crate::products::Products;
 /// A value by its place in [`Graph::values`]; operands come before their users.
 pub(crate) type ValueId = usize;
 
+#[derive(Clone)]
 pub(crate) struct Value {
     /// A name in C and WGSL, unique.
     pub name: String,
@@ -96,6 +97,8 @@ pub(crate) enum Step {
     /// The place of the first largest (or smallest) along an axis.
     Best(ValueId, usize, bool),
     Product(ValueId, ValueId),
+    /// `[parts, ..., m, n]`: a product's sums over as many stretches of its inner axis.
+    Parts(ValueId, ValueId),
     /// `x` with elements of `g` put (or added) at places along an axis.
     Scatter {
         x: ValueId,
@@ -160,11 +163,37 @@ impl Step {
             Step::Begins(x, order) => vec![*x, *order],
             Step::Segments { x, order, begins, g } => vec![*x, *order, *begins, *g],
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
-            Step::Product(x, y) => vec![*x, *y],
+            Step::Product(x, y) | Step::Parts(x, y) => vec![*x, *y],
             Step::Attention(attention) => attention.inputs.clone(),
             Step::Beside(x) => vec![*x],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
                 vec![*x, *index, *g]
+            }
+        }
+    }
+
+    /// Lets a function put another value in the place of each operand.
+    pub fn each_operand(&mut self, mut f: impl FnMut(&mut ValueId)) {
+        match self {
+            Step::Argument(_) | Step::State(_) | Step::Constant(_) => {}
+            Step::Uniform(_) | Step::Normal(_) => {}
+            Step::Map(_, all) | Step::Concat(all, _) => all.iter_mut().for_each(f),
+            Step::Attention(attention) => attention.inputs.iter_mut().for_each(f),
+            Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => f(x),
+            Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => f(x),
+            Step::Fold(_, x, _) | Step::Best(x, ..) | Step::Beside(x) => f(x),
+            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Inverse(x, _) => f(x),
+            Step::Begins(x, y) | Step::Product(x, y) | Step::Parts(x, y) => {
+                [x, y].into_iter().for_each(f);
+            }
+            Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => {
+                [x, y].into_iter().for_each(f);
+            }
+            Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
+                [x, index, g].into_iter().for_each(f);
+            }
+            Step::Segments { x, order, begins, g } => {
+                [x, order, begins, g].into_iter().for_each(f);
             }
         }
     }
@@ -188,7 +217,7 @@ impl Step {
 }
 
 /// All values of a step, what it gives back, and what lasts from run to run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Graph {
     pub values: Vec<Value>,
     pub arguments: Vec<ValueId>,

@@ -4,21 +4,26 @@
 //! computed as a whole by each; a block keeps its share in its own memory, and the cluster waits
 //! only where a block reads what another one computed. The axes are chosen so that this is seldom.
 
-mod copies;
+mod choice;
 mod groups;
+mod lasting;
+mod maker;
+mod parts;
 mod pieces;
 mod shares;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use chainrule_core::error::Result;
 use chainrule_program::Program;
 
-use self::groups::{Group, grouped};
-use self::pieces::{Names, Piece, Targets, Task, Writer, fresh};
+use self::choice::Choice;
+use self::groups::grouped;
+use self::lasting::cells;
+use self::maker::PersistentMaker;
+use self::pieces::{Names, Piece, Targets, Task, Writer};
 pub(crate) use self::shares::Places;
-use self::shares::{Choice, Level, Share, TimedShare, is_own, shares};
+use self::shares::{Share, TimedShare, shares};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, Value, ValueId};
 use crate::module::{DeviceLaunch, KernelModule, Source};
@@ -38,9 +43,6 @@ const FEWEST: usize = 6;
 
 /// Blocks of all launches from which nobody looks for a persistent kernel.
 const LARGE: usize = 4096;
-
-/// Bytes that a block keeps of values.
-const KEPT: usize = 160 << 10;
 
 /// Values above which nobody looks for such a kernel.
 const VALUES: usize = 160;
@@ -120,9 +122,17 @@ impl PersistentKernel {
     fn within(program: &Program, cluster: Cluster, most: f64) -> Result<Option<PersistentKernel>> {
         let mut graph = read::read(program, None, usize::MAX)?;
         apart(&mut graph);
-        copies::copied(&mut graph);
-        let stored = plan::stored(&graph, Dialect::Cuda);
-        Ok(made(&graph, &stored, cluster, most))
+        lasting::copied(&mut graph);
+        let Some(mut best) = Attempt::new(graph, cluster, most) else { return Ok(None) };
+        for v in parts::candidates(&best.graph, &best.stored, cluster.blocks) {
+            let graph = parts::in_parts(&best.graph, v, cluster.blocks);
+            if let Some(next) = Attempt::new(graph, cluster, most)
+                && next.nanoseconds < best.nanoseconds
+            {
+                best = next;
+            }
+        }
+        Ok(best.made(cluster))
     }
 
     /// The kernel of a program in place of those of a module, where its steps are so small that it
@@ -183,7 +193,61 @@ fn apart(graph: &mut Graph) {
     }
 }
 
-fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<PersistentKernel> {
+/// A graph with a share for each value that is computed.
+struct Attempt {
+    graph: Graph,
+    stored: Vec<bool>,
+    names: Names,
+    /// Values in order, each with its share and the number of barriers of the cluster before it;
+    /// but for cells that last.
+    chosen: Vec<(ValueId, Share, usize)>,
+    /// Cells that last in the blocks.
+    lasting: Vec<(ValueId, Share)>,
+    nanoseconds: f64,
+}
+
+impl Attempt {
+    /// None where values are too large, of kinds that are not there, or take more nanoseconds.
+    fn new(graph: Graph, cluster: Cluster, most: f64) -> Option<Attempt> {
+        let plain = plan::stored(&graph, Dialect::Cuda);
+        let mut stored = plain.clone();
+        cells(&graph).iter().for_each(|cell| stored[cell.copy] = true);
+        let (chosen, lasting, nanoseconds) = chosen(&graph, &stored, cluster, most)?;
+        let lasts = |v: ValueId| lasting.iter().any(|l| l.0 == v);
+        let is_loaded = |v: ValueId| stored[v] && !plain[v] && !lasts(v);
+        let names = Names::new(&graph);
+        if !cells(&graph).iter().any(|cell| is_loaded(cell.copy)) {
+            return Some(Attempt { graph, stored, names, chosen, lasting, nanoseconds });
+        }
+        // Cells that do not last, and that no product reads, are read where they are.
+        let stored: Vec<bool> = (0..stored.len()).map(|v| stored[v] && !is_loaded(v)).collect();
+        let (chosen, lasting, nanoseconds) = self::chosen(&graph, &stored, cluster, most)?;
+        Some(Attempt { graph, stored, names, chosen, lasting, nanoseconds })
+    }
+
+    fn made(self, cluster: Cluster) -> Option<PersistentKernel> {
+        let Attempt { graph, stored, names, chosen, lasting, nanoseconds } = self;
+        let groups = {
+            let (none, kept) = (BTreeMap::new(), BTreeMap::new());
+            let places = Places::new(&none, &kept, &names, cluster);
+            grouped(&Writer { graph: &graph, stored: &stored, names: &names, places }, &chosen)
+        };
+        let mut maker = PersistentMaker::new(&graph, &stored, cluster, names);
+        maker.nanoseconds = nanoseconds;
+        maker.shares = chosen.iter().map(|c| (c.0, c.1)).chain(lasting.iter().copied()).collect();
+        maker.reads = groups.iter().flat_map(|g| g.reads.clone()).collect();
+        maker.groups = groups;
+        maker.last(&lasting);
+        maker.keep()?;
+        maker.target();
+        Some(maker.kernel())
+    }
+}
+
+/// The values in order with their shares and barriers, cells that last, and an estimate of the time.
+type Chosen = (Vec<(ValueId, Share, usize)>, Vec<(ValueId, Share)>, f64);
+
+fn chosen(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<Chosen> {
     let computed = |v: &ValueId| {
         let value = &graph.values[*v];
         stored[*v] && !value.step.is_given() && value.numel() > 0
@@ -196,7 +260,7 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
     }
     let names = Names::new(graph);
     let (none, kept) = (BTreeMap::new(), BTreeMap::new());
-    let places = Places { shares: &none, kept: &kept, own: &names.own, mine: &names.mine, cluster };
+    let places = Places::new(&none, &kept, &names, cluster);
     let writer = Writer { graph, stored, names: &names, places };
     let way = |v: ValueId, share: Share| {
         let task = Task::new(graph, v, share, cluster);
@@ -205,377 +269,21 @@ fn made(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<P
         TimedShare { share, reads, time, terms }
     };
     let ways = |&v: &ValueId| (v, shares(graph, v).into_iter().map(|s| way(v, s)).collect());
-    let choice = Choice { graph, values: all.iter().map(ways).collect() };
+    let values = all.iter().map(ways).collect();
+    let choice = Choice::new(graph, values, &cells(graph), cluster.blocks);
     if choice.least() > most {
         return None;
     }
     let best = choice.best();
-    let levels = choice.levels(&best);
-    let chosen = choice.values.iter().zip(best.iter().zip(&levels));
-    let chosen: Vec<(ValueId, Share, usize)> =
-        chosen.map(|((v, ways), (&way, level))| (*v, ways[way].share, level.0)).collect();
-    let groups = grouped(&writer, &chosen);
-    let mut maker = PersistentMaker::new(graph, stored, cluster, names);
-    maker.nanoseconds = choice.time(&best);
-    maker.shares = chosen.iter().map(|c| (c.0, c.1)).collect();
-    maker.reads = groups.iter().flat_map(|g| g.reads.clone()).collect();
-    maker.groups = groups;
-    maker.keep()?;
-    maker.target();
-    Some(maker.kernel())
-}
-
-/// The work between two barriers: sets of values with the text that computes them.
-type Stage = (Level, Vec<(Vec<ValueId>, Piece)>);
-
-/// A kernel in the making.
-struct PersistentMaker<'a> {
-    graph: &'a Graph,
-    stored: &'a [bool],
-    cluster: Cluster,
-    names: Names,
-    shares: BTreeMap<ValueId, Share>,
-    /// Tasks by their levels.
-    groups: Vec<Group>,
-    /// Values that the block reads that computed them.
-    read_here: BTreeSet<ValueId>,
-    /// Values that are read, with the axes at the own place.
-    reads: Vec<(ValueId, Vec<usize>)>,
-    /// Arrays of a block.
-    kept: BTreeMap<ValueId, String>,
-    /// Names of the memory of a value; the first is its own.
-    memory: BTreeMap<ValueId, Vec<String>>,
-    parameters: Vec<(Parameter, String)>,
-    /// Lines before the steps, at the head of a step, and behind the last one.
-    before: Vec<String>,
-    head: Vec<String>,
-    behind: Vec<String>,
-    scratch: usize,
-    /// Bytes of the arrays of a block.
-    shared: usize,
-    nanoseconds: f64,
-}
-
-impl<'a> PersistentMaker<'a> {
-    fn new(
-        graph: &'a Graph,
-        stored: &'a [bool],
-        cluster: Cluster,
-        names: Names,
-    ) -> PersistentMaker<'a> {
-        PersistentMaker {
-            graph,
-            stored,
-            cluster,
-            names,
-            shares: BTreeMap::new(),
-            groups: Vec::new(),
-            read_here: BTreeSet::new(),
-            reads: Vec::new(),
-            kept: BTreeMap::new(),
-            memory: BTreeMap::new(),
-            parameters: Vec::new(),
-            before: Vec::new(),
-            head: Vec::new(),
-            behind: Vec::new(),
-            scratch: 0,
-            shared: 0,
-            nanoseconds: 0.0,
+    let lasts = choice.lasting(&best);
+    let levels = choice.levels(&best, &lasts);
+    let (mut chosen, mut lasting) = (Vec::new(), Vec::new());
+    for (i, (v, ways)) in choice.values.iter().enumerate() {
+        let share = ways[best[i]].share;
+        match lasts[i] {
+            true => lasting.push((*v, share)),
+            false => chosen.push((*v, share, levels[i].0)),
         }
     }
-
-    fn fresh(&mut self, wanted: &str) -> String {
-        fresh(self.graph, &mut self.names.all, wanted)
-    }
-
-    fn kind(&self, v: ValueId) -> &'static str {
-        Dialect::Cuda.stored(self.graph.values[v].dtype)
-    }
-
-    /// Values in the order in which they are computed.
-    fn order(&self) -> Vec<ValueId> {
-        self.groups.iter().flat_map(|g| g.task.members.iter().map(|m| m.0)).collect()
-    }
-
-    /// Elements of the share of a value.
-    fn count(&self, v: ValueId) -> usize {
-        Task::new(self.graph, v, self.shares[&v], self.cluster).count
-    }
-
-    fn is_computed(&self, v: ValueId) -> bool {
-        self.shares.contains_key(&v)
-    }
-
-    /// Whether blocks read a value that others computed.
-    fn is_remote(&self, v: ValueId) -> bool {
-        let share = self.shares[&v];
-        self.reads.iter().any(|(x, axes)| *x == v && !is_own(share, axes))
-    }
-
-    /// Room in the memory of a block: first for values that each block has as a whole. None where
-    /// it is not enough for these.
-    fn keep(&mut self) -> Option<()> {
-        let read = |v: ValueId| self.reads.iter().filter(move |r| r.0 == v);
-        let here = |v: &ValueId| {
-            let share = self.shares[v];
-            read(*v).any(|(_, axes)| is_own(share, axes))
-        };
-        self.read_here = self.shares.keys().copied().filter(here).collect();
-        let mut wanted = self.order();
-        wanted.retain(|v| self.read_here.contains(v));
-        wanted.sort_by_key(|v| self.shares[v] != Share::Whole);
-        let mut left = KEPT;
-        for v in wanted {
-            let bytes = self.count(v) * self.graph.values[v].dtype.size();
-            let bytes = bytes.next_multiple_of(16);
-            if bytes <= left {
-                left -= bytes;
-                let (name, kind) = (&self.graph.values[v].name, self.kind(v));
-                let name = self.fresh(&format!("own_{name}"));
-                let at = self.shared;
-                self.before.push(format!("{kind}* {name} = ({kind}*)(arena + {at});"));
-                self.shared += bytes;
-                self.kept.insert(v, name);
-            } else if self.shares[&v] == Share::Whole {
-                return None;
-            }
-        }
-        Some(())
-    }
-
-    /// Memory for all values that leave their blocks, and the parameters for it.
-    fn target(&mut self) {
-        self.states();
-        self.results();
-        for v in self.order() {
-            let leaves =
-                self.is_remote(v) || (self.read_here.contains(&v) && !self.kept.contains_key(&v));
-            if leaves && !self.memory.contains_key(&v) {
-                let (value, kind) = (&self.graph.values[v], self.kind(v));
-                let (name, at) = (value.name.clone(), self.scratch);
-                self.before.push(format!("{kind}* {name} = ({kind}*)(scratch + {at});"));
-                let bytes = value.numel() * value.dtype.size();
-                self.scratch += bytes.next_multiple_of(128);
-                self.memory.insert(v, vec![name]);
-            }
-        }
-        self.parameters.push((Parameter::Scratch, "unsigned char* scratch".into()));
-        let Names { seed, run, steps, .. } = &self.names;
-        let own = [
-            (Parameter::Seed, format!("const unsigned long long {seed}")),
-            (Parameter::Run, format!("const unsigned long long {run}")),
-            (Parameter::Steps, format!("const int {steps}")),
-        ];
-        self.parameters.extend(own);
-        self.parameters.push((Parameter::Times, "long long* times".into()));
-    }
-
-    /// The name of one more memory of a value.
-    fn one_more(&mut self, v: ValueId) -> String {
-        let name = self.graph.values[v].name.clone();
-        let name = match self.memory.contains_key(&v) {
-            true => self.fresh(&format!("{name}_too")),
-            false => name,
-        };
-        self.memory.entry(v).or_default().push(name.clone());
-        name
-    }
-
-    /// Cells: new values are written to the other of two memories, by turns.
-    fn states(&mut self) {
-        for (cell, &(read, write)) in self.graph.states.iter().enumerate() {
-            let (name, kind) = (self.graph.values[read].name.clone(), self.kind(read));
-            let Some(write) = write else {
-                let text = format!("const {kind}* __restrict__ {name}");
-                self.parameters.push((Parameter::State(cell), text));
-                continue;
-            };
-            let [even, odd] = ["even", "odd"].map(|w| self.fresh(&format!("{name}_{w}")));
-            self.parameters.push((Parameter::State(cell), format!("{kind}* {even}")));
-            self.parameters.push((Parameter::Other(cell), format!("{kind}* {odd}")));
-            let step = self.names.step.clone();
-            self.head.push(format!("{kind}* {name} = {step} % 2 == 0 ? {even} : {odd};"));
-            if !self.is_computed(write) {
-                continue;
-            }
-            let new = self.one_more(write);
-            self.head.push(format!("{kind}* {new} = {step} % 2 == 0 ? {odd} : {even};"));
-            let (n, all) =
-                (self.graph.values[read].numel(), self.cluster.blocks * self.cluster.threads);
-            let threads = self.cluster.threads;
-            let (block, thread) = (&self.names.block, &self.names.thread);
-            self.behind.push("#pragma unroll 1".into());
-            self.behind.push(format!(
-                "for (int i = {block} * {threads} + {thread}; i < {n}; i += {all}) {{ {even}[i] = {odd}[i]; }}"
-            ));
-        }
-    }
-
-    fn results(&mut self) {
-        for (i, &v) in self.graph.results.iter().enumerate() {
-            let (kind, n) = (self.kind(v), self.graph.values[v].numel());
-            let wanted = format!("{}_all", self.graph.values[v].name);
-            let all = self.fresh(&wanted);
-            self.parameters.push((Parameter::Result(i), format!("{kind}* {all}")));
-            if self.is_computed(v) {
-                let name = self.one_more(v);
-                let step = &self.names.step;
-                self.head.push(format!("{kind}* {name} = {all} + (long long){step} * {n};"));
-            }
-        }
-    }
-
-    /// Parameters for what is given.
-    fn given(&mut self, used: &BTreeSet<ValueId>) {
-        for &v in used {
-            let value = &self.graph.values[v];
-            let (name, kind) = (value.name.clone(), self.kind(v));
-            match &value.step {
-                Step::Argument(i) => {
-                    let [all, stride] =
-                        ["all", "stride"].map(|w| self.fresh(&format!("{name}_{w}")));
-                    let text = format!("const {kind}* __restrict__ {all}");
-                    self.parameters.push((Parameter::Argument(*i), text));
-                    self.parameters.push((Parameter::Stride(*i), format!("const int {stride}")));
-                    let step = &self.names.step;
-                    self.head.push(format!(
-                        "const {kind}* {name} = {all} + (long long){step} * {stride};"
-                    ));
-                }
-                Step::Constant(bytes) => {
-                    let text = format!("const {kind}* __restrict__ {name}");
-                    self.parameters.push((Parameter::Constant(bytes.clone()), text));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The pieces between two barriers, one set after the other.
-    fn pieces(&self) -> Vec<Stage> {
-        let names = &self.names;
-        let places = Places {
-            shares: &self.shares,
-            kept: &self.kept,
-            own: &names.own,
-            mine: &names.mine,
-            cluster: self.cluster,
-        };
-        let (graph, stored) = (self.graph, self.stored);
-        let writer = Writer { graph, stored, names, places };
-        let targets = Targets { memory: self.memory.clone(), kept: self.kept.clone() };
-        let stages = self.groups.chunk_by(|a, b| a.level == b.level);
-        let stage = |groups: &[Group]| {
-            let mut after = 0;
-            let piece = |group: &Group| {
-                let piece = writer.piece(&group.task, &targets, after);
-                after += group.task.width();
-                (group.task.members.iter().map(|m| m.0).collect(), piece)
-            };
-            (groups[0].level, groups.iter().map(piece).collect())
-        };
-        stages.map(stage).collect()
-    }
-
-    fn kernel(mut self) -> PersistentKernel {
-        let stages = self.pieces();
-        let all = || stages.iter().flat_map(|s| &s.1);
-        let used: BTreeSet<ValueId> = all().flat_map(|(_, p)| p.reads.keys().copied()).collect();
-        self.given(&used);
-        if all().any(|(_, p)| p.draws) {
-            let Names { seed, run, step, .. } = &self.names;
-            let number = format!("({run} + (unsigned long long){step})");
-            let words =
-                [seed, &number].map(|of| format!("(unsigned int){of}, (unsigned int)({of} >> 32)"));
-            self.head.push(format!("const unsigned int draws[4] = {{{}}};", words.join(", ")));
-        }
-        let name = format!("persistent_{}", self.cluster.blocks);
-        let text = self.text(&name, &stages);
-        let told = |(_, pieces): &(Level, Vec<(Vec<ValueId>, Piece)>)| {
-            let values = pieces.iter().flat_map(|(members, _)| members);
-            let names = values.map(|v| self.graph.values[*v].name.as_str());
-            names.collect::<Vec<_>>().join(", ")
-        };
-        PersistentKernel {
-            text,
-            name,
-            blocks: self.cluster.blocks,
-            threads: self.cluster.threads,
-            parameters: self.parameters.iter().map(|p| p.0.clone()).collect(),
-            scratch: self.scratch,
-            shared: self.shared,
-            stages: stages.iter().map(told).collect(),
-            nanoseconds: self.nanoseconds,
-        }
-    }
-
-    fn text(&self, name: &str, stages: &[Stage]) -> String {
-        let Names { block, thread, step, steps, .. } = &self.names;
-        let mut out = String::from("#if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900\n");
-        let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();
-        let _ = writeln!(
-            out,
-            "extern \"C\" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}, 1) \
-             {name}(\n    {}\n) {{",
-            self.cluster.blocks,
-            self.cluster.threads,
-            params.join(",\n    ")
-        );
-        if self.shared > 0 {
-            out.push_str("    extern __shared__ __align__(16) unsigned char arena[];\n");
-        }
-        let _ = writeln!(out, "    const int {block} = (int)blockIdx.x;");
-        let _ = writeln!(out, "    const int {thread} = (int)threadIdx.x;");
-        lines(&mut out, 4, &self.before);
-        let _ = writeln!(out, "    for (int {step} = 0; {step} < {steps}; {step}++) {{");
-        lines(&mut out, 8, &self.head);
-        let mark = |n: usize| {
-            format!(
-                "        if (times != nullptr && {block} == 0 && {thread} == 0) {{ times[{n}] = \
-                 clock64(); }}\n"
-            )
-        };
-        let mut last = None;
-        for (i, (level, pieces)) in stages.iter().enumerate() {
-            match last {
-                Some(old) if old == level.0 => out.push_str("        __syncthreads();\n"),
-                Some(_) => out.push_str("        cluster_barrier();\n"),
-                None => {}
-            }
-            last = Some(level.0);
-            out.push_str(&mark(i));
-            for (members, piece) in pieces {
-                for v in members {
-                    let _ = writeln!(out, "        // {}", self.note(*v));
-                }
-                lines(&mut out, 0, &piece.lines);
-            }
-        }
-        out.push_str("        cluster_barrier();\n");
-        out.push_str(&mark(stages.len()));
-        out.push_str("    }\n");
-        if !self.behind.is_empty() {
-            let _ = writeln!(out, "    if ({steps} % 2 == 1) {{");
-            lines(&mut out, 8, &self.behind);
-            out.push_str("    }\n");
-        }
-        out.push_str("}\n#endif\n");
-        out
-    }
-
-    /// A value with its share.
-    fn note(&self, v: ValueId) -> String {
-        let value = &self.graph.values[v];
-        let how = match self.shares[&v] {
-            Share::Whole => "whole in each block".to_string(),
-            Share::Split(axis) => format!("split along axis {axis}"),
-        };
-        format!("{}  {} {:?}, {how}", value.name, value.dtype.name(), value.dims)
-    }
-}
-
-fn lines(out: &mut String, depth: usize, lines: &[String]) {
-    for line in lines {
-        let _ = writeln!(out, "{:depth$}{line}", "");
-    }
+    Some((chosen, lasting, choice.time(&best)))
 }

@@ -183,7 +183,7 @@ fn reads_often(step: &Step) -> bool {
     use Step::*;
     matches!(
         step,
-        Product(..) | Attention(_) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. }
+        Product(..) | Parts(..) | Attention(_) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. }
     ) || matches!(step, Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
 }
 

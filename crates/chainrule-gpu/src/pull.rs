@@ -180,6 +180,14 @@ impl<'a> Body<'a> {
         self.open(head)
     }
 
+    /// Says that a variable is a place in the block's own stretch of an axis, and `mine` the place
+    /// within that.
+    pub fn stretch(&mut self, own: &str, mine: &str) {
+        if let Some(places) = &mut self.places {
+            places.own.push((own.to_string(), mine.to_string()));
+        }
+    }
+
     /// Joins what lanes have of a sum, or of another reduction; all have the whole then.
     pub fn join_lanes(&mut self, sum: &str, next: impl Fn(&Body<'_>, &str) -> String) {
         let lanes = self.sharers.0;

@@ -43,6 +43,7 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
         Step::Fold(fold, x, axes) => fold_value(body, v, coords, *fold, *x, axes),
         Step::Best(x, axis, largest) => best(body, v, coords, *x, *axis, *largest),
         Step::Product(a, b) => product(body, v, coords, *a, *b),
+        Step::Parts(a, b) => parts(body, v, coords, *a, *b),
         Step::Scatter { x, index, g, axis, add } => {
             scatter(body, v, coords, [*x, *index, *g], *axis, *add)
         }
@@ -145,26 +146,62 @@ fn best(
 }
 
 fn product(body: &mut Body<'_>, v: ValueId, coords: &[Coord], a: ValueId, b: ValueId) -> String {
-    let (d, dtype) = (body.dialect, body.graph.values[v].dtype);
-    let (da, db) = (&body.graph.values[a].dims, &body.graph.values[b].dims);
-    let inner = da[da.len() - 1];
-    let sum = begin(body, v, &d.number(0.0, dtype));
+    let dtype = body.graph.values[v].dtype;
+    let inner = body.graph.values[a].dims.last().copied().unwrap_or(0);
+    let zero = body.dialect.number(0.0, dtype);
+    let sum = begin(body, v, &zero);
     if inner == 0 {
         return sum;
     }
     let k = body.fresh("k");
     let scope = body.open_terms(&k, inner);
-    let (stack, pair) = coords.split_at(coords.len() - 2);
-    let deep = Coord::of(&k, inner);
-    let mut left = broadcast(stack, &da[..da.len() - 2]);
-    left.extend([pair[0].clone(), deep.clone()]);
-    let mut right = broadcast(stack, &db[..db.len() - 2]);
-    right.extend([deep, pair[1].clone()]);
-    let (x, y) = (body.pull(a, &left), body.pull(b, &right));
-    body.line(format!("{sum} += {x} * {y};"));
+    let term = product_term(body, [a, b], coords, &Coord::of(&k, inner));
+    body.line(format!("{sum} += {term};"));
     body.close(scope);
     body.join_lanes(&sum, |_, other| format!("{sum} + {other}"));
     sum
+}
+
+/// The part of a product that one stretch of its inner axis gives: the first place is the number of
+/// the stretch.
+fn parts(body: &mut Body<'_>, v: ValueId, coords: &[Coord], a: ValueId, b: ValueId) -> String {
+    let value = &body.graph.values[v];
+    let inner = body.graph.values[a].dims.last().copied().unwrap_or(0);
+    let chunk = inner.div_ceil(value.dims[0]);
+    let zero = body.dialect.number(0.0, value.dtype);
+    let whole = inner == chunk * value.dims[0];
+    let sum = begin(body, v, &zero);
+    let k = body.fresh("k");
+    let scope = body.open_terms(&k, chunk);
+    let at = body.fresh("inner");
+    body.line(format!("const int {at} = {} * {chunk} + {k};", coords[0].text()));
+    let test = (!whole).then(|| body.open(format!("if ({at} < {inner}) {{")));
+    body.stretch(&at, &k);
+    let term = product_term(body, [a, b], &coords[1..], &Coord::of(&at, inner));
+    body.line(format!("{sum} += {term};"));
+    if let Some(test) = test {
+        body.close(test);
+    }
+    body.close(scope);
+    body.join_lanes(&sum, |_, other| format!("{sum} + {other}"));
+    sum
+}
+
+/// A term of an element of a product.
+fn product_term(
+    body: &mut Body<'_>,
+    [a, b]: [ValueId; 2],
+    coords: &[Coord],
+    deep: &Coord,
+) -> String {
+    let [da, db] = [a, b].map(|x| &body.graph.values[x].dims);
+    let (stack, pair) = coords.split_at(coords.len() - 2);
+    let mut left = broadcast(stack, &da[..da.len() - 2]);
+    left.extend([pair[0].clone(), deep.clone()]);
+    let mut right = broadcast(stack, &db[..db.len() - 2]);
+    right.extend([deep.clone(), pair[1].clone()]);
+    let (x, y) = (body.pull(a, &left), body.pull(b, &right));
+    format!("{x} * {y}")
 }
 
 /// Each element looks for what is put there, in order: no two threads write to one place.

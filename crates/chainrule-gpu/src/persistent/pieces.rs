@@ -144,6 +144,7 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
     match &graph.values[v].step {
         Step::Fold(_, x, axes) => (axes.iter().map(|&a| dims(*x)[a]).product(), true),
         Step::Product(a, _) => (dims(*a)[dims(*a).len() - 1], true),
+        Step::Parts(a, _) => (dims(*a)[dims(*a).len() - 1].div_ceil(dims(v)[0]), true),
         Step::ScatterRows { index, .. } => (dims(*index)[0], true),
         Step::Scatter { index, axis, .. } => (dims(*index)[*axis], false),
         Step::Best(x, axis, _) => (dims(*x)[*axis], false),
@@ -228,6 +229,27 @@ impl Writer<'_> {
         if let Some(inner) = inner {
             body.close(inner);
         }
+    }
+
+    /// Lines that write the block's share of a value, which stands in an array, to memory.
+    pub fn back(&self, task: &Task, from: &str, to: &str) -> Vec<String> {
+        let names = self.names;
+        let mut body = Body::new(self.graph, self.stored, Dialect::Cuda);
+        body.names.clone_from(&names.all);
+        body.deeper();
+        let (v, share) = task.members[0];
+        let one = (share == Share::Whole).then(|| body.open(format!("if ({} == 0) {{", names.block)));
+        let [below, step] = [task.count, self.places.cluster.threads].map(|n| n.to_string());
+        body.line("#pragma unroll 1");
+        let inner = body.open(Dialect::Cuda.each(&names.element, &names.thread, &below, &step));
+        let test = self.places(&mut body, task, false);
+        let test = test.map(|test| body.open(format!("if ({test}) {{")));
+        let coords = self.coords(task, v, share);
+        body.line(format!("{to}[{}] = {from}[{}];", flat(&coords), names.element));
+        for scope in [test, Some(inner), one].into_iter().flatten() {
+            body.close(scope);
+        }
+        body.lines
     }
 
     /// Lanes of a warp an element: all take part to the end, those of no element with the last one.
