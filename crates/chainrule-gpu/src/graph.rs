@@ -113,6 +113,12 @@ pub(crate) enum Step {
         index: ValueId,
         g: ValueId,
     },
+    /// `[parts, rows, ...]` of `[parts, n, ...]`: for each part, rows of `g` added to the rows that
+    /// an index names.
+    ScatterParts {
+        index: ValueId,
+        g: ValueId,
+    },
     /// Sums along an axis up to each element.
     Cumulate {
         x: ValueId,
@@ -164,6 +170,7 @@ impl Step {
             Step::Segments { x, order, begins, g } => vec![*x, *order, *begins, *g],
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) | Step::Parts(x, y) => vec![*x, *y],
+            Step::ScatterParts { index, g } => vec![*index, *g],
             Step::Attention(attention) => attention.inputs.clone(),
             Step::Beside(x) => vec![*x],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
@@ -186,6 +193,7 @@ impl Step {
             Step::Begins(x, y) | Step::Product(x, y) | Step::Parts(x, y) => {
                 [x, y].into_iter().for_each(f);
             }
+            Step::ScatterParts { index: x, g: y } => [x, y].into_iter().for_each(f),
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => {
                 [x, y].into_iter().for_each(f);
             }

@@ -10,7 +10,9 @@ mod lasting;
 mod maker;
 mod parts;
 mod pieces;
+mod schedule;
 mod shares;
+mod text;
 
 use std::collections::BTreeMap;
 
@@ -18,11 +20,11 @@ use chainrule_core::error::Result;
 use chainrule_program::Program;
 
 use self::choice::Choice;
-use self::groups::grouped;
 use self::lasting::cells;
 use self::maker::PersistentMaker;
 use self::pieces::{Names, Piece, Targets, Task, Writer};
 pub(crate) use self::shares::Places;
+use self::schedule::Schedule;
 use self::shares::{Share, TimedShare, shares};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, Value, ValueId};
@@ -126,10 +128,11 @@ impl PersistentKernel {
         let Some(mut best) = Attempt::new(graph, cluster, most) else { return Ok(None) };
         for v in parts::candidates(&best.graph, &best.stored, cluster.blocks) {
             let graph = parts::in_parts(&best.graph, v, cluster.blocks);
-            if let Some(next) = Attempt::new(graph, cluster, most)
-                && next.nanoseconds < best.nanoseconds
-            {
-                best = next;
+            let rows = parts::scattered(&graph);
+            let deeper = rows.map(|v| parts::scattered_in_parts(&graph, v, cluster.blocks));
+            for graph in [Some(graph), deeper].into_iter().flatten() {
+                let next = Attempt::new(graph, cluster, most);
+                best = next.filter(|n| n.nanoseconds < best.nanoseconds).unwrap_or(best);
             }
         }
         Ok(best.made(cluster))
@@ -227,17 +230,16 @@ impl Attempt {
 
     fn made(self, cluster: Cluster) -> Option<PersistentKernel> {
         let Attempt { graph, stored, names, chosen, lasting, nanoseconds } = self;
-        let groups = {
+        let schedule = {
             let (none, kept) = (BTreeMap::new(), BTreeMap::new());
             let places = Places::new(&none, &kept, &names, cluster);
-            grouped(&Writer { graph: &graph, stored: &stored, names: &names, places }, &chosen)
+            Schedule::new(&Writer { graph: &graph, stored: &stored, names: &names, places }, &chosen)
         };
-        let mut maker = PersistentMaker::new(&graph, &stored, cluster, names);
+        let mut maker = PersistentMaker::new(&graph, &stored, cluster, names, schedule);
         maker.nanoseconds = nanoseconds;
         maker.shares = chosen.iter().map(|c| (c.0, c.1)).chain(lasting.iter().copied()).collect();
-        maker.reads = groups.iter().flat_map(|g| g.reads.clone()).collect();
-        maker.groups = groups;
         maker.last(&lasting);
+        maker.run_ahead();
         maker.keep()?;
         maker.target();
         Some(maker.kernel())

@@ -184,7 +184,7 @@ fn reads_often(step: &Step) -> bool {
     matches!(
         step,
         Product(..) | Parts(..) | Attention(_) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. }
-    ) || matches!(step, Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
+    ) || matches!(step, ScatterParts { .. } | Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
 }
 
 /// The stored values that an expression reads, and the given ones.

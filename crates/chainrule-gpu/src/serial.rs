@@ -47,7 +47,15 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
         Step::Scatter { x, index, g, axis, add } => {
             scatter(body, v, coords, [*x, *index, *g], *axis, *add)
         }
-        Step::ScatterRows { x, index, g } => scatter_rows(body, v, coords, [*x, *index, *g]),
+        Step::ScatterRows { x, index, g } => {
+            let start = body.pull(*x, coords);
+            let start = body.of_first_lane(&start, graph.values[v].dtype);
+            scatter_rows(body, v, &start, coords.split_at(0), [*index, *g])
+        }
+        Step::ScatterParts { index, g } => {
+            let zero = body.dialect.number(0.0, graph.values[v].dtype);
+            scatter_rows(body, v, &zero, coords.split_at(1), [*index, *g])
+        }
         Step::Cumulate { x, axis, reverse, exclusive } => {
             cumulate(body, v, coords, *x, *axis, [*reverse, *exclusive])
         }
@@ -248,14 +256,13 @@ fn scatter(
 fn scatter_rows(
     body: &mut Body<'_>,
     v: ValueId,
-    coords: &[Coord],
-    [x, index, g]: [ValueId; 3],
+    start: &str,
+    (part, coords): (&[Coord], &[Coord]),
+    [index, g]: [ValueId; 2],
 ) -> String {
     let d = body.dialect;
     let graph = body.graph;
-    let start = body.pull(x, coords);
-    let start = body.of_first_lane(&start, graph.values[v].dtype);
-    let sum = begin(body, v, &start);
+    let sum = begin(body, v, start);
     let count = graph.values[index].dims[0];
     if count == 0 {
         return sum;
@@ -266,8 +273,7 @@ fn scatter_rows(
     let place = body.pull(index, &[each.clone(), Coord::zero()]);
     let place = d.cast(DType::I32, graph.values[index].dtype, &place);
     let inner = body.open(format!("if ({place} == {}) {{", coords[0].text()));
-    let mut at = vec![each];
-    at.extend_from_slice(&coords[1..]);
+    let at = [part, &[each], &coords[1..]].concat();
     let term = body.pull(g, &at);
     body.line(format!("{sum} += {term};"));
     body.close(inner);

@@ -16,6 +16,12 @@ pub(crate) struct Group {
     pub reads: Reads,
 }
 
+impl Group {
+    pub fn members(&self) -> impl Iterator<Item = ValueId> {
+        self.task.members.iter().map(|m| m.0)
+    }
+}
+
 /// Tasks for these values, which come in order with the numbers of barriers of the cluster before
 /// them. A value joins the task of one that it reads, where it reads that at the same place alone
 /// and nothing else is computed as late: then no barrier is between them.
@@ -56,13 +62,12 @@ pub(crate) fn grouped(writer: &Writer<'_>, values: &[(ValueId, Share, usize)]) -
         }
     }
     groups.sort_by_key(|g| g.level);
-    groups.chunk_by_mut(|a, b| a.level == b.level).for_each(|stage| widen(stage, cluster.threads));
     groups
 }
 
 /// Shares out the threads of a block to the tasks between two barriers: more lanes for those whose
 /// threads add most terms, until each thread has one element more than it needs to have.
-fn widen(groups: &mut [Group], threads: usize) {
+pub(crate) fn widen(groups: &mut [Group], threads: usize) {
     let width = |groups: &[Group]| groups.iter().map(|g| g.task.width()).sum::<usize>();
     let most = width(groups).next_multiple_of(threads) + threads;
     let mut done = vec![false; groups.len()];

@@ -58,7 +58,7 @@ pub(crate) struct LastingRoom {
 
 impl LastingRoom {
     /// The place of the value of a step, or of its new value.
-    fn place(self, step: &str, new: bool) -> String {
+    pub fn place(self, step: &str, new: bool) -> String {
         let turn = if new { format!("1 - {step} % 2") } else { format!("{step} % 2") };
         format!("arena + {} + ({turn}) * {}", self.at, self.bytes)
     }

@@ -1,52 +1,48 @@
-//! The text of a persistent kernel.
+//! The memory of a persistent kernel, and its parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use super::groups::Group;
 use super::lasting::{self, Cell, LastingRoom};
-use super::pieces::{Names, Piece, Targets, Task, Writer, fresh};
-use super::shares::{Level, Places, Share, is_own};
-use super::{Cluster, Parameter, PersistentKernel};
+use super::pieces::{Names, Task, fresh};
+use super::schedule::Schedule;
+use super::shares::{Share, is_own};
+use super::{Cluster, Parameter};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
 
 /// Bytes that a block keeps of values.
 const KEPT: usize = 160 << 10;
 
-/// The work between two barriers: sets of values with the text that computes them.
-type Stage = (Level, Vec<(Vec<ValueId>, Piece)>);
-
 /// A kernel in the making.
 pub(super) struct PersistentMaker<'a> {
-    graph: &'a Graph,
-    stored: &'a [bool],
-    cluster: Cluster,
-    names: Names,
-    pub shares: BTreeMap<ValueId, Share>,
-    /// Tasks by their levels.
-    pub groups: Vec<Group>,
+    pub(super) graph: &'a Graph,
+    pub(super) stored: &'a [bool],
+    pub(super) cluster: Cluster,
+    pub(super) names: Names,
+    pub(super) shares: BTreeMap<ValueId, Share>,
+    pub(super) schedule: Schedule,
     /// Cells that last in the blocks, with their shares and arrays.
-    lasting: Vec<(Cell, Share, LastingRoom)>,
+    pub(super) lasting: Vec<(Cell, Share, LastingRoom)>,
     /// Values that the block reads that computed them.
-    read_here: BTreeSet<ValueId>,
-    /// Values that are read, with the axes at the own place.
-    pub reads: Vec<(ValueId, Vec<usize>)>,
+    pub(super) read_here: BTreeSet<ValueId>,
     /// Arrays of a block.
-    kept: BTreeMap<ValueId, String>,
+    pub(super) kept: BTreeMap<ValueId, String>,
     /// Names of the memory of a value; the first is its own.
-    memory: BTreeMap<ValueId, Vec<String>>,
-    parameters: Vec<(Parameter, String)>,
+    pub(super) memory: BTreeMap<ValueId, Vec<String>>,
+    pub(super) parameters: Vec<(Parameter, String)>,
     /// Lines before the steps, at the head of a step, behind the last one, and behind it where
     /// the number of steps is odd.
-    before: Vec<String>,
-    head: Vec<String>,
-    behind: Vec<String>,
-    odd: Vec<String>,
-    scratch: usize,
+    pub(super) before: Vec<String>,
+    pub(super) head: Vec<String>,
+    /// Lines of the head for values that are computed a step ahead.
+    pub(super) ahead: Vec<String>,
+    pub(super) behind: Vec<String>,
+    pub(super) odd: Vec<String>,
+    pub(super) scratch: usize,
     /// Bytes of the arrays of a block.
-    shared: usize,
-    pub nanoseconds: f64,
+    pub(super) shared: usize,
+    pub(super) nanoseconds: f64,
 }
 
 impl<'a> PersistentMaker<'a> {
@@ -55,6 +51,7 @@ impl<'a> PersistentMaker<'a> {
         stored: &'a [bool],
         cluster: Cluster,
         names: Names,
+        schedule: Schedule,
     ) -> PersistentMaker<'a> {
         PersistentMaker {
             graph,
@@ -62,15 +59,15 @@ impl<'a> PersistentMaker<'a> {
             cluster,
             names,
             shares: BTreeMap::new(),
-            groups: Vec::new(),
+            schedule,
             lasting: Vec::new(),
             read_here: BTreeSet::new(),
-            reads: Vec::new(),
             kept: BTreeMap::new(),
             memory: BTreeMap::new(),
             parameters: Vec::new(),
             before: Vec::new(),
             head: Vec::new(),
+            ahead: Vec::new(),
             behind: Vec::new(),
             odd: Vec::new(),
             scratch: 0,
@@ -79,7 +76,7 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
-    fn fresh(&mut self, wanted: &str) -> String {
+    pub(super) fn fresh(&mut self, wanted: &str) -> String {
         fresh(self.graph, &mut self.names.all, wanted)
     }
 
@@ -89,7 +86,7 @@ impl<'a> PersistentMaker<'a> {
 
     /// Values in the order in which they are computed.
     fn order(&self) -> Vec<ValueId> {
-        self.groups.iter().flat_map(|g| g.task.members.iter().map(|m| m.0)).collect()
+        self.schedule.groups().flat_map(Group::members).collect()
     }
 
     /// Elements of the share of a value.
@@ -101,10 +98,15 @@ impl<'a> PersistentMaker<'a> {
         self.shares.contains_key(&v)
     }
 
+    /// The axes at the own place of each read of a value.
+    fn reads(&self, v: ValueId) -> impl Iterator<Item = &Vec<usize>> {
+        self.schedule.groups().filter_map(move |g| g.reads.get(&v))
+    }
+
     /// Whether blocks read a value that others computed.
     fn is_remote(&self, v: ValueId) -> bool {
         let share = self.shares[&v];
-        self.reads.iter().any(|(x, axes)| *x == v && !is_own(share, axes))
+        self.reads(v).any(|axes| !is_own(share, axes))
     }
 
     /// Gives cells that last their arrays.
@@ -128,8 +130,23 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
+    /// Gives values that are computed a step ahead their arrays: of this step and the next, by turns.
+    pub fn run_ahead(&mut self) {
+        for v in self.schedule.ahead().collect::<Vec<_>>() {
+            let bytes = self.count(v) * self.graph.values[v].dtype.size();
+            let room = LastingRoom { at: self.shared, bytes: bytes.next_multiple_of(16) };
+            self.shared += 2 * room.bytes;
+            let (name, kind) = (&self.graph.values[v].name, self.kind(v));
+            let name = self.fresh(&format!("own_{name}"));
+            let place = room.place(&self.names.step, false);
+            self.ahead.push(format!("{kind}* {name} = ({kind}*)({place});"));
+            self.kept.insert(v, name);
+        }
+        self.head.extend(self.ahead.clone());
+    }
+
     /// Lines that fill the arrays of these cells, and those that write them back.
-    fn carry(&mut self) {
+    pub(super) fn carry(&mut self) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         let writer = self.writer();
         for (cell, share, room) in &self.lasting {
@@ -148,25 +165,18 @@ impl<'a> PersistentMaker<'a> {
 
     /// Whether the cluster waits behind a step: the next one would write what other blocks still
     /// read, or reads what they wrote.
-    fn ends_apart(&self) -> bool {
-        let last = self.groups.last().map_or(0, |g| g.level.0);
-        let first: BTreeSet<ValueId> = self.groups.iter().filter(|g| g.level.0 == 0).flat_map(members).collect();
-        let read = |(v, axes): (&ValueId, &Vec<usize>)| {
-            first.contains(v) && !is_own(self.shares[v], axes)
-        };
-        let late = self.groups.iter().filter(|g| g.level.0 == last);
+    pub(super) fn ends_apart(&self) -> bool {
         let lasts = |cell: usize| self.lasting.iter().any(|(l, ..)| l.number == cell);
         let mut written = self.graph.states.iter().enumerate().filter(|(_, s)| s.1.is_some());
-        late.flat_map(|g| &g.reads).any(read) || written.any(|(cell, _)| !lasts(cell))
+        self.schedule.ends_apart || written.any(|(cell, _)| !lasts(cell))
     }
 
     /// Room in the memory of a block: first for values that each block has as a whole. None where
     /// it is not enough for these.
     pub fn keep(&mut self) -> Option<()> {
-        let read = |v: ValueId| self.reads.iter().filter(move |r| r.0 == v);
         let here = |v: &ValueId| {
             let share = self.shares[v];
-            read(*v).any(|(_, axes)| is_own(share, axes))
+            self.reads(*v).any(|axes| is_own(share, axes))
         };
         self.read_here = self.shares.keys().copied().filter(here).collect();
         let mut wanted = self.order();
@@ -278,8 +288,8 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
-    /// Parameters for what is given.
-    fn given(&mut self, used: &BTreeSet<ValueId>) {
+    /// Parameters for what is given to values, and to those of a step ahead.
+    pub(super) fn given(&mut self, used: &BTreeSet<ValueId>, early: &BTreeSet<ValueId>) {
         for &v in used {
             let value = &self.graph.values[v];
             let (name, kind) = (value.name.clone(), self.kind(v));
@@ -291,9 +301,12 @@ impl<'a> PersistentMaker<'a> {
                     self.parameters.push((Parameter::Argument(*i), text));
                     self.parameters.push((Parameter::Stride(*i), format!("const int {stride}")));
                     let step = &self.names.step;
-                    self.head.push(format!(
-                        "const {kind}* {name} = {all} + (long long){step} * {stride};"
-                    ));
+                    let line =
+                        format!("const {kind}* {name} = {all} + (long long){step} * {stride};");
+                    if early.contains(&v) {
+                        self.ahead.push(line.clone());
+                    }
+                    self.head.push(line);
                 }
                 Step::Constant(bytes) => {
                     let text = format!("const {kind}* __restrict__ {name}");
@@ -302,137 +315,5 @@ impl<'a> PersistentMaker<'a> {
                 _ => {}
             }
         }
-    }
-
-    fn writer(&self) -> Writer<'_> {
-        let places = Places::new(&self.shares, &self.kept, &self.names, self.cluster);
-        Writer { graph: self.graph, stored: self.stored, names: &self.names, places }
-    }
-
-    /// The pieces between two barriers, one set after the other.
-    fn pieces(&self) -> Vec<Stage> {
-        let writer = self.writer();
-        let targets = Targets { memory: self.memory.clone(), kept: self.kept.clone() };
-        let stages = self.groups.chunk_by(|a, b| a.level == b.level);
-        let stage = |groups: &[Group]| {
-            let mut after = 0;
-            let piece = |group: &Group| {
-                let piece = writer.piece(&group.task, &targets, after);
-                after += group.task.width();
-                (group.task.members.iter().map(|m| m.0).collect(), piece)
-            };
-            (groups[0].level, groups.iter().map(piece).collect())
-        };
-        stages.map(stage).collect()
-    }
-
-    pub fn kernel(mut self) -> PersistentKernel {
-        self.carry();
-        let stages = self.pieces();
-        let all = || stages.iter().flat_map(|s| &s.1);
-        let used: BTreeSet<ValueId> = all().flat_map(|(_, p)| p.reads.keys().copied()).collect();
-        self.given(&used);
-        if all().any(|(_, p)| p.draws) {
-            let Names { seed, run, step, .. } = &self.names;
-            let number = format!("({run} + (unsigned long long){step})");
-            let words =
-                [seed, &number].map(|of| format!("(unsigned int){of}, (unsigned int)({of} >> 32)"));
-            self.head.push(format!("const unsigned int draws[4] = {{{}}};", words.join(", ")));
-        }
-        let name = format!("persistent_{}", self.cluster.blocks);
-        let text = self.text(&name, &stages);
-        let told = |(_, pieces): &(Level, Vec<(Vec<ValueId>, Piece)>)| {
-            let values = pieces.iter().flat_map(|(members, _)| members);
-            let names = values.map(|v| self.graph.values[*v].name.as_str());
-            names.collect::<Vec<_>>().join(", ")
-        };
-        PersistentKernel {
-            text,
-            name,
-            blocks: self.cluster.blocks,
-            threads: self.cluster.threads,
-            parameters: self.parameters.iter().map(|p| p.0.clone()).collect(),
-            scratch: self.scratch,
-            shared: self.shared,
-            stages: stages.iter().map(told).collect(),
-            nanoseconds: self.nanoseconds,
-        }
-    }
-
-    fn text(&self, name: &str, stages: &[Stage]) -> String {
-        let Names { block, thread, step, steps, .. } = &self.names;
-        let mut out = String::from("#if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900\n");
-        let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();
-        let _ = writeln!(
-            out,
-            "extern \"C\" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}, 1) \
-             {name}(\n    {}\n) {{",
-            self.cluster.blocks,
-            self.cluster.threads,
-            params.join(",\n    ")
-        );
-        if self.shared > 0 {
-            out.push_str("    extern __shared__ __align__(16) unsigned char arena[];\n");
-        }
-        let _ = writeln!(out, "    const int {block} = (int)blockIdx.x;");
-        let _ = writeln!(out, "    const int {thread} = (int)threadIdx.x;");
-        let _ = writeln!(out, "    if ({steps} == 0) {{ return; }}");
-        lines(&mut out, 0, &self.before);
-        let _ = writeln!(out, "    for (int {step} = 0; {step} < {steps}; {step}++) {{");
-        lines(&mut out, 8, &self.head);
-        let mark = |n: usize| {
-            format!(
-                "        if (times != nullptr && {block} == 0 && {thread} == 0) {{ times[{n}] = \
-                 clock64(); }}\n"
-            )
-        };
-        let mut last = None;
-        for (i, (level, pieces)) in stages.iter().enumerate() {
-            match last {
-                Some(old) if old == level.0 => out.push_str("        __syncthreads();\n"),
-                Some(_) => out.push_str("        cluster_barrier();\n"),
-                None => {}
-            }
-            last = Some(level.0);
-            out.push_str(&mark(i));
-            for (members, piece) in pieces {
-                for v in members {
-                    let _ = writeln!(out, "        // {}", self.note(*v));
-                }
-                lines(&mut out, 0, &piece.lines);
-            }
-        }
-        let barrier = if self.ends_apart() { "cluster_barrier" } else { "__syncthreads" };
-        let _ = writeln!(out, "        {barrier}();");
-        out.push_str(&mark(stages.len()));
-        out.push_str("    }\n");
-        lines(&mut out, 0, &self.behind);
-        if !self.odd.is_empty() {
-            let _ = writeln!(out, "    if ({steps} % 2 == 1) {{");
-            lines(&mut out, 8, &self.odd);
-            out.push_str("    }\n");
-        }
-        out.push_str("}\n#endif\n");
-        out
-    }
-
-    /// A value with its share.
-    fn note(&self, v: ValueId) -> String {
-        let value = &self.graph.values[v];
-        let how = match self.shares[&v] {
-            Share::Whole => "whole in each block".to_string(),
-            Share::Split(axis) => format!("split along axis {axis}"),
-        };
-        format!("{}  {} {:?}, {how}", value.name, value.dtype.name(), value.dims)
-    }
-}
-
-fn members(group: &Group) -> Vec<ValueId> {
-    group.task.members.iter().map(|m| m.0).collect()
-}
-
-fn lines(out: &mut String, depth: usize, lines: &[String]) {
-    for line in lines {
-        let _ = writeln!(out, "{:depth$}{line}", "");
     }
 }

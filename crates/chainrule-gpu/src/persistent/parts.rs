@@ -35,25 +35,69 @@ pub(crate) fn candidates(graph: &Graph, stored: &[bool], parts: usize) -> Vec<Va
 
 /// The graph with a product as the sum of parts.
 pub(crate) fn in_parts(graph: &Graph, v: ValueId, parts: usize) -> Graph {
+    let mut out = moved(graph, v, 1);
+    let Step::Product(a, b) = out.values[v].step else { return graph.clone() };
+    let dims = out.values[v].dims.clone();
+    insert(&mut out, v, parts, &dims, Step::Parts(a, b));
+    out.values[v + 1].step = Step::Fold(Fold::Sum, v, vec![0]);
+    out
+}
+
+/// The gradient of a gather that adds rows of nothing but a sum of parts, if there is one.
+pub(crate) fn scattered(graph: &Graph) -> Option<ValueId> {
+    let of_parts = |v: &ValueId| {
+        let Step::ScatterRows { x, g, .. } = graph.values[*v].step else { return false };
+        graph.constant(x) == Some(0.0) && sum_of_parts(graph, g).is_some()
+    };
+    (0..graph.values.len()).find(of_parts)
+}
+
+/// The parts whose sum a value is, seen through changes of shape.
+fn sum_of_parts(graph: &Graph, v: ValueId) -> Option<ValueId> {
+    match &graph.values[v].step {
+        Step::Reshape(x) => sum_of_parts(graph, *x),
+        Step::Fold(Fold::Sum, x, axes) if axes[..] == [0] => {
+            matches!(graph.values[*x].step, Step::Parts(..)).then_some(*x)
+        }
+        _ => None,
+    }
+}
+
+/// The graph with rows of parts added part by part, before they are summed.
+pub(crate) fn scattered_in_parts(graph: &Graph, v: ValueId, parts: usize) -> Graph {
+    let mut out = moved(graph, v, 2);
+    let Step::ScatterRows { index, g, .. } = out.values[v].step else { return graph.clone() };
+    let Some(given) = sum_of_parts(graph, g) else { return graph.clone() };
+    let [rows, dims] = [g, v].map(|x| out.values[x].dims.clone());
+    insert(&mut out, v, parts, &rows, Step::Reshape(given));
+    insert(&mut out, v + 1, parts, &dims, Step::ScatterParts { index, g: v });
+    out.values[v + 2].step = Step::Fold(Fold::Sum, v + 1, vec![0]);
+    out
+}
+
+/// The graph with other numbers for values from `v` on, so that `count` more fit in before it.
+fn moved(graph: &Graph, v: ValueId, count: usize) -> Graph {
     let mut out = graph.clone();
-    let moved = |x: &mut ValueId| *x += usize::from(*x >= v);
+    let moved = |x: &mut ValueId| *x += if *x >= v { count } else { 0 };
     out.values.iter_mut().for_each(|value| value.step.each_operand(moved));
     out.arguments.iter_mut().chain(&mut out.results).for_each(moved);
     for (read, write) in &mut out.states {
         moved(read);
         write.iter_mut().for_each(moved);
     }
-    out.counting = out.counting.iter().map(|&x| x + usize::from(x >= v)).collect();
-    let Value { name, dtype, dims, step, line } = out.values[v].clone();
-    let Step::Product(a, b) = step else { return out };
+    out.counting = out.counting.iter().map(|&x| if x >= v { x + count } else { x }).collect();
+    out
+}
+
+/// Puts parts of the value that stands at a place before it.
+fn insert(graph: &mut Graph, at: ValueId, parts: usize, dims: &[usize], step: Step) {
+    let Value { name, dtype, line, .. } = graph.values[at].clone();
     let (wanted, mut n) = (format!("{name}_parts"), 1);
     let mut name = wanted.clone();
-    while !out.names.insert(name.clone()) {
+    while !graph.names.insert(name.clone()) {
         n += 1;
         name = format!("{wanted}_{n}");
     }
-    let dims = [&[parts], &dims[..]].concat();
-    out.values[v].step = Step::Fold(Fold::Sum, v, vec![0]);
-    out.values.insert(v, Value { name, dtype, dims, step: Step::Parts(a, b), line });
-    out
+    let dims = [&[parts], dims].concat();
+    graph.values.insert(at, Value { name, dtype, dims, step, line });
 }

@@ -145,7 +145,9 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
         Step::Fold(_, x, axes) => (axes.iter().map(|&a| dims(*x)[a]).product(), true),
         Step::Product(a, _) => (dims(*a)[dims(*a).len() - 1], true),
         Step::Parts(a, _) => (dims(*a)[dims(*a).len() - 1].div_ceil(dims(v)[0]), true),
-        Step::ScatterRows { index, .. } => (dims(*index)[0], true),
+        Step::ScatterRows { index, .. } | Step::ScatterParts { index, .. } => {
+            (dims(*index)[0], true)
+        }
         Step::Scatter { index, axis, .. } => (dims(*index)[*axis], false),
         Step::Best(x, axis, _) => (dims(*x)[*axis], false),
         Step::Cumulate { x, axis, .. } | Step::Rank { x, axis, .. } => (dims(*x)[*axis], false),

@@ -49,7 +49,7 @@ pub(crate) fn shares(graph: &Graph, v: ValueId) -> Vec<Share> {
     let value = &graph.values[v];
     let axes = value.dims.iter().enumerate().filter(|(_, d)| **d > 1);
     let mut out: Vec<Share> = axes.map(|(i, _)| Share::Split(i)).collect();
-    if matches!(value.step, Step::Parts(..)) {
+    if matches!(value.step, Step::Parts(..) | Step::ScatterParts { .. }) {
         return vec![Share::Split(0)];
     }
     if out.is_empty() || value.numel() * value.dtype.size() <= WHOLE {

@@ -223,6 +223,14 @@ static void cluster_barrier() {
     waits_for_all = true;
     __syncthreads();
 }
+// Its halves: all arrive before any goes on, or nobody arrives before all wait.
+static bool arrives_early = true;
+static void cluster_arrive() {
+    if (arrives_early) { cluster_barrier(); }
+}
+static void cluster_wait() {
+    if (!arrives_early) { cluster_barrier(); }
+}
 static long long clock64() { return 0; }
 template <typename T>
 static T of_lanes(T x, int bit) {
@@ -255,6 +263,7 @@ static bool resume_block(unsigned block, unsigned threads) {
 static void launch_cluster(unsigned blocks, unsigned threads, bool backwards, void (*kernel)()) {
     unsigned all = blocks * threads;
     body = kernel;
+    arrives_early = !backwards;
     if (cluster_places == nullptr) { cluster_places = new jmp_buf[1 << 14]; }
     while (stacks.size() < all) { stacks.push_back((char*)malloc(STACK)); }
     jmp_buf* own = places;
