@@ -23,8 +23,8 @@ use self::choice::Choice;
 use self::lasting::cells;
 use self::maker::PersistentMaker;
 use self::pieces::{Names, Piece, Targets, Task, Writer};
-pub(crate) use self::shares::Places;
 use self::schedule::Schedule;
+pub(crate) use self::shares::Places;
 use self::shares::{Share, TimedShare, shares};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, Value, ValueId};
@@ -107,8 +107,16 @@ pub struct PersistentKernel {
     pub nanoseconds: f64,
 }
 
+impl Cluster {
+    /// Threads of a block beside those: for small work that nothing waits for.
+    fn spare(self) -> usize {
+        (self.threads / 4).next_multiple_of(32)
+    }
+}
+
 impl PersistentKernel {
-    /// The kernel of a program, as a cluster of so many blocks of so many threads.
+    /// The kernel of a program, as a cluster of so many blocks of so many threads, and a quarter more
+    /// for small work that nothing waits for.
     ///
     /// None where values are too large, or of kinds that it does not have. Errors for an op or a
     /// dtype that has no kernel.
@@ -233,7 +241,10 @@ impl Attempt {
         let schedule = {
             let (none, kept) = (BTreeMap::new(), BTreeMap::new());
             let places = Places::new(&none, &kept, &names, cluster);
-            Schedule::new(&Writer { graph: &graph, stored: &stored, names: &names, places }, &chosen)
+            Schedule::new(
+                &Writer { graph: &graph, stored: &stored, names: &names, places },
+                &chosen,
+            )
         };
         let mut maker = PersistentMaker::new(&graph, &stored, cluster, names, schedule);
         maker.nanoseconds = nanoseconds;

@@ -183,8 +183,17 @@ fn reads_often(step: &Step) -> bool {
     use Step::*;
     matches!(
         step,
-        Product(..) | Parts(..) | Attention(_) | Patches(..) | Seen(..) | Scatter { .. } | ScatterRows { .. }
-    ) || matches!(step, ScatterParts { .. } | Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. })
+        Product(..)
+            | Parts(..)
+            | Attention(_)
+            | Patches(..)
+            | Seen(..)
+            | Scatter { .. }
+            | ScatterRows { .. }
+    ) || matches!(
+        step,
+        ScatterParts { .. } | Cumulate { .. } | Rank { .. } | Begins(..) | Segments { .. }
+    )
 }
 
 /// The stored values that an expression reads, and the given ones.

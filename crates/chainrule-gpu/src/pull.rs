@@ -188,6 +188,14 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// Begins a loop over a tile of neighbours, which is unrolled: the place in the tile.
+    pub fn open_tile(&mut self, tile: usize) -> (Scope, Coord) {
+        let var = self.fresh("t");
+        self.line("#pragma unroll");
+        let scope = self.open(self.dialect.each(&var, "0", &tile.to_string(), "1"));
+        (scope, Coord::of(&var, tile))
+    }
+
     /// Joins what lanes have of a sum, or of another reduction; all have the whole then.
     pub fn join_lanes(&mut self, sum: &str, next: impl Fn(&Body<'_>, &str) -> String) {
         let lanes = self.sharers.0;

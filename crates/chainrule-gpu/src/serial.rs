@@ -282,6 +282,42 @@ fn scatter_rows(
     sum
 }
 
+/// Sums of a tile of a row: an array with the places of the tile. `coords` are those of part and row.
+pub(crate) fn scattered_tile(
+    body: &mut Body<'_>,
+    v: ValueId,
+    coords: &[Coord],
+    tile: usize,
+    [index, g]: [ValueId; 2],
+) -> String {
+    let (d, graph) = (body.dialect, body.graph);
+    let (kind, zero) = (d.kind(graph.values[v].dtype), d.number(0.0, graph.values[v].dtype));
+    let sums = body.fresh(&format!("{}_", graph.values[v].name));
+    body.line(format!("{kind} {sums}[{tile}];"));
+    let (each, at) = body.open_tile(tile);
+    body.line(format!("{sums}[{}] = {zero};", at.text()));
+    body.close(each);
+    let count = graph.values[index].dims[0];
+    let k = body.fresh("k");
+    let scope = body.open_terms(&k, count);
+    let entry = Coord::of(&k, count);
+    let place = body.pull(index, &[entry.clone(), Coord::zero()]);
+    let place = d.cast(DType::I32, graph.values[index].dtype, &place);
+    let found = body.open(format!("if ({place} == {}) {{", coords[1].text()));
+    let (each, at) = body.open_tile(tile);
+    let inner = body.reshaped(std::slice::from_ref(&at), &graph.values[v].dims[2..]);
+    let term = body.pull(g, &[&[coords[0].clone(), entry], &inner[..]].concat());
+    body.line(format!("{sums}[{}] += {term};", at.text()));
+    [each, found, scope].into_iter().for_each(|scope| body.close(scope));
+    if body.sharers.0 > 1 {
+        let (each, at) = body.open_tile(tile);
+        let sum = format!("{sums}[{}]", at.text());
+        body.join_lanes(&sum, |_, other| format!("{sum} + {other}"));
+        body.close(each);
+    }
+    sums
+}
+
 fn cumulate(
     body: &mut Body<'_>,
     v: ValueId,

@@ -192,7 +192,7 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
 }
 
 /// Steps of a launch, where a step is so small that many are one.
-const AT_ONCE: usize = 250;
+const AT_ONCE: usize = 500;
 
 /// Steps on a device. The batches of a launch of many steps are copied there at once, and all
 /// losses are fetched.

@@ -21,6 +21,9 @@ const SYNC: f64 = 80.0;
 /// Nanoseconds that a load takes longer that is not from the memory of the block.
 const FAR: f64 = 12.0;
 
+/// Nanoseconds until the first of such loads is there, where others are under way.
+const REACH: f64 = 30.0;
+
 /// Nanoseconds that a cell takes which does not last in the blocks, beside its loads.
 const LOADED: f64 = 100.0;
 
@@ -227,7 +230,7 @@ impl<'a> Choice<'a> {
                     ends_apart |= level.0 == last && levels[*x].0 == 0;
                 }
             }
-            sum += FAR * (way.terms * far) as f64;
+            sum += (FAR * way.terms as f64 + REACH) * far as f64;
             subs[level.0] = level.1.max(subs[level.0]);
             sum += way.time + 20.0 * level.0 as f64 + 2.0 * level.1 as f64;
         }

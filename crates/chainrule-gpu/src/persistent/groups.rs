@@ -42,6 +42,7 @@ pub(crate) fn grouped(writer: &Writer<'_>, values: &[(ValueId, Share, usize)]) -
             let (first, kind) = group.task.members[0];
             let fits = group.task.members.len() < MEMBERS
                 && alone.is_shared == group.task.is_shared
+                && (alone.tile, group.task.tile) == (1, 1)
                 && !before.iter().any(|other| late(&other))
                 && layout(graph, first, kind, cluster) == layout(graph, v, share, cluster);
             let task = fits.then(|| group.task.with(graph, v, share))?;

@@ -9,7 +9,7 @@ use super::shares::{Places, Reads, Share};
 use crate::coords::{Coord, flat, reshaped};
 use crate::dialect::Dialect;
 use crate::graph::{Graph, Step, ValueId};
-use crate::pull::Body;
+use crate::pull::{Body, Scope};
 
 /// Names of the variables that all pieces use.
 pub(crate) struct Names {
@@ -53,6 +53,8 @@ pub(crate) struct Task {
     pub members: Vec<(ValueId, Share)>,
     /// Elements of the share, with those of a short last stretch that are not there.
     pub count: usize,
+    /// Neighbours along the last axes that a thread computes at once, which `count` counts as one.
+    pub tile: usize,
     /// Threads that share the loop of an element.
     pub lanes: usize,
     /// Terms of the loops of an element, and whether lanes may share them.
@@ -62,9 +64,11 @@ pub(crate) struct Task {
 
 impl Task {
     pub fn new(graph: &Graph, v: ValueId, share: Share, cluster: Cluster) -> Task {
-        let count = split(&graph.values[v].dims, share, cluster.blocks).iter().product();
+        let count: usize = split(&graph.values[v].dims, share, cluster.blocks).iter().product();
         let (terms, is_shared) = terms(graph, v);
-        Task { members: vec![(v, share)], count, lanes: 1, terms, is_shared }
+        let tile = tile(graph, v);
+        let count = count / tile;
+        Task { members: vec![(v, share)], count, tile, lanes: 1, terms, is_shared }
     }
 
     /// With a value more.
@@ -158,6 +162,19 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
     }
 }
 
+/// Most neighbours that a thread computes at once.
+const TILE: usize = 16;
+
+/// Neighbours that a thread computes at once: those of a row whose index is looked at once for all.
+fn tile(graph: &Graph, v: ValueId) -> usize {
+    let value = &graph.values[v];
+    let inner = match &value.step {
+        Step::ScatterParts { .. } => value.dims[2..].iter().product(),
+        _ => 1,
+    };
+    if (1..=TILE).contains(&inner) { inner } else { 1 }
+}
+
 /// The text of a piece, and what it reads.
 pub(crate) struct Piece {
     pub lines: Vec<String>,
@@ -198,7 +215,9 @@ impl Writer<'_> {
             let text = format!("({thread} + {}) % {threads}", threads - after % threads);
             thread = body.bind(text, "own_thread");
         }
-        if lanes == 1 {
+        if task.tile > 1 {
+            self.in_tiles(&mut body, task, targets, &thread);
+        } else if lanes == 1 {
             let [below, step] = [count, threads].map(|n| n.to_string());
             if count > threads {
                 // Loads of some elements are under way at once.
@@ -240,7 +259,8 @@ impl Writer<'_> {
         body.names.clone_from(&names.all);
         body.deeper();
         let (v, share) = task.members[0];
-        let one = (share == Share::Whole).then(|| body.open(format!("if ({} == 0) {{", names.block)));
+        let one =
+            (share == Share::Whole).then(|| body.open(format!("if ({} == 0) {{", names.block)));
         let [below, step] = [task.count, self.places.cluster.threads].map(|n| n.to_string());
         body.line("#pragma unroll 1");
         let inner = body.open(Dialect::Cuda.each(&names.element, &names.thread, &below, &step));
@@ -254,14 +274,11 @@ impl Writer<'_> {
         body.lines
     }
 
-    /// Lanes of a warp an element: all take part to the end, those of no element with the last one.
+    /// Lanes of a warp an element: all of its warp take part to the end, those of no element with the
+    /// last one.
     fn in_lanes(&self, body: &mut Body<'_>, task: &Task, targets: &Targets, thread: &str) {
-        let (lanes, count) = (task.lanes, task.count);
-        let (element, lane) = (&self.names.element, &self.names.lane);
-        // No second round: there are as many lanes as fit.
-        let place = body.bind(format!("{thread} / {lanes}"), "place");
-        body.line(format!("const int {lane} = {thread} % {lanes};"));
-        body.line(format!("const int {element} = min({place}, {});", count - 1));
+        let warps = self.warps(body, task, thread);
+        let there = self.begin_lanes(body, task, thread);
         let test = self.places(body, task, true);
         let mut named = Vec::new();
         for &(v, share) in &task.members {
@@ -269,15 +286,73 @@ impl Writer<'_> {
             let name = self.value(body, v, &coords);
             named.push(((v, share), coords, name));
         }
-        let there =
-            (count * lanes < self.places.cluster.threads).then(|| format!("{place} < {count}"));
-        let tests: Vec<String> =
-            [Some(format!("{lane} == 0")), there, test].into_iter().flatten().collect();
+        let tests: Vec<String> = there.into_iter().chain(test).collect();
         let inner = body.open(format!("if ({}) {{", tests.join(" && ")));
         for (member, coords, name) in named {
             self.write(body, member, &coords, &name, targets);
         }
         body.close(inner);
+        if let Some(warps) = warps {
+            body.close(warps);
+        }
+    }
+
+    /// Begins what the warps of a task do, where there are others.
+    fn warps(&self, body: &mut Body<'_>, task: &Task, thread: &str) -> Option<Scope> {
+        let width = task.width();
+        (width < self.places.cluster.threads)
+            .then(|| body.open(format!("if ({thread} < {width}) {{")))
+    }
+
+    /// Variables of the element and the lane: the tests of a thread that writes the element. There is
+    /// no second round, as there are as many lanes as fit.
+    fn begin_lanes(&self, body: &mut Body<'_>, task: &Task, thread: &str) -> Vec<String> {
+        let (lanes, count) = (task.lanes, task.count);
+        let (element, lane) = (&self.names.element, &self.names.lane);
+        let place = body.bind(format!("{thread} / {lanes}"), "place");
+        body.line(format!("const int {lane} = {thread} % {lanes};"));
+        body.line(format!("const int {element} = min({place}, {});", count - 1));
+        let there = !(count * lanes).is_multiple_of(32);
+        [Some(format!("{lane} == 0")), there.then(|| format!("{place} < {count}"))]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Neighbours along the last axes for each thread.
+    fn in_tiles(&self, body: &mut Body<'_>, task: &Task, targets: &Targets, thread: &str) {
+        let (v, share) = task.members[0];
+        let Step::ScatterParts { index, g } = self.graph.values[v].step else {
+            unreachable!("others have no tiles")
+        };
+        let (lanes, element) = (task.lanes, &self.names.element);
+        let (scope, tests) = if lanes == 1 {
+            let [below, step] = [task.count, self.places.cluster.threads].map(|n| n.to_string());
+            (Some(body.open(Dialect::Cuda.each(element, thread, &below, &step))), Vec::new())
+        } else {
+            (self.warps(body, task, thread), self.begin_lanes(body, task, thread))
+        };
+        let Names { own, block, .. } = self.names;
+        body.line(format!("const int {own} = {block};"));
+        let dims = &self.graph.values[v].dims;
+        let own = split(dims, share, self.places.cluster.blocks);
+        let mut coords = self.digits(task, &own[..2]);
+        coords[0] = Coord::of(&self.names.own, dims[0]);
+        let sums = crate::serial::scattered_tile(body, v, &coords, task.tile, [index, g]);
+        let inner =
+            (!tests.is_empty()).then(|| body.open(format!("if ({}) {{", tests.join(" && "))));
+        let (tile, at) = body.open_tile(task.tile);
+        let one = format!("{sums}[{}]", at.text());
+        if let Some(array) = targets.kept.get(&v) {
+            body.line(format!("{array}[{element} * {} + {}] = {one};", task.tile, at.text()));
+        }
+        coords.extend(body.reshaped(&[at], &dims[2..]));
+        for array in targets.memory.get(&v).map_or(&[][..], Vec::as_slice) {
+            body.line(format!("{array}[{}] = {one};", flat(&coords)));
+        }
+        for scope in [Some(tile), inner, scope].into_iter().flatten() {
+            body.close(scope);
+        }
     }
 
     /// Variables of the place of an element along the split axis, and the test whether it is there.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::groups::{Group, grouped, widen};
 use super::pieces::{Targets, Task, Writer};
-use super::shares::{Reads, Share, is_own};
+use super::shares::{Level, Reads, Share, is_own};
 use crate::graph::{Step, ValueId};
 
 /// Most bytes of a block for values that are computed for the next step.
@@ -16,6 +16,8 @@ pub(crate) struct Stage {
     /// Barriers of the cluster before it in a step.
     pub phase: usize,
     pub groups: Vec<Group>,
+    /// Small work that nothing in the stage waits for: that of the spare threads.
+    pub beside: Vec<Group>,
     /// Values of the next step, which depend on no cell.
     pub ahead: Vec<Group>,
     /// Work for the time in which the cluster waits behind the stage: no other block reads it, and
@@ -25,7 +27,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub fn all(&self) -> impl Iterator<Item = &Group> {
-        self.groups.iter().chain(&self.ahead).chain(&self.meanwhile)
+        let all = self.groups.iter().chain(&self.beside);
+        all.chain(&self.ahead).chain(&self.meanwhile)
     }
 }
 
@@ -46,15 +49,18 @@ impl Schedule {
     pub fn new(writer: &Writer<'_>, chosen: &[Chosen]) -> Schedule {
         let reads = Readers::new(writer, chosen);
         let last = chosen.iter().map(|c| c.2).max().unwrap_or(0);
-        let early = reads.early(writer);
+        let mut early = reads.early(writer);
+        if chosen.iter().all(|c| early.contains(&c.0)) {
+            early.clear();
+        }
         let is_early = |c: &&Chosen| early.contains(&c.0);
         let found: Vec<Chosen> = chosen.iter().filter(is_early).map(|c| (c.0, c.1, 0)).collect();
-        // One set in each phase but the first.
-        let ahead: Vec<Group> =
-            grouped(writer, &found).into_iter().filter(|g| g.level.1 < last).collect();
+        let ahead = grouped(writer, &found);
+        // Each level needs a stage of its own, and each phase has one.
+        let ahead: Vec<Group> = ahead.into_iter().filter(|g| g.level.1 <= last).collect();
         let taken: BTreeSet<ValueId> = ahead.iter().flat_map(Group::members).collect();
         let rest: Vec<Chosen> = chosen.iter().filter(|c| !taken.contains(&c.0)).copied().collect();
-        let (groups, waiting) = reads.parted(grouped(writer, &rest), last);
+        let Parted { groups, beside, waiting } = reads.parted(grouped(writer, &rest), last);
         let ends_apart = reads.ends_apart(&groups, last);
         let mut stages: Vec<Stage> = Vec::new();
         for group in groups {
@@ -63,23 +69,26 @@ impl Schedule {
                 _ => stages.push(Stage {
                     phase: group.level.0,
                     groups: vec![group],
+                    beside: Vec::new(),
                     ahead: Vec::new(),
                     meanwhile: Vec::new(),
                 }),
             }
         }
-        for group in ahead {
-            let at = stages.iter_mut().find(|s| s.phase == group.level.1 + 1);
-            at.expect("a phase has a stage").ahead.push(group);
+        for (level, group) in beside {
+            let at = stages.iter_mut().find(|s| s.groups[0].level == level);
+            at.expect("a level has a stage").beside.push(group);
         }
         for (phase, group) in waiting {
             let at = stages.iter_mut().rfind(|s| s.phase == phase);
             at.expect("a phase has a stage").meanwhile.push(group);
         }
+        run_ahead(&mut stages, ahead);
         let threads = writer.places.cluster.threads;
         for stage in &mut stages {
             widen(&mut stage.groups, threads);
-            widen(&mut stage.ahead, threads);
+            widen(&mut stage.beside, writer.places.cluster.spare());
+            widen(&mut stage.ahead, writer.places.cluster.spare());
             widen(&mut stage.meanwhile, threads);
         }
         Schedule { stages, ends_apart }
@@ -93,6 +102,28 @@ impl Schedule {
     /// Values that are computed a step ahead.
     pub fn ahead(&self) -> impl Iterator<Item = ValueId> {
         self.stages.iter().flat_map(|s| &s.ahead).flat_map(Group::members)
+    }
+}
+
+/// Gives sets that are computed a step ahead their stages, those of each level in one: while the rest
+/// has most to do, and each level behind the one before.
+fn run_ahead(stages: &mut [Stage], ahead: Vec<Group>) {
+    let levels: BTreeSet<Level> = ahead.iter().map(|g| g.level).collect();
+    let terms = |groups: &[Group]| -> usize {
+        groups.iter().map(|g| g.task.count * g.task.tile * g.task.terms).sum()
+    };
+    // What is computed while the cluster waits hides more.
+    let work: Vec<(usize, usize)> =
+        stages.iter().map(|s| (terms(&s.meanwhile), terms(&s.groups))).collect();
+    let mut below = stages.len();
+    let mut places = BTreeMap::new();
+    for (left, level) in levels.iter().enumerate().rev() {
+        let at = (left..below).max_by_key(|&i| work[i]).unwrap_or(left);
+        places.insert(*level, at);
+        below = at;
+    }
+    for group in ahead {
+        stages[places[&group.level]].ahead.push(group);
     }
 }
 
@@ -143,69 +174,142 @@ impl<'a> Readers<'a> {
         out
     }
 
-    /// Sets that are computed in their turn, and those that are computed while the cluster waits
-    /// behind a phase, with the number of that.
-    fn parted(&self, groups: Vec<Group>, last: usize) -> (Vec<Group>, Vec<(usize, Group)>) {
-        let mut places: BTreeMap<ValueId, usize> = BTreeMap::new();
-        let mut readers: BTreeMap<ValueId, Vec<usize>> = BTreeMap::new();
-        for (i, group) in groups.iter().enumerate() {
-            group.members().for_each(|v| drop(places.insert(v, i)));
-            group.reads.keys().for_each(|x| readers.entry(*x).or_default().push(i));
+    /// The sets by when they are computed.
+    fn parted(&self, groups: Vec<Group>, last: usize) -> Parted {
+        let mut moves = Moves::new(self, &groups, last);
+        for i in 0..groups.len() {
+            moves.of[i] = moves.find(i);
         }
-        let is_far = |(x, axes): (&ValueId, &Vec<usize>)| {
-            self.shares.get(x).is_some_and(|&share| !is_own(share, axes))
-        };
-        // The phases behind which a set may be computed, as its readers and its operands allow.
-        let phases = |group: &Group| {
-            let near = !group.members().any(|v| self.far.contains(&v));
-            let near = near && !group.reads.iter().any(is_far);
-            let read = group.members().flat_map(|v| readers.get(&v).into_iter().flatten());
-            let first = read.map(|&i| groups[i].level.0).min().unwrap_or(last);
-            group.level.0..if near { first.min(last) } else { 0 }
-        };
-        let fixed: Vec<bool> = groups.iter().map(|g| phases(g).is_empty()).collect();
-        let ends: Vec<Option<usize>> = (0..=last)
-            .map(|phase| {
-                let there = groups.iter().zip(&fixed).filter(|(g, f)| **f && g.level.0 == phase);
-                there.map(|(g, _)| g.level.1).max()
-            })
-            .collect();
-        let mut moved: Vec<Option<usize>> = vec![None; groups.len()];
-        let mut work = vec![0; last + 1];
-        for (i, group) in groups.iter().enumerate() {
-            let ready = |phase: &usize| {
-                let Some(end) = ends[*phase] else { return false };
-                let before = |x: &ValueId| {
-                    let Some(&of) = places.get(x) else { return true };
-                    match moved[of] {
-                        Some(other) => other < *phase,
-                        None => groups[of].level < (*phase, end),
-                    }
-                };
-                group.reads.keys().all(before)
-            };
-            moved[i] = phases(group).filter(ready).min_by_key(|&phase| work[phase]);
-            if let Some(phase) = moved[i] {
-                work[phase] += group.task.count * group.task.terms;
+        let moved = moves.of;
+        let mut out = Parted::default();
+        for (group, moved) in groups.into_iter().zip(moved) {
+            match moved {
+                Move::Stays => out.groups.push(group),
+                Move::Beside(level) => out.beside.push((level, group)),
+                Move::Meanwhile(phase) => out.waiting.push((phase, group)),
             }
         }
-        let (mut stay, mut waiting) = (Vec::new(), Vec::new());
-        for (group, phase) in groups.into_iter().zip(moved) {
-            match phase {
-                Some(phase) => waiting.push((phase, group)),
-                None => stay.push(group),
-            }
-        }
-        (stay, waiting)
+        out
     }
 
     /// Whether a value of the first phase is read by other blocks in the last one.
     fn ends_apart(&self, groups: &[Group], last: usize) -> bool {
         let first = groups.iter().filter(|g| g.level.0 == 0).flat_map(Group::members);
         let first: BTreeSet<ValueId> = first.collect();
-        let is_far = |(x, axes): (&ValueId, &Vec<usize>)| {
-            first.contains(x) && !is_own(self.shares[x], axes)
-        };
+        let is_far =
+            |(x, axes): (&ValueId, &Vec<usize>)| first.contains(x) && !is_own(self.shares[x], axes);
         groups.iter().filter(|g| g.level.0 == last).flat_map(|g| &g.reads).any(is_far)
+    }
+}
+
+/// Sets of values by when they are computed.
+#[derive(Default)]
+struct Parted {
+    /// In their turn.
+    groups: Vec<Group>,
+    /// By the spare threads, with the level of the stage.
+    beside: Vec<(Level, Group)>,
+    /// While the cluster waits, with the number of the phase before that.
+    waiting: Vec<(usize, Group)>,
+}
+
+/// The time at which a set is computed.
+#[derive(Clone, Copy, PartialEq)]
+enum Move {
+    Stays,
+    Beside(Level),
+    Meanwhile(usize),
+}
+
+/// Terms of all elements of a set up to which the spare threads compute it.
+const SMALL: usize = 4096;
+
+/// The search for the times of sets.
+struct Moves<'a> {
+    groups: &'a [Group],
+    /// The set that computes a value, and those that read it.
+    places: BTreeMap<ValueId, usize>,
+    readers: BTreeMap<ValueId, Vec<usize>>,
+    /// Sets that no other block has to do with.
+    is_near: Vec<bool>,
+    /// Levels of the sets that must be computed in their turn, each with the terms that spare threads
+    /// have there by now.
+    stages: BTreeMap<Level, usize>,
+    /// Terms that are computed while the cluster waits behind a phase.
+    waiting: Vec<usize>,
+    of: Vec<Move>,
+}
+
+impl<'a> Moves<'a> {
+    fn new(all: &Readers<'_>, groups: &'a [Group], last: usize) -> Moves<'a> {
+        let mut places = BTreeMap::new();
+        let mut readers: BTreeMap<ValueId, Vec<usize>> = BTreeMap::new();
+        for (i, group) in groups.iter().enumerate() {
+            places.extend(group.members().map(|v| (v, i)));
+            group.reads.keys().for_each(|x| readers.entry(*x).or_default().push(i));
+        }
+        let is_far = |(x, axes): (&ValueId, &Vec<usize>)| {
+            all.shares.get(x).is_some_and(|&share| !is_own(share, axes))
+        };
+        let is_near = |group: &Group| {
+            !group.members().any(|v| all.far.contains(&v)) && !group.reads.iter().any(is_far)
+        };
+        let is_near = groups.iter().map(is_near).collect();
+        let (waiting, of) = (vec![0; last + 1], vec![Move::Stays; groups.len()]);
+        let mut out =
+            Moves { groups, places, readers, is_near, stages: BTreeMap::new(), waiting, of };
+        let fixed = (0..groups.len()).filter(|&i| out.is_fixed(i)).map(|i| (groups[i].level, 0));
+        out.stages = fixed.collect();
+        out
+    }
+
+    /// The phase of the first reader of a set.
+    fn read_by(&self, i: usize) -> usize {
+        let read =
+            self.groups[i].members().flat_map(|v| self.readers.get(&v).into_iter().flatten());
+        read.map(|&r| self.groups[r].level.0).min().unwrap_or(usize::MAX)
+    }
+
+    fn is_fixed(&self, i: usize) -> bool {
+        !self.is_near[i] || self.read_by(i) <= self.groups[i].level.0
+    }
+
+    /// Whether the operands of a set are there when the stage of a level begins.
+    fn is_ready(&self, i: usize, level: Level) -> bool {
+        let before = |x: &ValueId| {
+            let Some(&of) = self.places.get(x) else { return true };
+            match self.of[of] {
+                Move::Stays => self.groups[of].level < level,
+                Move::Beside(at) => at < level,
+                Move::Meanwhile(phase) => phase < level.0,
+            }
+        };
+        self.groups[i].reads.keys().all(before)
+    }
+
+    /// The time for a set, when those before it have theirs.
+    fn find(&mut self, i: usize) -> Move {
+        if self.is_fixed(i) {
+            return Move::Stays;
+        }
+        let group = &self.groups[i];
+        let (from, below) = (group.level.0, self.read_by(i));
+        let terms = group.task.count * group.task.terms;
+        if terms <= SMALL {
+            let fits = |level: &Level| level.0 < below && self.is_ready(i, *level);
+            let levels = self.stages.iter().filter(|(level, _)| fits(level));
+            if let Some(level) = levels.min_by_key(|(_, terms)| **terms).map(|(level, _)| *level) {
+                *self.stages.entry(level).or_default() += terms;
+                return Move::Beside(level);
+            }
+        }
+        let end = |phase: usize| self.stages.keys().copied().rfind(|level| level.0 == phase);
+        let fits = |phase: &usize| end(*phase).is_some_and(|level| self.is_ready(i, level));
+        let phases = (from..below.min(self.waiting.len() - 1)).filter(fits);
+        let Some(phase) = phases.min_by_key(|&phase| self.waiting[phase]) else {
+            return Move::Stays;
+        };
+        self.waiting[phase] += terms;
+        Move::Meanwhile(phase)
     }
 }

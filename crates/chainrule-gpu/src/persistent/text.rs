@@ -18,13 +18,15 @@ type Pieces = Vec<(Vec<ValueId>, Piece)>;
 struct StageText {
     phase: usize,
     groups: Pieces,
+    beside: Pieces,
     ahead: Pieces,
     meanwhile: Pieces,
 }
 
 impl StageText {
     fn all(&self) -> impl Iterator<Item = &(Vec<ValueId>, Piece)> {
-        self.groups.iter().chain(&self.ahead).chain(&self.meanwhile)
+        let all = self.groups.iter().chain(&self.beside);
+        all.chain(&self.ahead).chain(&self.meanwhile)
     }
 }
 
@@ -36,19 +38,27 @@ impl PersistentMaker<'_> {
 
     /// The text of all stages.
     fn stages(&self) -> Vec<StageText> {
-        let writer = self.writer();
         let targets = Targets { memory: self.memory.clone(), kept: self.kept.clone() };
-        let stage = |stage: &Stage| {
-            let mut after = 0;
-            let mut piece = |group: &Group| {
-                let piece = writer.piece(&group.task, &targets, after);
-                after += group.task.width();
+        let main = self.writer();
+        let mut spare = self.writer();
+        spare.places.cluster.threads = self.cluster.spare();
+        let pieces = |writer: &Writer<'_>, groups: &[Group], after: &mut usize| -> Pieces {
+            let piece = |group: &Group| {
+                let piece = writer.piece(&group.task, &targets, *after);
+                *after += group.task.width();
                 (group.members().collect(), piece)
             };
-            let groups = stage.groups.iter().map(&mut piece).collect();
-            let ahead = stage.ahead.iter().map(&mut piece).collect();
-            let meanwhile = stage.meanwhile.iter().map(&mut piece).collect();
-            StageText { phase: stage.phase, groups, ahead, meanwhile }
+            groups.iter().map(piece).collect()
+        };
+        let stage = |stage: &Stage| {
+            let mut after = 0;
+            StageText {
+                phase: stage.phase,
+                groups: pieces(&main, &stage.groups, &mut 0),
+                beside: pieces(&spare, &stage.beside, &mut after),
+                ahead: pieces(&spare, &stage.ahead, &mut after),
+                meanwhile: pieces(&main, &stage.meanwhile, &mut 0),
+            }
         };
         self.schedule.stages.iter().map(stage).collect()
     }
@@ -69,24 +79,32 @@ impl PersistentMaker<'_> {
         if ahead().any(|(_, p)| p.draws) {
             self.ahead.push(draws);
         }
-        let ahead = self.fresh("ahead");
+        let [all, ahead] = ["all_threads", "ahead"].map(|name| self.fresh(name));
         let name = format!("persistent_{}", self.cluster.blocks);
-        let text = self.text(&name, &stages, &ahead);
+        let text = self.text(&name, &stages, [&all, &ahead]);
         let names = |pieces: &Pieces| {
             let values = pieces.iter().flat_map(|(members, _)| members);
             let names = values.map(|v| self.graph.values[*v].name.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
         let told = |stage: &StageText| {
-            let parts = [("", &stage.groups), ("ahead ", &stage.ahead), ("meanwhile ", &stage.meanwhile)];
+            let parts = [
+                ("", &stage.groups),
+                ("beside ", &stage.beside),
+                ("ahead ", &stage.ahead),
+                ("meanwhile ", &stage.meanwhile),
+            ];
             let parts = parts.iter().filter(|(_, pieces)| !pieces.is_empty());
-            parts.map(|(how, pieces)| format!("{how}{}", names(pieces))).collect::<Vec<_>>().join("; ")
+            parts
+                .map(|(how, pieces)| format!("{how}{}", names(pieces)))
+                .collect::<Vec<_>>()
+                .join("; ")
         };
         PersistentKernel {
             text,
             name,
             blocks: self.cluster.blocks,
-            threads: self.cluster.threads,
+            threads: self.cluster.threads + self.cluster.spare(),
             parameters: self.parameters.iter().map(|p| p.0.clone()).collect(),
             scratch: self.scratch,
             shared: self.shared,
@@ -104,7 +122,7 @@ impl PersistentMaker<'_> {
         format!("const unsigned int draws[4] = {{{}}};", words.join(", "))
     }
 
-    fn text(&self, name: &str, stages: &[StageText], ahead: &str) -> String {
+    fn text(&self, name: &str, stages: &[StageText], names: [&str; 2]) -> String {
         let Names { block, thread, step, steps, .. } = &self.names;
         let mut out = String::from("#if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900\n");
         let params: Vec<&str> = self.parameters.iter().map(|p| p.1.as_str()).collect();
@@ -113,7 +131,7 @@ impl PersistentMaker<'_> {
             "extern \"C\" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}, 1) \
              {name}(\n    {}\n) {{",
             self.cluster.blocks,
-            self.cluster.threads,
+            self.cluster.threads + self.cluster.spare(),
             params.join(",\n    ")
         );
         if self.shared > 0 {
@@ -128,17 +146,12 @@ impl PersistentMaker<'_> {
         lines(&mut out, 8, &self.head);
         for (i, stage) in stages.iter().enumerate() {
             let _ = writeln!(out, "        {}", self.mark(i));
-            self.stage(&mut out, stage, ahead);
-            let next = stages.get(i + 1).map_or(usize::MAX, |next| next.phase);
-            let ends = next == usize::MAX && !self.ends_apart();
-            if next == stage.phase || ends {
-                out.push_str("        __syncthreads();\n");
-            } else if stage.meanwhile.is_empty() {
-                out.push_str("        cluster_barrier();\n");
-            } else {
-                out.push_str("        cluster_arrive();\n");
-                self.told(&mut out, &stage.meanwhile);
-                out.push_str("        cluster_wait();\n        __syncthreads();\n");
+            self.stage(&mut out, stage, names);
+            let next = stages.get(i + 1).map(|next| next.phase);
+            let cluster = next.map_or(self.ends_apart(), |next| next != stage.phase);
+            if stage.meanwhile.is_empty() {
+                let barrier = if cluster { "cluster_barrier" } else { "__syncthreads" };
+                let _ = writeln!(out, "        {barrier}();");
             }
         }
         let _ = writeln!(out, "        {}", self.mark(stages.len()));
@@ -166,28 +179,57 @@ impl PersistentMaker<'_> {
         if self.ahead.is_empty() {
             return;
         }
+        let Names { thread, step, .. } = &self.names;
         out.push_str("    {\n");
-        let _ = writeln!(out, "        const int {} = 0;", self.names.step);
+        let _ = writeln!(out, "        const int {step} = 0;");
         lines(out, 8, &self.ahead);
         for stage in stages.iter().filter(|s| !s.ahead.is_empty()) {
+            let _ = writeln!(out, "        if ({thread} < {}) {{", self.cluster.spare());
             self.told(out, &stage.ahead);
-            out.push_str("        __syncthreads();\n");
+            out.push_str("        }\n        __syncthreads();\n");
         }
         out.push_str("    }\n");
     }
 
-    /// Lines of a stage, and of what is computed for the next step in it.
-    fn stage(&self, out: &mut String, stage: &StageText, ahead: &str) {
-        self.told(out, &stage.groups);
-        if stage.ahead.is_empty() {
-            return;
+    /// Lines of a stage.
+    fn stage(&self, out: &mut String, stage: &StageText, names: [&str; 2]) {
+        let waits = !stage.meanwhile.is_empty();
+        let none = Vec::new();
+        let ahead = if waits { &none } else { &stage.ahead };
+        self.shared_out(out, &stage.groups, [&stage.beside, ahead], names);
+        if waits {
+            out.push_str("        cluster_arrive();\n");
+            self.shared_out(out, &stage.meanwhile, [&none, &stage.ahead], names);
+            out.push_str("        cluster_wait();\n        __syncthreads();\n");
         }
-        let Names { step, steps, .. } = &self.names;
-        let _ = writeln!(out, "        if ({step} + 1 < {steps}) {{");
-        let _ = writeln!(out, "        const int {ahead} = {step} + 1;");
-        let _ = writeln!(out, "        const int {step} = {ahead};");
-        lines(out, 8, &self.ahead);
-        self.told(out, &stage.ahead);
+    }
+
+    /// Lines of what most threads compute, and of what the spare ones do: for this step and the next.
+    fn shared_out(
+        &self,
+        out: &mut String,
+        most: &Pieces,
+        [beside, ahead]: [&Pieces; 2],
+        [all, next]: [&str; 2],
+    ) {
+        let Names { thread, step, steps, .. } = &self.names;
+        let threads = self.cluster.threads;
+        let _ = writeln!(out, "        if ({thread} < {threads}) {{");
+        self.told(out, most);
+        if !beside.is_empty() || !ahead.is_empty() {
+            out.push_str("        } else {\n");
+            let _ = writeln!(out, "        const int {all} = {thread};");
+            let _ = writeln!(out, "        const int {thread} = {all} - {threads};");
+            self.told(out, beside);
+        }
+        if !ahead.is_empty() {
+            let _ = writeln!(out, "        if ({step} + 1 < {steps}) {{");
+            let _ = writeln!(out, "        const int {next} = {step} + 1;");
+            let _ = writeln!(out, "        const int {step} = {next};");
+            lines(out, 8, &self.ahead);
+            self.told(out, ahead);
+            out.push_str("        }\n");
+        }
         out.push_str("        }\n");
     }
 

@@ -218,9 +218,9 @@ static void launch(unsigned blocks, unsigned threads, bool waits, void (*kernel)
 
 // A cluster of blocks: a block goes on until all its threads wait for the cluster, the last block
 // first if asked for, so that what another one did not write yet shows.
-static bool waits_for_all;
+static std::vector<bool> at_cluster;
 static void cluster_barrier() {
-    waits_for_all = true;
+    at_cluster[running] = true;
     __syncthreads();
 }
 // Its halves: all arrive before any goes on, or nobody arrives before all wait.
@@ -237,27 +237,37 @@ static T of_lanes(T x, int bit) {
     static T given[1024];
     unsigned t = threadIdx.x;
     given[t] = x;
-    __syncthreads();
+    yield();
     T out = given[t ^ (unsigned)bit];
-    __syncthreads();
+    yield();
     return out;
 }
 
 // Runs a block until its threads wait for the cluster: whether they do, and have not ended.
 static bool resume_block(unsigned block, unsigned threads) {
-    for (;;) {
-        unsigned ended = 0, waiting = 0;
+    auto go_on = [&] {
+        for (unsigned n = block * threads; n < (block + 1) * threads; n++) {
+            waiting[n] = at_cluster[n] = false;
+        }
+    };
+    for (go_on();;) {
+        unsigned ended = 0, there = 0;
+        bool ran = false;
         for (unsigned t = 0; t < threads; t++) {
             unsigned n = block * threads + t;
-            waits_for_all = false;
-            if (!done[n]) { resume_as(n, block, t); }
+            if (!done[n] && !waiting[n]) {
+                resume_as(n, block, t);
+                ran = true;
+            }
             ended += done[n];
-            waiting += waits_for_all;
+            there += at_cluster[n];
         }
-        // Threads of a block meet at the same barriers.
-        if (ended % threads != 0 || waiting % threads != 0) { exit(4); }
+        if (ran) { continue; }
         if (ended == threads) { return false; }
-        if (waiting == threads) { return true; }
+        if (there == threads) { return true; }
+        // Threads of a block meet at the same barriers.
+        if (ended != 0 || there != 0) { exit(4); }
+        go_on();
     }
 }
 static void launch_cluster(unsigned blocks, unsigned threads, bool backwards, void (*kernel)()) {
@@ -270,6 +280,7 @@ static void launch_cluster(unsigned blocks, unsigned threads, bool backwards, vo
     places = cluster_places;
     begun.assign(all, false);
     waiting.assign(all, false);
+    at_cluster.assign(all, false);
     done.assign(all, false);
     for (bool any = true; any;) {
         any = false;
