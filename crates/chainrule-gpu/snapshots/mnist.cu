@@ -140,12 +140,11 @@ static __device__ __forceinline__ T power(T a, T n) {
     return out;
 }
 
-// Random bits as a function of seed, run, draw and place: Philox4x32-10.
-static __device__ __forceinline__ void philox(
-    const unsigned int* draws, unsigned int draw, unsigned int place, unsigned int* c
+// Philox4x32-10: four words of random bits for each counter of four words and each key.
+static __device__ __forceinline__ void philox_words(
+    unsigned int* c, unsigned int k0, unsigned int k1
 ) {
-    unsigned int k0 = draws[0], k1 = draws[1];
-    c[0] = place; c[1] = draw; c[2] = draws[2]; c[3] = draws[3];
+    #pragma unroll
     for (int round = 0; round < 10; round++) {
         unsigned long long a = c[0] * 0xd2511f53ull, b = c[2] * 0xcd9e8d57ull;
         unsigned int c1 = c[1], c3 = c[3];
@@ -153,6 +152,30 @@ static __device__ __forceinline__ void philox(
         c[2] = (unsigned int)(a >> 32) ^ c3 ^ k1; c[3] = (unsigned int)a;
         k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
     }
+}
+// Random bits as a function of seed, run, draw and place.
+static __device__ __forceinline__ void philox(
+    const unsigned int* draws, unsigned int draw, unsigned int place, unsigned int* c
+) {
+    c[0] = place; c[1] = draw; c[2] = draws[2]; c[3] = draws[3];
+    philox_words(c, draws[0], draws[1]);
+}
+static __device__ __forceinline__ long long seed_long_long(
+    const unsigned int* draws, unsigned int draw, unsigned int place
+) {
+    unsigned int c[4];
+    philox(draws, draw, place, c);
+    return (long long)((unsigned long long)c[1] << 32 | c[0]);
+}
+// Whether dropout keeps the weight of a matrix, a row and a column: four neighbours share a counter.
+static __device__ __forceinline__ bool is_kept(
+    unsigned long long seed, unsigned int threshold, unsigned int matrix, unsigned int row,
+    unsigned int column
+) {
+    unsigned int c[4] = {column / 4, row, matrix, 0u};
+    philox_words(c, (unsigned int)seed, (unsigned int)(seed >> 32));
+    const unsigned int low = column % 2 ? c[1] : c[0], upper = column % 2 ? c[3] : c[2];
+    return (column / 2 % 2 ? upper : low) >= threshold;
 }
 static __device__ __forceinline__ float uniform_float(
     const unsigned int* draws, unsigned int draw, unsigned int place

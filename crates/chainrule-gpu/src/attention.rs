@@ -1,11 +1,12 @@
-//! Attention as kernels that never hold the square of scores; their text is `attention.cu`.
+//! Attention as kernels that never hold the square of scores; their text is in `attention/`.
 
 use std::collections::HashSet;
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
-use chainrule_onnx::lower::{Lowered, Node, Typed};
+use chainrule_onnx::lower::{Attended, Node, Typed};
 
+use crate::dropout::Dropout;
 use crate::graph::{Graph, Step, Value, ValueId};
 use crate::kernels::Emitted;
 use crate::products::{Precision, layout};
@@ -49,77 +50,135 @@ impl Part {
     }
 }
 
-/// Attention of queries, keys and values, without mask and dropout.
+/// Attention of queries, keys and values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Attention {
     pub part: Part,
     /// Queries, keys, values; for gradients also the upstream one, for that of the queries the
     /// result, the logarithms, and for that of the keys the sums of [`Part::Queries`].
     pub inputs: Vec<ValueId>,
+    /// Numbers that are added to scores, or bools that say which count.
+    pub mask: Option<ValueId>,
+    pub dropout: Option<Dropout>,
     pub causal: bool,
     /// The bits of the factor of scores, a number of f64.
     pub scale: u64,
 }
 
-/// Whether kernels take all attention of a program.
-pub(crate) fn fits(lowered: &Lowered) -> bool {
-    lowered.nodes.iter().filter(|n| is_attention(n)).all(|n| {
-        let rows = |i: usize| n.outputs[i].dims.last().map_or(0, |&d| d as usize);
-        let full = n.outputs.iter().all(|o| !o.dims.contains(&0));
-        let narrow = |d: usize| d > 0 && d.is_multiple_of(16) && d <= WIDEST;
-        // Rows of queries and values are of one width.
-        let widths = if n.op == "Attention" { vec![rows(0)] } else { vec![rows(0), rows(2)] };
-        let same = widths.iter().all(|&d| d == widths[0] && narrow(d));
-        let scale = n.ints.get("scale").and_then(|v| v.first()).map_or(0, |s| s.cast_unsigned());
-        full && same && n.outputs[0].dtype == DType::F32 && f64::from_bits(scale) > 0.0
-    })
+impl Attention {
+    pub(crate) fn operands(&self) -> Vec<ValueId> {
+        let seed = self.dropout.iter().flat_map(Dropout::operands);
+        self.inputs.iter().copied().chain(self.mask).chain(seed).collect()
+    }
 }
 
-fn is_attention(node: &Node) -> bool {
-    matches!(node.op.as_str(), "Attention" | "AttentionGrad")
+/// Whether the kernels take an attention: rows that registers hold, in f32.
+pub(crate) fn takes(attention: &Attended) -> bool {
+    let widths = attention.operands.iter().take(3).map(|(_, dims)| dims.last().copied());
+    let is_narrow = widths.into_iter().all(|d| d.is_some_and(|d| d as usize <= WIDEST));
+    let full = attention.operands.iter().all(|(_, dims)| !dims.contains(&0));
+    let of = |dtype: DType| dtype == DType::F32;
+    let floats = attention.operands.iter().take(3).all(|o| of(o.0));
+    let mask = attention.operands.get(3).is_none_or(|o| of(o.0) || o.0 == DType::Bool);
+    full && is_narrow && floats && mask && attention.scale > 0.0
 }
 
 impl Reader {
     /// Attention, if a node is that.
     pub(crate) fn attention(&mut self, node: &Node, x: &[ValueId]) -> Option<Result<()>> {
-        is_attention(node).then(|| self.attend(node, x))
+        match node.op.as_str() {
+            "Attention" => Some(self.attend(node, x)),
+            "AttentionGrad" => Some(self.attend_back(node, x)),
+            _ => None,
+        }
+    }
+
+    /// The attention of a node, with what stands before the queries among its inputs.
+    fn attention_of(&self, node: &Node, x: &[ValueId], before: usize) -> Attention {
+        let int = |name: &str| node.ints.get(name).and_then(|v| v.first()).copied().unwrap_or(0);
+        let mask = x.get(before + 3).copied().filter(|&m| self.dtype(m) != DType::I64);
+        Attention {
+            part: Part::Forward,
+            inputs: Vec::new(),
+            mask,
+            dropout: Dropout::read(&self.graph, node, x),
+            causal: int("causal") != 0,
+            scale: int("scale").cast_unsigned(),
+        }
     }
 
     fn attend(&mut self, node: &Node, x: &[ValueId]) -> Result<()> {
-        let int = |name: &str| node.ints.get(name).and_then(|v| v.first()).copied().unwrap_or(0);
-        let (causal, scale) = (int("causal") != 0, int("scale").cast_unsigned());
-        let step = |part, inputs| Step::Attention(Attention { part, inputs, causal, scale });
-        let [first, beside] = [0, 1].map(|i| &node.outputs[i]);
-        let heads = &x[x.len() - 3..];
-        let mut inputs = Vec::new();
-        for &x in heads {
-            inputs.push(self.prepared(x, false)?);
+        let (attention, width) = (self.attention_of(node, x, 0), self.common_width(&x[..3]));
+        let inputs = self.sides(&x[..3], width)?;
+        let attention = Attention { inputs, ..attention };
+        let step = Step::Attention(attention.clone());
+        let y = self.attended(&node.outputs[0], width, step)?;
+        if attention.mask.is_none() {
+            return self.define(&node.outputs[1], Step::Beside(y)).map(|_| ());
         }
-        if node.op == "Attention" {
-            let y = self.attended(first, step(Part::Forward, inputs))?;
-            self.define(beside, Step::Beside(y))?;
-            return Ok(());
-        }
-        let [g, y, logs] = [x[0], x[1], x[2]];
+        // Two numbers for each row, of which the node has one.
+        let rows = sizes_of(&node.outputs[1]);
+        let both = [&rows[..], &[2]].concat();
+        let both = self.add("logs", DType::F32, both, Step::Beside(y))?;
+        let one = [&rows[..], &[1]].concat();
+        let one = self.add("log", DType::F32, one, Step::Slice(both, vec![(rows.len(), 0, 1)]))?;
+        let logs = self.define(&node.outputs[1], Step::Reshape(one))?;
+        self.logs.insert(logs, both);
+        Ok(())
+    }
+
+    fn attend_back(&mut self, node: &Node, x: &[ValueId]) -> Result<()> {
+        let attention = self.attention_of(node, x, 3);
+        let step = |part, inputs: &[ValueId]| {
+            let inputs = inputs.to_vec();
+            Step::Attention(Attention { part, inputs, ..attention.clone() })
+        };
+        let ([g, y], sides) = ([x[0], x[1]], &x[3..6]);
+        let logs = self.logs.get(&x[2]).copied().unwrap_or(x[2]);
+        let width = self.common_width(sides);
+        let (sides, up) = (self.sides(sides, width)?, self.sides(&[g, y], width)?);
         let dims = self.dims(g);
         let rows = dims[..dims.len() - 1].to_vec();
-        let (g, y) = (self.prepared(g, false)?, self.prepared(y, false)?);
-        inputs.push(g);
-        let of_queries = [&inputs[..], &[y, logs]].concat();
-        let queries = self.attended(first, step(Part::Queries, of_queries))?;
+        let of_queries = [&sides[..], &up, &[logs]].concat();
+        let step_of_queries = step(Part::Queries, &of_queries);
+        let queries = self.attended(&node.outputs[0], width, step_of_queries)?;
         let sums = self.add("sums", DType::F32, rows, Step::Beside(queries))?;
-        inputs.extend([logs, sums]);
-        let keys = self.attended(beside, step(Part::Keys, inputs))?;
+        let of_keys = [&sides[..], &[up[0], logs, sums]].concat();
+        let keys = self.attended(&node.outputs[1], width, step(Part::Keys, &of_keys))?;
         let values = self.dims(keys);
         let values = self.add("of_values", self.element(), values, Step::Beside(keys))?;
         self.give_back(&node.outputs[2], values)
     }
 
+    /// The width of all rows: that of the widest, so that 16 bytes can be loaded at once.
+    fn common_width(&self, sides: &[ValueId]) -> usize {
+        let width = |&x: &ValueId| self.graph.values[x].dims.last().copied().unwrap_or(0);
+        sides.iter().map(width).max().unwrap_or(0).next_multiple_of(LOADED)
+    }
+
+    /// Operands rounded as the precision asks for, with zeros up to a width.
+    fn sides(&mut self, all: &[ValueId], width: usize) -> Result<Vec<ValueId>> {
+        all.iter().map(|&x| self.side(x, width)).collect()
+    }
+
+    fn side(&mut self, x: ValueId, width: usize) -> Result<ValueId> {
+        let x = self.prepared(x, false)?;
+        let (mut dims, dtype) = (self.dims(x), self.dtype(x));
+        let rank = dims.len();
+        if dims[rank - 1] == width {
+            return Ok(x);
+        }
+        dims[rank - 1] = width;
+        let zero = self.scalar(0.0, dtype)?;
+        self.add("whole", dtype, dims, Step::Pad(x, vec![0; rank], zero))
+    }
+
     /// A result of a kernel, with the rows of all heads at one place side by side, as
     /// layers before and after read them.
-    fn attended(&mut self, out: &Typed, step: Step) -> Result<ValueId> {
-        let mut dims: Vec<usize> = out.dims.iter().map(|&d| d as usize).collect();
+    fn attended(&mut self, out: &Typed, width: usize, step: Step) -> Result<ValueId> {
+        let mut dims = sizes_of(out);
         let rank = dims.len();
+        dims[rank - 1] = width;
         if rank > 2 {
             dims.swap(rank - 3, rank - 2);
         }
@@ -135,7 +194,12 @@ impl Reader {
     }
 
     fn give_back(&mut self, out: &Typed, made: ValueId) -> Result<()> {
-        let turned = self.turned_rows(made)?;
+        let mut turned = self.turned_rows(made)?;
+        let dims = sizes_of(out);
+        if self.dims(turned) != dims {
+            let cut = vec![(dims.len() - 1, 0, 1)];
+            turned = self.add("part", self.element(), dims, Step::Slice(turned, cut))?;
+        }
         let op = if self.element() == DType::BF16 { "Cast" } else { "Identity" };
         self.define(out, Step::Map(op, vec![turned])).map(|_| ())
     }
@@ -154,6 +218,10 @@ impl Reader {
     }
 }
 
+fn sizes_of(value: &Typed) -> Vec<usize> {
+    value.dims.iter().map(|&d| d as usize).collect()
+}
+
 /// The matrices of a stack in a buffer, as `Heads` of the text.
 struct Heads {
     base: ValueId,
@@ -161,85 +229,149 @@ struct Heads {
     far: usize,
     near: usize,
     row: usize,
+    column: usize,
 }
 
-/// The matrices of an operand where kernels can load them as they stand.
-fn heads(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<Heads> {
-    let of = layout(graph, stored, x)?;
-    let dims = &graph.values[x].dims;
-    let lead = dims.len() - 2;
-    let (row, column) = (of.strides[lead], of.strides[lead + 1]);
-    let near = if lead > 0 { of.strides[lead - 1] } else { 0 };
-    let mut far = 0;
-    let mut size = 1;
-    for axis in (0..lead.saturating_sub(1)).rev().filter(|&a| dims[a] != 1) {
-        if size == 1 {
-            far = of.strides[axis];
-        } else if of.strides[axis] != far * size {
-            return None;
+impl Heads {
+    /// The matrices of an operand where two strides say where each stands.
+    fn new(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<Heads> {
+        let of = layout(graph, stored, x)?;
+        let dims = &graph.values[x].dims;
+        let lead = dims.len() - 2;
+        let (row, column) = (of.strides[lead], of.strides[lead + 1]);
+        let near = if lead > 0 { of.strides[lead - 1] } else { 0 };
+        let mut far = 0;
+        let mut size = 1;
+        for axis in (0..lead.saturating_sub(1)).rev().filter(|&a| dims[a] != 1) {
+            if size == 1 {
+                far = of.strides[axis];
+            } else if of.strides[axis] != far * size {
+                return None;
+            }
+            size *= dims[axis];
         }
-        size *= dims[axis];
+        Some(Heads { base: of.base, start: of.start, far, near, row, column })
     }
-    let even = [of.start, far, near, row].iter().all(|n| n.is_multiple_of(LOADED));
-    let (base, start) = (of.base, of.start);
-    (column == 1 && even).then_some(Heads { base, start, far, near, row })
+
+    /// The same where kernels can load 16 bytes at once.
+    fn even(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<Heads> {
+        let heads = Heads::new(graph, stored, x)?;
+        let Heads { start, far, near, row, .. } = heads;
+        let even = [start, far, near, row].iter().all(|n| n.is_multiple_of(LOADED));
+        (heads.column == 1 && even).then_some(heads)
+    }
 }
 
 /// The values that must have a buffer so that attention can read its operands.
 pub(crate) fn bases(graph: &Graph, attention: &Attention) -> Vec<ValueId> {
-    let is_view = |v: ValueId| graph.values[v].step.is_view();
+    let in_buffer = |v: ValueId| !graph.values[v].step.is_view();
     let one = |(i, &x): (usize, &ValueId)| match i {
-        i if i < attention.part.heads() => heads(graph, &|v| !is_view(v), x).map_or(x, |h| h.base),
+        i if i < attention.part.heads() => Heads::even(graph, &in_buffer, x).map_or(x, |h| h.base),
         _ => x,
     };
-    attention.inputs.iter().enumerate().map(one).collect()
+    let mut out: Vec<ValueId> = attention.inputs.iter().enumerate().map(one).collect();
+    out.extend(attention.mask.map(|x| Heads::new(graph, &in_buffer, x).map_or(x, |h| h.base)));
+    out.extend(attention.dropout.iter().flat_map(Dropout::operands));
+    out
+}
+
+/// The arguments of a kernel in the making, and the buffers that they read.
+struct Call<'a> {
+    graph: &'a Graph,
+    stored: &'a [bool],
+    element: &'static str,
+    reads: Vec<ValueId>,
+    arguments: Vec<String>,
+}
+
+impl Call<'_> {
+    /// The name of a value's buffer.
+    fn read(&mut self, v: ValueId) -> String {
+        if !self.reads.contains(&v) {
+            self.reads.push(v);
+        }
+        self.graph.values[v].name.clone()
+    }
+
+    /// The operands of a part.
+    fn operands(&mut self, attention: &Attention) -> Option<()> {
+        let (graph, stored) = (self.graph, self.stored);
+        for (i, &x) in attention.inputs.iter().enumerate() {
+            let text = match i {
+                i if i < attention.part.heads() => {
+                    let heads = Heads::even(graph, &|v| stored[v], x)?;
+                    let Heads { base, start, far, near, row, .. } = heads;
+                    let (name, element) = (self.read(base), self.element);
+                    format!("Heads<{element}>{{{name} + {start}, {far}, {near}, {row}}}")
+                }
+                _ => self.read(x),
+            };
+            self.arguments.push(text);
+        }
+        Some(())
+    }
+
+    /// The results, of which the first is a matrix, and for keys the other one too.
+    fn results(&mut self, part: Part, members: &[ValueId]) -> Option<()> {
+        let element = self.element;
+        for (i, &v) in members.iter().enumerate() {
+            let Value { name, dims, .. } = &self.graph.values[v];
+            let is_matrix = i == 0 || part == Part::Keys;
+            self.arguments.push(match &dims[..] {
+                _ if !is_matrix => name.clone(),
+                [.., rows, heads, width] => {
+                    let row = heads * width;
+                    format!("Written<{element}>{{{name}, {}, {width}, {row}}}", rows * row)
+                }
+                [.., width] => format!("Written<{element}>{{{name}, 0, 0, {width}}}"),
+                [] => return None,
+            });
+        }
+        Some(())
+    }
+
+    /// The mask and its type.
+    fn mask(&mut self, mask: Option<ValueId>) -> Option<[String; 2]> {
+        let Some(x) = mask else { return Some(["Unmasked{}", "Unmasked"].map(String::from)) };
+        let stored = self.stored;
+        let heads = Heads::new(self.graph, &|v| stored[v], x)?;
+        let Heads { base, start, far, near, row, column } = heads;
+        let kind = if self.graph.values[x].dtype == DType::Bool { "bool" } else { "float" };
+        let kind = format!("Masked<{kind}>");
+        let name = self.read(base);
+        Some([format!("{kind}{{{name} + {start}, {far}, {near}, {row}, {column}}}"), kind])
+    }
+
+    /// The dropout and its type.
+    fn dropout(&mut self, dropout: Option<&Dropout>) -> [String; 2] {
+        match dropout {
+            None => ["Undropped{}", "Undropped"].map(String::from),
+            Some(dropout) => [dropout.argument(|v| self.read(v)), "Dropped".to_string()],
+        }
+    }
 }
 
 /// The kernel: a call of the function that does it all.
 pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Option<Emitted> {
     let value = &graph.values[*members.first()?];
     let Step::Attention(attention) = &value.step else { return None };
-    let Attention { part, inputs, causal, scale } = attention;
-    let is_stored = |v: ValueId| stored[v];
     let element = match graph.products.unwrap_or_default().precision {
         Precision::F32 => "Floats<3>",
         Precision::Tf32 => "Floats<1>",
         Precision::Bf16 => "Bf16",
     };
-    let (mut reads, mut arguments) = (Vec::new(), Vec::new());
-    for (i, &x) in inputs.iter().enumerate() {
-        let (base, text) = match i {
-            i if i < part.heads() => {
-                let Heads { base, start, far, near, row } = heads(graph, &is_stored, x)?;
-                let name = &graph.values[base].name;
-                (base, format!("Heads<{element}>{{{name} + {start}, {far}, {near}, {row}}}"))
-            }
-            _ => (x, graph.values[x].name.clone()),
-        };
-        if !reads.contains(&base) {
-            reads.push(base);
-        }
-        arguments.push(text);
-    }
-    for (i, &v) in members.iter().enumerate() {
-        let Value { name, dims, .. } = &graph.values[v];
-        let is_matrix = i == 0 || *part == Part::Keys;
-        arguments.push(match &dims[..] {
-            _ if !is_matrix => name.clone(),
-            [.., rows, heads, width] => {
-                let row = heads * width;
-                format!("Written<{element}>{{{name}, {}, {width}, {row}}}", rows * row)
-            }
-            [.., width] => format!("Written<{element}>{{{name}, 0, 0, {width}}}"),
-            [] => return None,
-        });
-    }
+    let mut call = Call { graph, stored, element, reads: Vec::new(), arguments: Vec::new() };
+    call.operands(attention)?;
+    call.results(attention.part, members)?;
+    let [mask, kind_of_mask] = call.mask(attention.mask)?;
+    let [dropout, kind_of_dropout] = call.dropout(attention.dropout.as_ref());
+    let inputs = &attention.inputs;
     let (q, k) = (&graph.values[inputs[0]].dims, &graph.values[inputs[1]].dims);
     let lead = q.len() - 2;
     let (queries, keys, width) = (q[lead], k[lead], q[lead + 1]);
     let stack: usize = q[..lead].iter().product();
     let inner = if lead > 0 { q[lead - 1] } else { 1 };
-    let (name, rows) = match part {
+    let (name, rows) = match attention.part {
         Part::Forward => ("attention_forward", queries),
         Part::Queries => ("attention_queries", queries),
         Part::Keys => ("attention_keys", keys),
@@ -247,13 +379,15 @@ pub(crate) fn emit(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Optio
     // Two tiles for each warp where there are rows for them.
     let is_narrow = element == "Bf16" && width <= TWO_UP_TO;
     let tiles = if rows > ROWS && is_narrow { 2 } else { 1 };
-    let mut lines = vec![format!("    {name}<{element}, {width}, {causal}, {tiles}>(")];
-    lines.extend(arguments.iter().map(|a| format!("        {a},")));
-    let scale = f64::from_bits(*scale) as f32;
-    lines.push(format!("        {inner}, {queries}, {keys}, {scale:?}f\n    );"));
+    let kinds = format!("{element}, {width}, {}, {tiles}", attention.causal);
+    let mut lines = vec![format!("    {name}<{kinds}, {kind_of_mask}, {kind_of_dropout}>(")];
+    lines.extend(call.arguments.iter().map(|a| format!("        {a},")));
+    let scale = f64::from_bits(attention.scale) as f32;
+    lines.push(format!("        {inner}, {queries}, {keys}, {scale:?}f,"));
+    lines.push(format!("        {mask}, {dropout}\n    );"));
     Some(Emitted {
         lines,
-        reads,
+        reads: call.reads,
         own_reads: Vec::new(),
         shared: Vec::new(),
         blocks: stack * rows.div_ceil(tiles * ROWS),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use chainrule_core::dtype::DType;
 
 use crate::attention::Attention;
+use crate::dropout::Dropout;
 use crate::products::Products;
 
 /// A value by its place in [`Graph::values`]; operands come before their users.
@@ -152,13 +153,18 @@ pub(crate) enum Step {
     Uniform(usize),
     /// Normal, by the number of the draw.
     Normal(usize),
+    /// 64 random bits, by the number of the draw.
+    Seed(usize),
+    /// The factors of the weights of attention: 0 where one is dropped.
+    Keep(Dropout),
 }
 
 impl Step {
     pub fn operands(&self) -> Vec<ValueId> {
         match self {
             Step::Argument(_) | Step::State(_) | Step::Constant(_) => vec![],
-            Step::Uniform(_) | Step::Normal(_) => vec![],
+            Step::Uniform(_) | Step::Normal(_) | Step::Seed(_) => vec![],
+            Step::Keep(dropout) => dropout.operands().collect(),
             Step::Map(_, all) | Step::Concat(all, _) => all.clone(),
             Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => {
                 vec![*x]
@@ -171,7 +177,7 @@ impl Step {
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) | Step::Parts(x, y) => vec![*x, *y],
             Step::ScatterParts { index, g } => vec![*index, *g],
-            Step::Attention(attention) => attention.inputs.clone(),
+            Step::Attention(attention) => attention.operands(),
             Step::Beside(x) => vec![*x],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
                 vec![*x, *index, *g]
@@ -183,9 +189,13 @@ impl Step {
     pub fn each_operand(&mut self, mut f: impl FnMut(&mut ValueId)) {
         match self {
             Step::Argument(_) | Step::State(_) | Step::Constant(_) => {}
-            Step::Uniform(_) | Step::Normal(_) => {}
+            Step::Uniform(_) | Step::Normal(_) | Step::Seed(_) => {}
+            Step::Keep(dropout) => dropout.drawn().into_iter().for_each(f),
             Step::Map(_, all) | Step::Concat(all, _) => all.iter_mut().for_each(f),
-            Step::Attention(attention) => attention.inputs.iter_mut().for_each(f),
+            Step::Attention(attention) => {
+                let seed = attention.dropout.iter_mut().filter_map(Dropout::drawn);
+                attention.inputs.iter_mut().chain(&mut attention.mask).chain(seed).for_each(f);
+            }
             Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => f(x),
             Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => f(x),
             Step::Fold(_, x, _) | Step::Best(x, ..) | Step::Beside(x) => f(x),

@@ -26,6 +26,7 @@ mod coords;
 mod cuda;
 mod device;
 mod dialect;
+mod dropout;
 mod first;
 mod forms;
 mod graph;
@@ -67,7 +68,18 @@ use chainrule_program::Program;
 pub const CUDA_PRELUDE: &str = include_str!("prelude.cu");
 
 /// The functions that kernels of attention call, beside those of [`CUDA_PRELUDE`].
-pub const CUDA_ATTENTION: &str = concat!("\n", include_str!("attention.cu"));
+pub const CUDA_ATTENTION: &str = concat!(
+    "\n",
+    include_str!("attention/tiles.cu"),
+    "\n",
+    include_str!("attention/masks.cu"),
+    "\n",
+    include_str!("attention/forward.cu"),
+    "\n",
+    include_str!("attention/queries.cu"),
+    "\n",
+    include_str!("attention/keys.cu"),
+);
 
 /// The functions that persistent kernels call, beside those of [`CUDA_PRELUDE`].
 pub const CUDA_PERSISTENT: &str = concat!("\n", include_str!("persistent.cu"));

@@ -71,3 +71,9 @@ fn normal(s0: u32, s1: u32, r0: u32, r1: u32, draw: u32, place: u32) -> f32 {
     let radius = sqrt(-2.0 * log((f32(c.x >> 8u) + 0.5) / 16777216.0));
     return radius * cos(6.2831853 * (f32(c.y >> 8u) + 0.5) / 16777216.0);
 }
+fn seed(s0: u32, s1: u32, r0: u32, r1: u32, draw: u32, place: u32) -> i32 {
+    return bitcast<i32>(philox(s0, s1, r0, r1, draw, place).x);
+}
+fn is_kept(s0: u32, s1: u32, threshold: u32, stack: u32, row: u32, column: u32) -> bool {
+    return philox(s0, s1, stack, 0u, row, column / 4u)[column % 4u] >= threshold;
+}

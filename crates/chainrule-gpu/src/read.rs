@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
-use chainrule_onnx::lower::{Lowered, Node, Typed, lower};
+use chainrule_onnx::lower::{Attended, Lowered, Node, Takes, Typed, lower};
 use chainrule_program::Program;
 
-use crate::forms;
+use crate::dropout::Dropout;
 use crate::graph::{Fold, Graph, Step, Value, ValueId, Windows};
 use crate::narrow::Pieces;
 use crate::products::Products;
+use crate::{attention, forms};
 
 /// Elements along reduced axes from which a reduction is taken in pieces.
 const PIECES_FROM: usize = 2048;
@@ -42,11 +43,11 @@ pub(crate) fn read(
     products: Option<Products>,
     wide_from: usize,
 ) -> Result<Graph> {
-    let whole = products.is_some_and(|p| p.attention);
-    let mut lowered = lower(program, whole)?;
-    if whole && !crate::attention::fits(&lowered) {
-        lowered = lower(program, false)?;
-    }
+    let takes: Takes = match products.is_some_and(|p| p.attention) {
+        true => attention::takes,
+        false => |_: &Attended| false,
+    };
+    let lowered = lower(program, takes)?;
     let mut reader = Reader::default();
     reader.graph.products = products;
     reader.graph.wide_from = wide_from;
@@ -65,6 +66,8 @@ pub(crate) struct Reader {
     pub(crate) operands: HashMap<(ValueId, bool), ValueId>,
     /// Values that are zero but for parts.
     pub(crate) pieces: Pieces,
+    /// The two numbers of each row of an attention with a mask, by the logarithms of its node.
+    pub(crate) logs: HashMap<ValueId, ValueId>,
 }
 
 /// A number as an element.
@@ -311,6 +314,8 @@ impl Reader {
             }
             "RandomUniform" => Step::Uniform(self.draw()),
             "RandomNormal" => Step::Normal(self.draw()),
+            "RandomSeed" => Step::Seed(self.draw()),
+            "KeepFactors" => Step::Keep(Dropout::read(&self.graph, node, x)?),
             "Mod" if flag("fmod") => Step::Map("Fmod", x.to_vec()),
             op => Step::Map(forms::find(op)?.op, x.to_vec()),
         }))

@@ -4,6 +4,7 @@ use chainrule_core::dtype::DType;
 
 use crate::coords::{Coord, broadcast};
 use crate::dialect::Dialect;
+use crate::dropout::Dropout;
 use crate::forms;
 use crate::graph::{Fold, Step, ValueId};
 use crate::pull::Body;
@@ -67,6 +68,8 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
         }
         Step::Uniform(draw) => drawn(body, v, coords, *draw, "uniform"),
         Step::Normal(draw) => drawn(body, v, coords, *draw, "normal"),
+        Step::Seed(draw) => drawn(body, v, coords, *draw, "seed"),
+        Step::Keep(dropout) => kept(body, v, coords, dropout),
         _ => unreachable!("the others are given or light"),
     }
 }
@@ -471,12 +474,24 @@ fn drawn(body: &mut Body<'_>, v: ValueId, coords: &[Coord], draw: usize, how: &s
     body.draws = true;
     let text = match d {
         Dialect::Cuda => {
-            let kind = if dtype == DType::F64 { "double" } else { "float" };
+            let kind = d.kind(dtype).replace(' ', "_");
             format!("{how}_{kind}(draws, {draw}u, (unsigned int)({place}))")
         }
         Dialect::Wgsl => {
             format!("{how}(draws[0], draws[1], draws[2], draws[3], {draw}u, u32({place}))")
         }
     };
+    body.name(v, coords, &text)
+}
+
+/// The factor of a weight: a function of the seed and its place.
+fn kept(body: &mut Body<'_>, v: ValueId, coords: &[Coord], dropout: &Dropout) -> String {
+    let d = body.dialect;
+    let dtype = body.graph.values[v].dtype;
+    let seed = dropout.seed_of(d, |x| body.pull(x, &[]));
+    let (stack, matrix) = coords.split_at(coords.len() - 2);
+    let places = [crate::coords::flat(stack), matrix[0].text(), matrix[1].text()];
+    let of = |x: f64| d.number(x, dtype);
+    let text = dropout.factor(d, &seed, &places, of);
     body.name(v, coords, &text)
 }

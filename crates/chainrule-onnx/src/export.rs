@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chainrule_core::Tensor;
+use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::tensor::node::Source;
 use chainrule_core::tensor::op::GRADIENT;
@@ -14,6 +15,7 @@ use prost::bytes::Bytes;
 use crate::batch::Batch;
 use crate::graph::{Array, Graph, declared, fixed};
 use crate::interpret::Interpreter;
+use crate::lower::Takes;
 use crate::model::Model;
 use crate::proto::*;
 use crate::value::Val;
@@ -69,7 +71,7 @@ pub(crate) struct Built {
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn export(program: &Program) -> Result<Model> {
-    let built = build(program, false)?;
+    let built = build(program, None)?;
     let dims = |a: &Array| fixed(&a.dims);
     Ok(finish(built, &dims, &dims))
 }
@@ -79,7 +81,7 @@ pub fn export(program: &Program) -> Result<Model> {
 ///
 /// Errors also where the programs differ in more than sizes that follow from it.
 pub fn export_batched(one: &Program, other: &Program) -> Result<Model> {
-    let (mut a, b) = (build(one, false)?, build(other, false)?);
+    let (mut a, b) = (build(one, None)?, build(other, None)?);
     let batch = Batch::merge(&mut a, &b)?;
     let (inputs, outputs) = (pairs(&a.inputs, &b.inputs), pairs(&a.outputs, &b.outputs));
     let find = |all: &HashMap<String, Vec<(i64, i64)>>, x: &Array| batch.declared(&all[&x.name]);
@@ -136,8 +138,8 @@ fn json(pairs: impl Iterator<Item = (String, String)>) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// The graph of a program; attention stays one node where `whole` says so.
-pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
+/// The graph of a program: a model, or nodes for a device, which takes some attention as one node.
+pub(crate) fn build(program: &Program, takes: Option<Takes>) -> Result<Built> {
     let program = &program.optimized();
     let news = program.states().enumerate().filter_map(|(cell, (read, write, _))| {
         Some((write?, format!("{}_new", leaf_name(program, cell, read))))
@@ -145,7 +147,7 @@ pub(crate) fn build(program: &Program, whole: bool) -> Result<Built> {
     let news = news.collect();
     let at = Interpreter::new(&Program::numpy_functions());
     let mut exporter = Exporter { at, depth: 0, news };
-    exporter.at.whole = whole;
+    exporter.at.takes = takes;
     let steps = program.states().any(|(_, write, _)| write.is_some());
     let mut known: HashMap<Id, Array> = HashMap::new();
     let mut inputs = Vec::new();
@@ -327,6 +329,9 @@ impl Exporter {
             let from = self.at.graph.nodes.len();
             let made = match self.empty(program, instruction) {
                 Some(made) => made,
+                None if self.at.takes.is_some() && instruction.op.name() == "seed" => {
+                    vec![self.at.graph.node("RandomSeed", &[], vec![], DType::I64, vec![])]
+                }
                 None => match self.form(program, instruction, &inputs) {
                     Some(made) => made,
                     None => vec![self.defined(instruction, &inputs)?],

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use chainrule_core::dtype::DType;
 
 use crate::graph::Graph;
+use crate::lower::Takes;
 use crate::ops::{Made, axis};
 use crate::syntax::{Expr, Function, Statement, expression, functions};
 use crate::value::Val;
@@ -23,8 +24,8 @@ type Scope = HashMap<String, Val>;
 /// A reader of forms, which adds to a graph.
 pub(crate) struct Interpreter {
     pub graph: Graph,
-    /// Whether attention stays one node.
-    pub whole: bool,
+    /// The attention that stays one node, for a device; nothing for a model.
+    pub takes: Option<Takes>,
     functions: Rc<HashMap<String, Function>>,
     depth: usize,
 }
@@ -34,7 +35,7 @@ impl Interpreter {
     pub fn new(files: &[&str]) -> Interpreter {
         let all = files.iter().flat_map(|text| functions(text));
         let functions = Rc::new(all.map(|f| (f.name.clone(), f)).collect());
-        Interpreter { graph: Graph::default(), whole: false, functions, depth: 0 }
+        Interpreter { graph: Graph::default(), takes: None, functions, depth: 0 }
     }
 
     /// The value of a form.

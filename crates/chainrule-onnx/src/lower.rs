@@ -46,14 +46,28 @@ pub struct Lowered {
     pub outputs: Vec<String>,
 }
 
-/// The nodes of a program. Errors for an op that has no form, which it names.
+/// An attention that a device may take as one node.
+pub struct Attended {
+    /// Dtypes and shapes of queries, keys, values and the mask, if there is one.
+    pub operands: Vec<(DType, Vec<i64>)>,
+    /// The factor of scores.
+    pub scale: f64,
+}
+
+/// Whether a device takes an attention, and then its gradient, as one node.
+pub type Takes = fn(&Attended) -> bool;
+
+/// The nodes of a program for a device, with some that ONNX does not have. Errors for an op that
+/// has no form, which it names.
 ///
-/// With `whole`, attention without mask and dropout stays one node, which ONNX does not have:
-/// `Attention` of queries, keys and values gives the result and the logarithms of the rows' sums,
-/// `AttentionGrad` of the upstream gradient, both of these, queries, keys and values their
-/// gradients. Their attributes are `causal` and the bits of `scale`.
-pub fn lower(program: &Program, whole: bool) -> Result<Lowered> {
-    let built = crate::export::build(program, whole)?;
+/// `Attention` of queries, keys, values, the mask, if there is one, and the drawn seed of its
+/// dropout gives the result and the logarithms of the rows' sums; `AttentionGrad` of the upstream
+/// gradient, both of these, and the same inputs their gradients. Their attributes are `causal`, the
+/// bits of `scale`, and with dropout those of its probability, `dropout`, and the `seed`, if it is
+/// not drawn. `KeepFactors` are the factors of a dropout, with the same attributes and inputs, and
+/// `RandomSeed` draws a seed.
+pub fn lower(program: &Program, takes: Takes) -> Result<Lowered> {
+    let built = crate::export::build(program, Some(takes))?;
     let types = &built.graph.types;
     let typed = |name: &String| {
         let (dtype, dims) = types.get(name).cloned().unwrap_or((DType::F32, Vec::new()));

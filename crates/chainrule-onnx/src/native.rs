@@ -1,5 +1,6 @@
 //! Functions of the forms whose Python writes into arrays or walks elements: as nodes.
 
+mod attention;
 mod indexing;
 mod windows;
 
@@ -42,8 +43,9 @@ pub(crate) fn call(
         "_taps" => taps(at, args),
         "_put" => indexing::put(at, args),
         "_grad_norm" => grad_norm(at, args),
-        "_attention" if at.whole => Some(attention(at, args, named)?),
-        "_attention_grad" if at.whole => Some(attention_grad(at, args, named)?),
+        "_attention" => Some(attention::forward(at, args, named)?),
+        "_attention_grad" => Some(attention::backward(at, args, named)?),
+        "_keep" if at.takes.is_some() => attention::keep_factors(at, args),
         _ => return None,
     })
 }
@@ -147,42 +149,6 @@ fn grad_norm(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
         2.0 => Some(at.graph.unary("Sqrt", &total?).into()),
         _ => power(at, total?, 1.0 / p),
     }
-}
-
-/// The causal rule and the bits of the scale; nothing where weights are dropped.
-fn attention_attrs(named: &[(String, Val)]) -> Option<Vec<(&'static str, Attr)>> {
-    let of = |name: &str| named.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-    let (causal, scale) = (of("causal")?.truth()?, of("scale")?.number()?);
-    let scale = Attr::Int(scale.to_bits().cast_signed());
-    let kept = matches!(of("dropout")?, Val::None);
-    kept.then(|| vec![("causal", Attr::Int(i64::from(causal))), ("scale", scale)])
-}
-
-/// Attention without a mask as one node, with the logarithms of the rows' sums beside it. Nothing
-/// for any other, which is read as it is written.
-fn attention(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
-    let attrs = attention_attrs(named)?;
-    let [q, k, v] = [array(args, 0)?, array(args, 1)?, array(args, 2)?];
-    if args.len() > 3 {
-        return None;
-    }
-    let (mut dims, dtype) = (q.dims.clone(), q.dtype);
-    let logs = dims[..dims.len() - 1].to_vec();
-    *dims.last_mut()? = *v.dims.last()?;
-    let y = at.graph.node("Attention", &[&q, &k, &v], attrs, dtype, dims);
-    let logs = at.graph.beside(dtype, logs);
-    Some(Val::Row(vec![y.into(), logs.into()]))
-}
-
-fn attention_grad(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
-    let attrs = attention_attrs(named)?;
-    let all: Vec<Array> = (0..args.len()).map(|i| array(args, i)).collect::<Option<_>>()?;
-    let [_, _, _, q, k, v] = &all[..] else { return None };
-    let inputs: Vec<&Array> = all.iter().collect();
-    let dq = at.graph.node("AttentionGrad", &inputs, attrs, q.dtype, q.dims.clone());
-    let dk = at.graph.beside(k.dtype, k.dims.clone());
-    let dv = at.graph.beside(v.dtype, v.dims.clone());
-    Some(Val::Row(vec![dq.into(), dk.into(), dv.into()]))
 }
 
 fn padded(at: &mut Interpreter, x: &Array, amounts: &[(i64, i64)], value: f64) -> Made<Array> {

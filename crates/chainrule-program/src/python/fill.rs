@@ -82,7 +82,10 @@ impl Use<'_> {
                         Library::Jax => s.clone(),
                         _ => format!("int({s})"),
                     });
-                    let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
+                    // As a drawn one: of 64 bits with a sign.
+                    let fixed = self.param("seed")?.python();
+                    let fixed = fixed.parse::<u64>().map_or(fixed, |n| n.cast_signed().to_string());
+                    let seed = drawn.unwrap_or(fixed);
                     format!("({}, {seed})", self.param("p")?.python())
                 }
                 none => none.python(),
