@@ -2,11 +2,12 @@
 //!
 //! `CHAINRULE_FUZZ=10000` sets how many there are.
 
+use chainrule::program::Program;
 use chainrule::rng::CounterRng;
 use chainrule::{DType, Generator, Result, Tensor};
-use chainrule_gpu::Dialect;
+use chainrule_gpu::{Dialect, KernelModule};
 
-use crate::common::{Case, check};
+use crate::common::{Case, check, given};
 use crate::samples::case;
 
 const PROGRAMS: u64 = 2000;
@@ -109,4 +110,32 @@ fn random_programs_give_the_same_values_as_kernels() {
     // A file for all would take long to compile as one.
     let wrong: Vec<String> = cases.chunks(500).flat_map(|c| check(c, "random")).collect();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Arguments by the names of variables that kernels have: of products, rows, columns and elements.
+#[test]
+fn arguments_may_have_the_names_of_variables() {
+    let mut g = Generator::manual_seed(2);
+    let names =
+        ["m", "n", "k", "t", "u", "w", "x", "i", "e", "row", "col", "block", "thread", "half"];
+    let names =
+        names.into_iter().chain(["seed", "draws", "stack", "top", "left", "tx", "k0", "sums"]);
+    let names: Vec<&str> = names.chain(["part", "sum", "inside", "philox", "lid", "wid"]).collect();
+    let all: Vec<Tensor> =
+        names.iter().map(|_| Tensor::randn([40, 40], DType::F32, &mut g)).collect();
+    let f = |x: &[Tensor]| {
+        let mut y = x[0].try_matmul(&x[1])?;
+        for pair in x[2..].chunks(2) {
+            y = y.try_add(&pair[0].try_softmax(-1)?.try_matmul(&pair[1].try_t()?)?.try_tanh()?)?;
+        }
+        Ok(vec![y.try_sum(0, false)?, y])
+    };
+    let program = Program::trace(names.into_iter().zip(&all), f).unwrap();
+    let module = KernelModule::new(&program, Dialect::Cuda).unwrap();
+    let want: Vec<Vec<f64>> = f(&all).unwrap().iter().map(Tensor::to_f64_vec).collect();
+    let (given, name) = (given(&module, &all, &[]), "names".to_string());
+    let within = vec![1e-3; want.len()];
+    let case = Case { name, module, given, want, within, program, inputs: all };
+    let wrong = check(&[case], "names");
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
