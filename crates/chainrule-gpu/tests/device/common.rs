@@ -218,13 +218,18 @@ pub fn apart(a: f64, b: f64) -> f64 {
     if a.is_finite() && b.is_finite() { (a - b).abs() } else { f64::INFINITY }
 }
 
-/// Runs all cases, and says which are wrong and by how much.
-pub fn check(cases: &[Case], tag: &str) -> Vec<String> {
+/// The outputs of all cases, where there is a compiler.
+pub fn results(cases: &[Case], tag: &str) -> Option<Vec<Vec<Vec<f64>>>> {
     let Some(compiler) = compiler() else {
         eprintln!("skipped: there is no g++ to compile the kernels as C++");
-        return Vec::new();
+        return None;
     };
-    let got = run(&compiler, cases, tag);
+    Some(run(&compiler, cases, tag))
+}
+
+/// Runs all cases, and says which are wrong and by how much.
+pub fn check(cases: &[Case], tag: &str) -> Vec<String> {
+    let Some(got) = results(cases, tag) else { return Vec::new() };
     let mut wrong = Vec::new();
     for (case, got) in cases.iter().zip(&got) {
         for (i, (got, want)) in got.iter().zip(&case.want).enumerate() {

@@ -41,8 +41,8 @@ fn sides(queries: usize, keys: usize, width: usize, g: &mut Generator) -> [Tenso
     [queries, keys, keys].map(|rows| Tensor::randn([2, 2, rows, width], DType::F32, g))
 }
 
-#[test]
-fn masks_are_those_of_the_whole_square() {
+/// A case of each form, dtype and precision, causal and not.
+pub fn cases() -> Vec<Case> {
     let mut g = Generator::manual_seed(8);
     let mut cases: Vec<Case> = Vec::new();
     for (i, (queries, keys, dims)) in FORMS.into_iter().enumerate() {
@@ -73,14 +73,19 @@ fn masks_are_those_of_the_whole_square() {
             cases.extend(PRECISIONS.map(|p| case(&format!("{name}, numbers"), &f, &three, p)));
         }
     }
+    cases
+}
+
+#[test]
+fn masks_are_those_of_the_whole_square() {
+    let cases = cases();
     let square = |c: &Case| c.name.starts_with("70 of 65").then_some([70, 65]);
     check_all(&cases, square, "masks");
 }
 
 /// A row whose mask is large everywhere has the weights of one without: the logarithm of its sum is
 /// less than a rounding of its largest score.
-#[test]
-fn large_numbers_of_a_mask_leave_the_weights_whole() {
+pub fn large_cases() -> Vec<Case> {
     let mut g = Generator::manual_seed(9);
     let mut cases: Vec<Case> = Vec::new();
     for large in [-1e4, -1e9, f64::from(f32::MIN)] {
@@ -107,7 +112,12 @@ fn large_numbers_of_a_mask_leave_the_weights_whole() {
         });
         cases.extend(made);
     }
-    check_all(&cases, |_| None, "large");
+    cases
+}
+
+#[test]
+fn large_numbers_of_a_mask_leave_the_weights_whole() {
+    check_all(&large_cases(), |_| None, "large");
 }
 
 /// The gradient of a mask that is added is a square anyway; the others are those of the kernels.

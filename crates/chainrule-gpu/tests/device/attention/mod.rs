@@ -9,6 +9,8 @@ use crate::samples::{in_dtype, with_gradients};
 
 mod dropout;
 mod masks;
+#[cfg(feature = "wgpu")]
+mod on_device;
 
 /// Heads of queries, keys and values that stand beside one another in a row, as a model has them.
 fn split(x: &Tensor, heads: usize) -> Result<[Tensor; 3]> {
@@ -144,8 +146,7 @@ fn an_attention_with_the_square_leaves_others_alone() {
 }
 
 /// Rows of any width, and values of another one than queries.
-#[test]
-fn rows_of_any_width_are_those_of_the_whole_square() {
+fn widths() -> Vec<Case> {
     let mut g = Generator::manual_seed(5);
     let mut draw = |dims: &[usize]| Tensor::randn(dims, DType::F32, &mut g);
     let mut cases = Vec::new();
@@ -173,5 +174,10 @@ fn rows_of_any_width_are_those_of_the_whole_square() {
         let name = format!("{heads} heads of {width}");
         cases.extend(PRECISIONS.map(|precision| case(&name, &f, &x, precision)));
     }
-    check_all(&cases, |_| None, "widths");
+    cases
+}
+
+#[test]
+fn rows_of_any_width_are_those_of_the_whole_square() {
+    check_all(&widths(), |_| None, "widths");
 }
