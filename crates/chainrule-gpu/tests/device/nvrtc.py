@@ -1,4 +1,4 @@
-"""Compiles CUDA sources for sm_90 with NVRTC of the wheel nvidia-cuda-nvrtc: no GPU is needed.
+"""Compiles CUDA sources for sm_80 and sm_90 with NVRTC of the wheel nvidia-cuda-nvrtc: no GPU is needed.
 
 Without files it says by its status whether NVRTC is there.
 """
@@ -18,13 +18,13 @@ def library():
     return None
 
 
-def compiled(nvrtc, path):
+def compiled(nvrtc, path, architecture):
     """The size of the cubin, or the log of the compiler."""
     program = ctypes.c_void_p()
     with open(path, "rb") as file:
         text = file.read()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"step.cu", 0, None, None)
-    options = (ctypes.c_char_p * 1)(b"--gpu-architecture=sm_90")
+    options = (ctypes.c_char_p * 1)(f"--gpu-architecture={architecture}".encode())
     status = nvrtc.nvrtcCompileProgram(program, 1, options)
     size = ctypes.c_size_t()
     if status == 0:
@@ -40,7 +40,8 @@ nvrtc = library()
 if nvrtc is None:
     sys.exit("there is no NVRTC; pip install nvidia-cuda-nvrtc")
 for path in sys.argv[1:]:
-    size, log = compiled(nvrtc, path)
-    if not size:
-        sys.exit(print(log[:4000]) or 1)
-    print(f"{size} bytes for sm_90")
+    for architecture in ("sm_80", "sm_90"):
+        size, log = compiled(nvrtc, path, architecture)
+        if not size:
+            sys.exit(print(log[:4000]) or 1)
+        print(f"{size} bytes for {architecture}")

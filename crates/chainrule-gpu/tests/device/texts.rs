@@ -43,8 +43,8 @@ fn a_text_is_the_same_each_time() {
     assert!(texts() == texts());
 }
 
-#[test]
-fn nvrtc_compiles_the_kernels() {
+/// Compiles texts by the NVRTC of Python, where it has one.
+pub fn compile(texts: impl IntoIterator<Item = (String, String)>) {
     let python = std::env::var("CHAINRULE_PYTHON").unwrap_or_else(|_| "python3".to_string());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device/nvrtc.py");
     let mut there = Command::new(&python);
@@ -53,15 +53,19 @@ fn nvrtc_compiles_the_kernels() {
         eprintln!("skipped: {python} has no nvidia-cuda-nvrtc");
         return;
     }
-    for name in MODELS {
-        let text = to_cuda(&simplified(name)).unwrap();
-        let path = std::env::temp_dir().join(format!("{name}-{}.cu", std::process::id()));
+    for (i, (name, text)) in texts.into_iter().enumerate() {
+        let path = std::env::temp_dir().join(format!("step-{i}-{}.cu", std::process::id()));
         std::fs::write(&path, text).unwrap();
         let out = Command::new(&python).arg(&script).arg(&path).output().unwrap();
         let _ = std::fs::remove_file(&path);
         assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stdout));
         println!("{name}: {}", String::from_utf8_lossy(&out.stdout).trim());
     }
+}
+
+#[test]
+fn nvrtc_compiles_the_kernels() {
+    compile(MODELS.map(|name| (name.to_string(), to_cuda(&simplified(name)).unwrap())));
 }
 
 #[cfg(feature = "cuda")]

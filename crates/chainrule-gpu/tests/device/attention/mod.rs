@@ -181,3 +181,12 @@ fn widths() -> Vec<Case> {
 fn rows_of_any_width_are_those_of_the_whole_square() {
     check_all(&widths(), |_| None, "widths");
 }
+
+/// Kernels with each kind of mask and dropout, narrow and wide, for each precision.
+#[test]
+fn nvrtc_compiles_attention() {
+    let mut cases: Vec<Case> = masks::cases().into_iter().step_by(13).collect();
+    cases.extend(widths().into_iter().step_by(17));
+    cases.extend(dropout::cases().into_iter().step_by(4));
+    crate::texts::compile(cases.into_iter().map(|c| (c.name, c.module.text())));
+}
