@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use chainrule::optim::{Optimizer, Sgd};
+use chainrule::optim::{Adam, Optimizer, Sgd, SgdOptions};
 use chainrule::program::{Passes, Program, Simplify};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_gpu::{Dialect, Parameter, PersistentKernel};
@@ -81,13 +81,23 @@ fn of_model(name: &str, blocks: usize, threads: usize) -> Steps {
     };
     let batches: Vec<Vec<Tensor>> =
         (0..STEPS).map(|_| program.arguments().iter().map(&mut one).collect()).collect();
-    let before = cells(&program);
+    of_batches(name, &program, kernel, &batches)
+}
+
+/// Steps of a program on these batches, beside the processor's.
+fn of_batches(
+    name: &str,
+    program: &Program,
+    kernel: PersistentKernel,
+    batches: &[Vec<Tensor>],
+) -> Steps {
+    let before = cells(program);
     let mut want = Vec::new();
-    for batch in &batches {
+    for batch in batches {
         let results = program.run(&batch.iter().collect::<Vec<_>>()).unwrap();
         want.extend(results.iter().map(|r| Some(r.to_f64_vec())));
     }
-    want.extend(cells(&program).iter().map(|c| Some(c.to_f64_vec())));
+    want.extend(cells(program).iter().map(|c| Some(c.to_f64_vec())));
     let size = |w: &Vec<f64>| w.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let count = program.arguments().len();
     Steps {
@@ -98,7 +108,7 @@ fn of_model(name: &str, blocks: usize, threads: usize) -> Steps {
             .collect(),
         sizes: batches[0].iter().map(|x| x.dtype().size()).collect(),
         cells: before,
-        results: results(&program),
+        results: results(program),
         within: want.iter().flatten().map(|w| 3e-5 * size(w)).collect(),
         want,
     }
@@ -142,6 +152,52 @@ fn drawn(blocks: usize, threads: usize) -> Steps {
         within: Vec::new(),
         cells: before,
     }
+}
+
+/// Sizes of a training: words, words of a context, features of a word, hidden units, classes, rows.
+const SIZES: [[usize; 6]; 8] = [
+    [27, 3, 10, 200, 27, 32],
+    [5, 2, 3, 17, 4, 7],
+    [3, 1, 16, 130, 2, 33],
+    [40, 4, 1, 64, 1, 5],
+    [1, 2, 5, 33, 6, 1],
+    [12, 1, 4, 256, 3, 16],
+    [7, 5, 2, 65, 9, 20],
+    [30, 2, 8, 48, 30, 12],
+];
+
+/// Steps of a training with an embedding, a hidden layer and an optimizer with state, whose batches
+/// are arguments.
+fn of_training(
+    sizes: [usize; 6],
+    optimizer: &dyn Fn(Vec<Tensor>) -> Box<dyn Optimizer>,
+    [blocks, threads]: [usize; 2],
+) -> Steps {
+    let [words, context, features, hidden, classes, rows] = sizes;
+    let g = &mut Generator::manual_seed((words * 1000 + hidden) as u64);
+    let mut weight = |dims: &[usize]| (Tensor::randn(dims, DType::F32, g) * 0.3).parameter();
+    let (embedding, w1, b1) =
+        (weight(&[words, features]), weight(&[context * features, hidden]), weight(&[hidden]));
+    let (w2, b2) = (weight(&[hidden, classes]), weight(&[classes]));
+    let mut optimizer = optimizer([&embedding, &w1, &b1, &w2, &b2].map(Tensor::clone).to_vec());
+    let mut batch = |_| {
+        let x = Tensor::randint(0, words as i64, [rows, context], g);
+        vec![x, Tensor::randint(0, classes as i64, [rows], g)]
+    };
+    let batches: Vec<Vec<Tensor>> = (0..STEPS).map(&mut batch).collect();
+    let program = Program::trace([("x", &batches[0][0]), ("y", &batches[0][1])], |args| {
+        let embedded =
+            embedding.try_embedding(&args[0])?.try_reshape([rows, context * features])?;
+        let h = embedded.try_matmul(&w1)?.try_add(&b1)?.try_tanh()?;
+        let loss = h.try_matmul(&w2)?.try_add(&b2)?.try_cross_entropy(&args[1])?;
+        optimizer.zero_grad();
+        loss.try_backward()?;
+        optimizer.step()?;
+        Ok(vec![loss])
+    });
+    let program = program.unwrap().validated(Passes { simplification: true, fusion: true });
+    let kernel = PersistentKernel::new(program.program(), blocks, threads).unwrap().unwrap();
+    of_batches(&format!("training of {sizes:?}"), program.program(), kernel, &batches)
 }
 
 /// The text for C++, in which each block has arrays of its own.
@@ -351,6 +407,27 @@ fn steps_of_models_are_those_of_the_processor() {
         }
     }
     let wrong = check(&cases, "steps-at-once");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn trainings_of_odd_sizes_are_those_of_the_processor() {
+    let options = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
+    let sgd =
+        |p: Vec<Tensor>| -> Box<dyn Optimizer> { Box::new(Sgd::with_options(p, 0.1, options)) };
+    let adam = |p: Vec<Tensor>| -> Box<dyn Optimizer> { Box::new(Adam::new(p, 0.01)) };
+    let clusters = [[16, 64], [3, 96], [8, 32], [4, 128], [16, 32], [2, 512], [5, 64], [8, 256]];
+    let mut cases = Vec::new();
+    for (sizes, cluster) in SIZES.into_iter().zip(clusters) {
+        cases.push(of_training(sizes, &sgd, cluster));
+        cases.push(of_training(sizes, &adam, cluster));
+    }
+    let has = |what: &str| cases.iter().filter(|c| c.kernel.text.contains(what)).count();
+    // Parts of products, rows added part by part, halves of barriers, a step ahead.
+    let found = ["_parts", "_parts_2", "cluster_arrive", "const int ahead", "_even"].map(has);
+    println!("{} trainings, of which {found:?}", cases.len());
+    assert!(found[..4].iter().all(|&n| n > 0), "{found:?}");
+    let wrong = check(&cases, "trainings");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
