@@ -1025,6 +1025,14 @@ static __device__ __forceinline__ void cluster_barrier() {
         "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory"
     );
 }
+// Its two halves: what a thread wrote before it arrived is seen by all behind their wait. Threads of
+// a block do not wait for each other's work between the two.
+static __device__ __forceinline__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+static __device__ __forceinline__ void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 // Value of the lane of a warp whose number differs in this bit.
 template <typename T>
 static __device__ __forceinline__ T of_lanes(T x, int bit) {
@@ -1033,36 +1041,22 @@ static __device__ __forceinline__ T of_lanes(T x, int bit) {
 #endif
 
 #if defined(CHAINRULE_SHIM) || __CUDA_ARCH__ >= 900
-extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) persistent_16(
-    float* C_even,
-    float* C_odd,
-    float* W1_even,
-    float* W1_odd,
-    float* b1_even,
-    float* b1_odd,
-    float* bngain_even,
-    float* bngain_odd,
-    float* bnbias_even,
-    float* bnbias_odd,
-    float* W2_even,
-    float* W2_odd,
-    float* b2_even,
-    float* b2_odd,
-    long long* step_C_even,
-    long long* step_C_odd,
+extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(640, 1) persistent_16(
+    float* __restrict__ C,
+    float* __restrict__ W1,
+    float* __restrict__ b1,
+    float* __restrict__ bngain,
+    float* __restrict__ bnbias,
+    float* __restrict__ W2,
+    float* __restrict__ b2,
+    long long* __restrict__ step_C,
     const double* __restrict__ lr,
-    long long* step_W1_even,
-    long long* step_W1_odd,
-    long long* step_b1_even,
-    long long* step_b1_odd,
-    long long* step_W2_even,
-    long long* step_W2_odd,
-    long long* step_b2_even,
-    long long* step_b2_odd,
-    long long* step_bngain_even,
-    long long* step_bngain_odd,
-    long long* step_bnbias_even,
-    long long* step_bnbias_odd,
+    long long* __restrict__ step_W1,
+    long long* __restrict__ step_b1,
+    long long* __restrict__ step_W2,
+    long long* __restrict__ step_b2,
+    long long* __restrict__ step_bngain,
+    long long* __restrict__ step_bnbias,
     float* loss_all,
     unsigned char* scratch,
     const unsigned long long seed,
@@ -1079,95 +1073,240 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
     extern __shared__ __align__(16) unsigned char arena[];
     const int block = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
-    float* own_W1_copy = (float*)(arena + 0);
-    float* own_W2_copy = (float*)(arena + 24000);
-    float* own_emb = (float*)(arena + 45600);
-    float* own_d_logits = (float*)(arena + 49440);
-    float* own_matmul = (float*)(arena + 52896);
-    float* own_sum = (float*)(arena + 54560);
-    float* own_bnvar_inv = (float*)(arena + 54624);
-    float* own_h = (float*)(arena + 54688);
-    float* own_matmul_2 = (float*)(arena + 56352);
-    long long* own_max_axis_1 = (long long*)(arena + 56576);
-    float* own_d_hpreact = (float*)(arena + 56592);
-    float* own_d_bnbias = (float*)(arena + 58256);
-    float* own_d_bngain = (float*)(arena + 58320);
-    float* own_d_hprebn = (float*)(arena + 58384);
+    if (steps == 0) { return; }
+    float* own_emb = (float*)(arena + 10448);
+    float* own_matmul_2 = (float*)(arena + 14288);
+    long long* own_max_axis_1 = (long long*)(arena + 17744);
+    float* own_logit_maxes = (float*)(arena + 18000);
+    float* own_counts_sum_inv = (float*)(arena + 18128);
+    float* own_d_logits = (float*)(arena + 18256);
+    float* own_matmul = (float*)(arena + 21712);
+    float* own_sum = (float*)(arena + 23376);
+    float* own_bnvar_inv = (float*)(arena + 23440);
+    float* own_h = (float*)(arena + 23504);
+    float* own_d_hpreact = (float*)(arena + 25168);
+    float* own_d_bnbias = (float*)(arena + 26832);
+    float* own_d_bngain = (float*)(arena + 26896);
+    float* own_d_hprebn = (float*)(arena + 26960);
+    float* own_d_embcat_parts = (float*)(arena + 28624);
     float* gather_grad = (float*)(scratch + 0);
-    float* h = (float*)(scratch + 3456);
-    float* matmul_2 = (float*)(scratch + 29056);
-    float* logit_maxes = (float*)(scratch + 32512);
-    float* counts_sum_inv = (float*)(scratch + 32640);
-    float* d_hprebn = (float*)(scratch + 32768);
-    float* d_W1 = (float*)(scratch + 58368);
-    float* d_embcat = (float*)(scratch + 82432);
+    float* matmul_2_parts = (float*)(scratch + 3456);
+    float* d_C_parts_2 = (float*)(scratch + 58752);
+    {
+        float* own_C = (float*)(arena + 0);
+        {
+            for (int e = thread; e < 270; e += 512) {
+                const float C_ = C[e];
+                const float C_copy_ = C_;
+                own_C[e] = C_copy_;
+            }
+        }
+    }
+    {
+        float* own_W1 = (float*)(arena + 2176);
+        {
+            for (int e = thread; e < 390; e += 512) {
+                const int mine = e % 13;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    const float W1_ = W1[(e / 13) * 200 + own];
+                    const float W1_copy_ = W1_;
+                    own_W1[e] = W1_copy_;
+                }
+            }
+        }
+    }
+    {
+        float* own_b1 = (float*)(arena + 5312);
+        {
+            for (int e = thread; e < 200; e += 512) {
+                const float b1_ = b1[e];
+                const float b1_copy_ = b1_;
+                own_b1[e] = b1_copy_;
+            }
+        }
+    }
+    {
+        float* own_bngain = (float*)(arena + 6912);
+        {
+            for (int e = thread; e < 13; e += 512) {
+                const int mine = e;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    const float bngain_ = bngain[own];
+                    const float bngain_copy_ = bngain_;
+                    own_bngain[e] = bngain_copy_;
+                }
+            }
+        }
+    }
+    {
+        float* own_bnbias = (float*)(arena + 7040);
+        {
+            for (int e = thread; e < 13; e += 512) {
+                const int mine = e;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    const float bnbias_ = bnbias[own];
+                    const float bnbias_copy_ = bnbias_;
+                    own_bnbias[e] = bnbias_copy_;
+                }
+            }
+        }
+    }
+    {
+        float* own_W2 = (float*)(arena + 7168);
+        {
+            for (int e = thread; e < 351; e += 512) {
+                const int mine = e / 27;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    const float W2_ = W2[own * 27 + (e % 27)];
+                    const float W2_copy_ = W2_;
+                    own_W2[e] = W2_copy_;
+                }
+            }
+        }
+    }
+    {
+        float* own_b2 = (float*)(arena + 9984);
+        {
+            for (int e = thread; e < 27; e += 512) {
+                const float b2_ = b2[e];
+                const float b2_copy_ = b2_;
+                own_b2[e] = b2_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_C = (long long*)(arena + 10208);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_C_ = step_C[0];
+                const long long step_C_copy_ = step_C_;
+                own_step_C[e] = step_C_copy_;
+            }
+        }
+    }
+    {
+        double* own_lr = (double*)(arena + 10240);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const double lr_ = lr[0];
+                const double lr_copy_ = lr_;
+                own_lr[e] = lr_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_W1 = (long long*)(arena + 10256);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_W1_ = step_W1[0];
+                const long long step_W1_copy_ = step_W1_;
+                own_step_W1[e] = step_W1_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_b1 = (long long*)(arena + 10288);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_b1_ = step_b1[0];
+                const long long step_b1_copy_ = step_b1_;
+                own_step_b1[e] = step_b1_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_W2 = (long long*)(arena + 10320);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_W2_ = step_W2[0];
+                const long long step_W2_copy_ = step_W2_;
+                own_step_W2[e] = step_W2_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_b2 = (long long*)(arena + 10352);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_b2_ = step_b2[0];
+                const long long step_b2_copy_ = step_b2_;
+                own_step_b2[e] = step_b2_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_bngain = (long long*)(arena + 10384);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_bngain_ = step_bngain[0];
+                const long long step_bngain_copy_ = step_bngain_;
+                own_step_bngain[e] = step_bngain_copy_;
+            }
+        }
+    }
+    {
+        long long* own_step_bnbias = (long long*)(arena + 10416);
+        {
+            for (int e = thread; e < 1; e += 512) {
+                const long long step_bnbias_ = step_bnbias[0];
+                const long long step_bnbias_copy_ = step_bnbias_;
+                own_step_bnbias[e] = step_bnbias_copy_;
+            }
+        }
+    }
+    __syncthreads();
     for (int step = 0; step < steps; step++) {
-        float* C = step % 2 == 0 ? C_even : C_odd;
-        float* C_new = step % 2 == 0 ? C_odd : C_even;
-        float* W1 = step % 2 == 0 ? W1_even : W1_odd;
-        float* W1_new = step % 2 == 0 ? W1_odd : W1_even;
-        float* b1 = step % 2 == 0 ? b1_even : b1_odd;
-        float* b1_new = step % 2 == 0 ? b1_odd : b1_even;
-        float* bngain = step % 2 == 0 ? bngain_even : bngain_odd;
-        float* bngain_new = step % 2 == 0 ? bngain_odd : bngain_even;
-        float* bnbias = step % 2 == 0 ? bnbias_even : bnbias_odd;
-        float* bnbias_new = step % 2 == 0 ? bnbias_odd : bnbias_even;
-        float* W2 = step % 2 == 0 ? W2_even : W2_odd;
-        float* W2_new = step % 2 == 0 ? W2_odd : W2_even;
-        float* b2 = step % 2 == 0 ? b2_even : b2_odd;
-        float* b2_new = step % 2 == 0 ? b2_odd : b2_even;
-        long long* step_C = step % 2 == 0 ? step_C_even : step_C_odd;
-        long long* step_C_new = step % 2 == 0 ? step_C_odd : step_C_even;
-        long long* step_W1 = step % 2 == 0 ? step_W1_even : step_W1_odd;
-        long long* step_W1_new = step % 2 == 0 ? step_W1_odd : step_W1_even;
-        long long* step_b1 = step % 2 == 0 ? step_b1_even : step_b1_odd;
-        long long* step_b1_new = step % 2 == 0 ? step_b1_odd : step_b1_even;
-        long long* step_W2 = step % 2 == 0 ? step_W2_even : step_W2_odd;
-        long long* step_W2_new = step % 2 == 0 ? step_W2_odd : step_W2_even;
-        long long* step_b2 = step % 2 == 0 ? step_b2_even : step_b2_odd;
-        long long* step_b2_new = step % 2 == 0 ? step_b2_odd : step_b2_even;
-        long long* step_bngain = step % 2 == 0 ? step_bngain_even : step_bngain_odd;
-        long long* step_bngain_new = step % 2 == 0 ? step_bngain_odd : step_bngain_even;
-        long long* step_bnbias = step % 2 == 0 ? step_bnbias_even : step_bnbias_odd;
-        long long* step_bnbias_new = step % 2 == 0 ? step_bnbias_odd : step_bnbias_even;
+        const float* own_C = (const float*)(arena + 0 + (step % 2) * 1088);
+        float* own_C_new = (float*)(arena + 0 + (1 - step % 2) * 1088);
+        const float* own_W1 = (const float*)(arena + 2176 + (step % 2) * 1568);
+        float* own_W1_new = (float*)(arena + 2176 + (1 - step % 2) * 1568);
+        const float* own_b1 = (const float*)(arena + 5312 + (step % 2) * 800);
+        float* own_b1_new = (float*)(arena + 5312 + (1 - step % 2) * 800);
+        const float* own_bngain = (const float*)(arena + 6912 + (step % 2) * 64);
+        float* own_bngain_new = (float*)(arena + 6912 + (1 - step % 2) * 64);
+        const float* own_bnbias = (const float*)(arena + 7040 + (step % 2) * 64);
+        float* own_bnbias_new = (float*)(arena + 7040 + (1 - step % 2) * 64);
+        const float* own_W2 = (const float*)(arena + 7168 + (step % 2) * 1408);
+        float* own_W2_new = (float*)(arena + 7168 + (1 - step % 2) * 1408);
+        const float* own_b2 = (const float*)(arena + 9984 + (step % 2) * 112);
+        float* own_b2_new = (float*)(arena + 9984 + (1 - step % 2) * 112);
+        const long long* own_step_C = (const long long*)(arena + 10208 + (step % 2) * 16);
+        long long* own_step_C_new = (long long*)(arena + 10208 + (1 - step % 2) * 16);
+        const double* own_lr = (const double*)(arena + 10240);
+        const long long* own_step_W1 = (const long long*)(arena + 10256 + (step % 2) * 16);
+        long long* own_step_W1_new = (long long*)(arena + 10256 + (1 - step % 2) * 16);
+        const long long* own_step_b1 = (const long long*)(arena + 10288 + (step % 2) * 16);
+        long long* own_step_b1_new = (long long*)(arena + 10288 + (1 - step % 2) * 16);
+        const long long* own_step_W2 = (const long long*)(arena + 10320 + (step % 2) * 16);
+        long long* own_step_W2_new = (long long*)(arena + 10320 + (1 - step % 2) * 16);
+        const long long* own_step_b2 = (const long long*)(arena + 10352 + (step % 2) * 16);
+        long long* own_step_b2_new = (long long*)(arena + 10352 + (1 - step % 2) * 16);
+        const long long* own_step_bngain = (const long long*)(arena + 10384 + (step % 2) * 16);
+        long long* own_step_bngain_new = (long long*)(arena + 10384 + (1 - step % 2) * 16);
+        const long long* own_step_bnbias = (const long long*)(arena + 10416 + (step % 2) * 16);
+        long long* own_step_bnbias_new = (long long*)(arena + 10416 + (1 - step % 2) * 16);
         float* loss = loss_all + (long long)step * 1;
         const long long* x = x_all + (long long)step * x_stride;
         const long long* y = y_all + (long long)step * y_stride;
         if (times != nullptr && block == 0 && thread == 0) { times[0] = clock64(); }
-        // W1_copy  f32 [30, 200], whole in each block
-        {
-            #pragma unroll 12
-            for (int e = thread; e < 6000; e += 512) {
-                const float W1_ = W1[e];
-                const float W1_copy_ = W1_;
-                own_W1_copy[e] = W1_copy_;
-            }
-        }
-        // W2_copy  f32 [200, 27], whole in each block
-        {
-            const int own_thread = (thread + 128) % 512;
-            #pragma unroll 11
-            for (int e = own_thread; e < 5400; e += 512) {
-                const float W2_ = W2[e];
-                const float W2_copy_ = W2_;
-                own_W2_copy[e] = W2_copy_;
-            }
-        }
+        if (thread < 512) {
         // emb  f32 [32, 3, 10], whole in each block
         {
-            const int own_thread = (thread + 352) % 512;
             #pragma unroll 2
-            for (int e = own_thread; e < 960; e += 512) {
+            for (int e = thread; e < 960; e += 512) {
                 const long long x_ = x[e / 10];
                 const int at = min(max((int)x_, 0), 26);
-                const float C_ = C[at * 10 + (e % 10)];
-                const float C_copy_ = C_;
+                const float C_copy_ = own_C[at * 10 + (e % 10)];
                 own_emb[e] = C_copy_;
             }
         }
         // gather_grad  f32 [32, 27], split along axis 0
         {
-            const int own_thread = (thread + 416) % 512;
+            const int own_thread = (thread + 64) % 512;
             for (int e = own_thread; e < 54; e += 512) {
                 const int mine = e / 27;
                 const int own = block * 2 + mine;
@@ -1183,102 +1322,21 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 gather_grad[own * 27 + (e % 27)] = gather_grad_;
             }
         }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
         // step_C_new  i64 [], whole in each block
         {
-            const int own_thread = (thread + 352) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_C_ = step_C[0];
-                const long long step_C_new_ = step_C_ + 1ll;
-                if (block == 0) {
-                    step_C_new[0] = step_C_new_;
-                }
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_C_copy_ = own_step_C[0];
+                const long long step_C_new_ = step_C_copy_ + 1ll;
+                own_step_C_new[e] = step_C_new_;
             }
         }
-        // step_W1_new  i64 [], whole in each block
-        {
-            const int own_thread = (thread + 320) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_W1_ = step_W1[0];
-                const long long step_W1_new_ = step_W1_ + 1ll;
-                if (block == 0) {
-                    step_W1_new[0] = step_W1_new_;
-                }
-            }
-        }
-        // b1_new  f32 [200], whole in each block
-        {
-            const int own_thread = (thread + 288) % 512;
-            for (int e = own_thread; e < 200; e += 512) {
-                const float b1_ = b1[e];
-                const float b1_copy_ = b1_;
-                const double lr_ = lr[0];
-                const float update_c_new_cast_ = (float)lr_;
-                const float constant_20_ = constant_20[e];
-                const float update_b1_new_mul_ = 0.0f * b1_copy_;
-                const float update_b1_new_add_ = constant_20_ + update_b1_new_mul_;
-                const float update_b1_new_mul_2_ = update_c_new_cast_ * update_b1_new_add_;
-                const float b1_new_ = b1_copy_ - update_b1_new_mul_2_;
-                if (block == 0) {
-                    b1_new[e] = b1_new_;
-                }
-            }
-        }
-        // step_b1_new  i64 [], whole in each block
-        {
-            const int own_thread = (thread + 64) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_b1_ = step_b1[0];
-                const long long step_b1_new_ = step_b1_ + 1ll;
-                if (block == 0) {
-                    step_b1_new[0] = step_b1_new_;
-                }
-            }
-        }
-        // step_W2_new  i64 [], whole in each block
-        {
-            const int own_thread = (thread + 32) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_W2_ = step_W2[0];
-                const long long step_W2_new_ = step_W2_ + 1ll;
-                if (block == 0) {
-                    step_W2_new[0] = step_W2_new_;
-                }
-            }
-        }
-        // step_b2_new  i64 [], whole in each block
-        {
-            for (int e = thread; e < 1; e += 512) {
-                const long long step_b2_ = step_b2[0];
-                const long long step_b2_new_ = step_b2_ + 1ll;
-                if (block == 0) {
-                    step_b2_new[0] = step_b2_new_;
-                }
-            }
-        }
-        // step_bngain_new  i64 [], whole in each block
-        {
-            const int own_thread = (thread + 480) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_bngain_ = step_bngain[0];
-                const long long step_bngain_new_ = step_bngain_ + 1ll;
-                if (block == 0) {
-                    step_bngain_new[0] = step_bngain_new_;
-                }
-            }
-        }
-        // step_bnbias_new  i64 [], whole in each block
-        {
-            const int own_thread = (thread + 448) % 512;
-            for (int e = own_thread; e < 1; e += 512) {
-                const long long step_bnbias_ = step_bnbias[0];
-                const long long step_bnbias_new_ = step_bnbias_ + 1ll;
-                if (block == 0) {
-                    step_bnbias_new[0] = step_bnbias_new_;
-                }
-            }
         }
         __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[1] = clock64(); }
+        if (thread < 512) {
         // matmul  f32 [32, 200], split along axis 1
         {
             for (int e = thread; e < 416; e += 512) {
@@ -1289,68 +1347,99 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                     #pragma unroll 30
                     for (int k = 0; k < 30; k++) {
                         const float emb_ = own_emb[(e / 13) * 30 + k];
-                        const float W1_copy_ = own_W1_copy[k * 200 + own];
+                        const float W1_copy_ = own_W1[k * 13 + mine];
                         matmul_ += emb_ * W1_copy_;
                     }
                     own_matmul[e] = matmul_;
                 }
             }
         }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_W1_new  i64 [], whole in each block
+        {
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_W1_copy_ = own_step_W1[0];
+                const long long step_W1_new_ = step_W1_copy_ + 1ll;
+                own_step_W1_new[e] = step_W1_new_;
+            }
+        }
+        }
         __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[2] = clock64(); }
+        if (thread < 512) {
         // sum  f32 [1, 200], split along axis 1
         // sum_2  f32 [1, 200], split along axis 1
         // bnvar_inv  f32 [1, 200], split along axis 1
         {
-            const int place = thread / 32;
-            const int lane = thread % 32;
-            const int e = min(place, 12);
-            const int mine = e;
-            const int own = min(block * 13 + mine, 199);
-            float sum_ = 0.0f;
-            #pragma unroll 1
-            for (int k = lane; k < 32; k += 32) {
-                const float matmul_ = own_matmul[k * 13 + mine];
-                const float b1_ = b1[own];
-                const float b1_copy_ = b1_;
-                const float hprebn_ = matmul_ + b1_copy_;
-                sum_ = sum_ + hprebn_;
+            if (thread < 416) {
+                const int place = thread / 32;
+                const int lane = thread % 32;
+                const int e = min(place, 12);
+                const int mine = e;
+                const int own = min(block * 13 + mine, 199);
+                float sum_ = 0.0f;
+                #pragma unroll 1
+                for (int k = lane; k < 32; k += 32) {
+                    const float matmul_ = own_matmul[k * 13 + mine];
+                    const float b1_copy_ = own_b1[own];
+                    const float hprebn_ = matmul_ + b1_copy_;
+                    sum_ = sum_ + hprebn_;
+                }
+                for (int bit = 16; bit > 0; bit /= 2) { sum_ = sum_ + of_lanes(sum_, bit); }
+                float sum_2_ = 0.0f;
+                #pragma unroll 1
+                for (int k_2 = lane; k_2 < 32; k_2 += 32) {
+                    const float matmul__2 = own_matmul[k_2 * 13 + mine];
+                    const float b1_copy__2 = own_b1[own];
+                    const float hprebn__2 = matmul__2 + b1_copy__2;
+                    const float bnmean_ = sum_ * 0.03125f;
+                    const float bndiff_ = hprebn__2 - bnmean_;
+                    const float bndiff2_ = bndiff_ * bndiff_;
+                    sum_2_ = sum_2_ + bndiff2_;
+                }
+                for (int bit_2 = 16; bit_2 > 0; bit_2 /= 2) { sum_2_ = sum_2_ + of_lanes(sum_2_, bit_2); }
+                const float bnvar_ = sum_2_ * 0.032258064f;
+                const float add_ = bnvar_ + 1e-5f;
+                const float bnvar_inv_ = inverse_root(add_);
+                if (lane == 0 && block * 13 + mine < 200) {
+                    own_sum[e] = sum_;
+                    own_bnvar_inv[e] = bnvar_inv_;
+                }
             }
-            for (int bit = 16; bit > 0; bit /= 2) { sum_ = sum_ + of_lanes(sum_, bit); }
-            float sum_2_ = 0.0f;
-            #pragma unroll 1
-            for (int k_2 = lane; k_2 < 32; k_2 += 32) {
-                const float matmul__2 = own_matmul[k_2 * 13 + mine];
-                const float b1__2 = b1[own];
-                const float b1_copy__2 = b1__2;
-                const float hprebn__2 = matmul__2 + b1_copy__2;
-                const float bnmean_ = sum_ * 0.03125f;
-                const float bndiff_ = hprebn__2 - bnmean_;
-                const float bndiff2_ = bndiff_ * bndiff_;
-                sum_2_ = sum_2_ + bndiff2_;
+        }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // b1_new  f32 [200], whole in each block
+        {
+            #pragma unroll 2
+            for (int e = thread; e < 200; e += 128) {
+                const float b1_copy_ = own_b1[e];
+                const double lr_copy_ = own_lr[0];
+                const float update_c_new_cast_ = (float)lr_copy_;
+                const float constant_20_ = constant_20[e];
+                const float update_b1_new_mul_ = 0.0f * b1_copy_;
+                const float update_b1_new_add_ = constant_20_ + update_b1_new_mul_;
+                const float update_b1_new_mul_2_ = update_c_new_cast_ * update_b1_new_add_;
+                const float b1_new_ = b1_copy_ - update_b1_new_mul_2_;
+                own_b1_new[e] = b1_new_;
             }
-            for (int bit_2 = 16; bit_2 > 0; bit_2 /= 2) { sum_2_ = sum_2_ + of_lanes(sum_2_, bit_2); }
-            const float bnvar_ = sum_2_ * 0.032258064f;
-            const float add_ = bnvar_ + 1e-5f;
-            const float bnvar_inv_ = inverse_root(add_);
-            if (lane == 0 && place < 13 && block * 13 + mine < 200) {
-                own_sum[e] = sum_;
-                own_bnvar_inv[e] = bnvar_inv_;
-            }
+        }
         }
         __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[3] = clock64(); }
+        if (thread < 512) {
         // h  f32 [32, 200], split along axis 1
         {
             for (int e = thread; e < 416; e += 512) {
                 const int mine = e % 13;
                 const int own = block * 13 + mine;
                 if (own < 200) {
-                    const float bngain_ = bngain[own];
-                    const float bngain_copy_ = bngain_;
+                    const float bngain_copy_ = own_bngain[mine];
                     const float matmul_ = own_matmul[(e / 13) * 13 + mine];
-                    const float b1_ = b1[own];
-                    const float b1_copy_ = b1_;
+                    const float b1_copy_ = own_b1[own];
                     const float hprebn_ = matmul_ + b1_copy_;
                     const float sum_ = own_sum[mine];
                     const float bnmean_ = sum_ * 0.03125f;
@@ -1358,83 +1447,139 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                     const float bnvar_inv_ = own_bnvar_inv[mine];
                     const float bnraw_ = bndiff_ * bnvar_inv_;
                     const float mul_ = bngain_copy_ * bnraw_;
-                    const float bnbias_ = bnbias[own];
-                    const float bnbias_copy_ = bnbias_;
+                    const float bnbias_copy_ = own_bnbias[mine];
                     const float hpreact_ = mul_ + bnbias_copy_;
                     const float h_ = tanhf(hpreact_);
                     own_h[e] = h_;
-                    h[(e / 13) * 200 + own] = h_;
                 }
             }
         }
-        cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[4] = clock64(); }
-        // matmul_2  f32 [32, 27], split along axis 0
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_b1_new  i64 [], whole in each block
         {
-            const int place = thread / 8;
-            const int lane = thread % 8;
-            const int e = min(place, 53);
-            const int mine = e / 27;
-            const int own = block * 2 + mine;
-            float matmul_2_ = 0.0f;
-            #pragma unroll 25
-            for (int k = lane; k < 200; k += 8) {
-                const float h_ = h[own * 200 + k];
-                const float W2_copy_ = own_W2_copy[k * 27 + (e % 27)];
-                matmul_2_ += h_ * W2_copy_;
-            }
-            for (int bit = 4; bit > 0; bit /= 2) { matmul_2_ = matmul_2_ + of_lanes(matmul_2_, bit); }
-            if (lane == 0 && place < 54) {
-                own_matmul_2[e] = matmul_2_;
-                matmul_2[own * 27 + (e % 27)] = matmul_2_;
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_b1_copy_ = own_step_b1[0];
+                const long long step_b1_new_ = step_b1_copy_ + 1ll;
+                own_step_b1_new[e] = step_b1_new_;
             }
         }
+        }
         __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[5] = clock64(); }
-        // max_axis_1  i64 [32, 1], split along axis 0
+        if (times != nullptr && block == 0 && thread == 0) { times[4] = clock64(); }
+        if (thread < 512) {
+        // matmul_2_parts  f32 [16, 32, 27], split along axis 0
         {
-            for (int e = thread; e < 2; e += 512) {
-                const int mine = e;
-                const int own = block * 2 + mine;
+            #pragma unroll 2
+            for (int e = thread; e < 864; e += 512) {
+                const int mine = 0;
+                const int own = block * 1 + mine;
+                float matmul_2_parts_ = 0.0f;
+                #pragma unroll 13
+                for (int k = 0; k < 13; k++) {
+                    const int inner = own * 13 + k;
+                    if (inner < 200) {
+                        const float h_ = own_h[(e / 27) * 13 + k];
+                        const float W2_copy_ = own_W2[k * 27 + (e % 27)];
+                        matmul_2_parts_ += h_ * W2_copy_;
+                    }
+                }
+                matmul_2_parts[own * 864 + e] = matmul_2_parts_;
+            }
+        }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_W2_new  i64 [], whole in each block
+        {
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_W2_copy_ = own_step_W2[0];
+                const long long step_W2_new_ = step_W2_copy_ + 1ll;
+                own_step_W2_new[e] = step_W2_new_;
+            }
+        }
+        }
+        cluster_barrier();
+        if (times != nullptr && block == 0 && thread == 0) { times[5] = clock64(); }
+        if (thread < 512) {
+        // matmul_2  f32 [32, 27], whole in each block
+        {
+            #pragma unroll 2
+            for (int e = thread; e < 864; e += 512) {
+                float matmul_2_ = 0.0f;
+                #pragma unroll 16
+                for (int k = 0; k < 16; k++) {
+                    const float matmul_2_parts_ = matmul_2_parts[k * 864 + e];
+                    matmul_2_ = matmul_2_ + matmul_2_parts_;
+                }
+                own_matmul_2[e] = matmul_2_;
+            }
+        }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_b2_new  i64 [], whole in each block
+        {
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_b2_copy_ = own_step_b2[0];
+                const long long step_b2_new_ = step_b2_copy_ + 1ll;
+                own_step_b2_new[e] = step_b2_new_;
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[6] = clock64(); }
+        if (thread < 512) {
+        // max_axis_1  i64 [32, 1], whole in each block
+        {
+            for (int e = thread; e < 32; e += 512) {
                 long long max_axis_1_ = 0ll;
-                const float matmul_2_ = own_matmul_2[mine * 27];
-                const float b2_ = b2[0];
-                const float b2_copy_ = b2_;
+                const float matmul_2_ = own_matmul_2[e * 27];
+                const float b2_copy_ = own_b2[0];
                 const float logits_ = matmul_2_ + b2_copy_;
                 float best = logits_;
                 for (int k = 1; k < 27; k++) {
-                    const float matmul_2__2 = own_matmul_2[mine * 27 + k];
-                    const float b2__2 = b2[k];
-                    const float b2_copy__2 = b2__2;
+                    const float matmul_2__2 = own_matmul_2[e * 27 + k];
+                    const float b2_copy__2 = own_b2[k];
                     const float logits__2 = matmul_2__2 + b2_copy__2;
                     if (logits__2 > best || (is_nan(logits__2) && !is_nan(best))) { best = logits__2; max_axis_1_ = (long long)k; }
                 }
                 own_max_axis_1[e] = max_axis_1_;
             }
         }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_bngain_new  i64 [], whole in each block
+        {
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_bngain_copy_ = own_step_bngain[0];
+                const long long step_bngain_new_ = step_bngain_copy_ + 1ll;
+                own_step_bngain_new[e] = step_bngain_new_;
+            }
+        }
+        }
         __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[6] = clock64(); }
-        // logit_maxes  f32 [32, 1], split along axis 0
-        // counts_sum  f32 [32, 1], split along axis 0
-        // counts_sum_inv  f32 [32, 1], split along axis 0
+        if (times != nullptr && block == 0 && thread == 0) { times[7] = clock64(); }
+        if (thread < 512) {
+        // logit_maxes  f32 [32, 1], whole in each block
+        // counts_sum  f32 [32, 1], whole in each block
+        // counts_sum_inv  f32 [32, 1], whole in each block
         {
             const int place = thread / 16;
             const int lane = thread % 16;
-            const int e = min(place, 1);
-            const int mine = e;
-            const int own = block * 2 + mine;
-            const long long max_axis_1_ = own_max_axis_1[mine];
+            const int e = min(place, 31);
+            const long long max_axis_1_ = own_max_axis_1[e];
             const int at = min(max((int)max_axis_1_, 0), 26);
-            const float matmul_2_ = own_matmul_2[mine * 27 + at];
-            const float b2_ = b2[at];
-            const float b2_copy_ = b2_;
+            const float matmul_2_ = own_matmul_2[e * 27 + at];
+            const float b2_copy_ = own_b2[at];
             const float logits_ = matmul_2_ + b2_copy_;
             float counts_sum_ = 0.0f;
             #pragma unroll 2
             for (int k = lane; k < 27; k += 16) {
-                const float matmul_2__2 = own_matmul_2[mine * 27 + k];
-                const float b2__2 = b2[k];
-                const float b2_copy__2 = b2__2;
+                const float matmul_2__2 = own_matmul_2[e * 27 + k];
+                const float b2_copy__2 = own_b2[k];
                 const float logits__2 = matmul_2__2 + b2_copy__2;
                 const float norm_logits_ = logits__2 - logits_;
                 const float counts_ = expf(norm_logits_);
@@ -1442,58 +1587,37 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
             }
             for (int bit = 8; bit > 0; bit /= 2) { counts_sum_ = counts_sum_ + of_lanes(counts_sum_, bit); }
             const float counts_sum_inv_ = 1.0f / counts_sum_;
-            if (lane == 0 && place < 2) {
-                logit_maxes[own] = logits_;
-                counts_sum_inv[own] = counts_sum_inv_;
+            if (lane == 0) {
+                own_logit_maxes[e] = logits_;
+                own_counts_sum_inv[e] = counts_sum_inv_;
             }
         }
-        cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[7] = clock64(); }
-        // mean  f32 [], whole in each block
-        // loss  f32 [], whole in each block
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // step_bnbias_new  i64 [], whole in each block
         {
-            const int place = thread / 32;
-            const int lane = thread % 32;
-            const int e = min(place, 0);
-            float mean_ = 0.0f;
-            #pragma unroll 1
-            for (int k = lane; k < 32; k += 32) {
-                const long long y_ = y[k];
-                const int at = min(max((int)y_, 0), 26);
-                const float matmul_2_ = matmul_2[k * 27 + at];
-                const float b2_ = b2[at];
-                const float b2_copy_ = b2_;
-                const float logits_ = matmul_2_ + b2_copy_;
-                const float logit_maxes_ = logit_maxes[k];
-                const float norm_logits_ = logits_ - logit_maxes_;
-                const float counts_ = expf(norm_logits_);
-                const float counts_sum_inv_ = counts_sum_inv[k];
-                const float probs_ = counts_ * counts_sum_inv_;
-                const float logprobs_ = logf(probs_);
-                mean_ = mean_ + logprobs_;
-            }
-            for (int bit = 16; bit > 0; bit /= 2) { mean_ = mean_ + of_lanes(mean_, bit); }
-            mean_ = mean_ / 32.0f;
-            const float loss_ = -mean_;
-            if (lane == 0 && place < 1) {
-                if (block == 0) {
-                    loss[0] = loss_;
-                }
+            for (int e = thread; e < 1; e += 128) {
+                const long long step_bnbias_copy_ = own_step_bnbias[0];
+                const long long step_bnbias_new_ = step_bnbias_copy_ + 1ll;
+                own_step_bnbias_new[e] = step_bnbias_new_;
             }
         }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[8] = clock64(); }
+        if (thread < 512) {
         // d_logits  f32 [32, 27], whole in each block
         {
-            const int own_thread = (thread + 480) % 512;
             #pragma unroll 2
-            for (int e = own_thread; e < 864; e += 512) {
-                const float matmul_2_ = matmul_2[e];
-                const float b2_ = b2[e % 27];
-                const float b2_copy_ = b2_;
+            for (int e = thread; e < 864; e += 512) {
+                const float matmul_2_ = own_matmul_2[e];
+                const float b2_copy_ = own_b2[e % 27];
                 const float logits_ = matmul_2_ + b2_copy_;
-                const float logit_maxes_ = logit_maxes[e / 27];
+                const float logit_maxes_ = own_logit_maxes[e / 27];
                 const float norm_logits_ = logits_ - logit_maxes_;
                 const float counts_ = expf(norm_logits_);
-                const float counts_sum_inv_ = counts_sum_inv[e / 27];
+                const float counts_sum_inv_ = own_counts_sum_inv[e / 27];
                 const float probs_ = counts_ * counts_sum_inv_;
                 const float gather_grad_ = gather_grad[e];
                 const float sub_3_ = probs_ - gather_grad_;
@@ -1501,40 +1625,50 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 own_d_logits[e] = d_logits_;
             }
         }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[8] = clock64(); }
-        // d_b2  f32 [27], whole in each block
-        // b2_new  f32 [27], whole in each block
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // mean  f32 [], whole in each block
+        // loss  f32 [], whole in each block
         {
-            const int place = thread / 16;
-            const int lane = thread % 16;
-            const int e = min(place, 26);
-            float d_b2_ = 0.0f;
-            #pragma unroll 2
-            for (int k = lane; k < 32; k += 16) {
-                const float d_logits_ = own_d_logits[k * 27 + e];
-                d_b2_ = d_b2_ + d_logits_;
-            }
-            for (int bit = 8; bit > 0; bit /= 2) { d_b2_ = d_b2_ + of_lanes(d_b2_, bit); }
-            const float b2_ = b2[e];
-            const float b2_copy_ = b2_;
-            const double lr_ = lr[0];
-            const float update_c_new_cast_ = (float)lr_;
-            const float update_b2_new_mul_ = 0.0f * b2_copy_;
-            const float update_b2_new_add_ = d_b2_ + update_b2_new_mul_;
-            const float update_b2_new_mul_2_ = update_c_new_cast_ * update_b2_new_add_;
-            const float b2_new_ = b2_copy_ - update_b2_new_mul_2_;
-            if (lane == 0 && place < 27) {
-                if (block == 0) {
-                    b2_new[e] = b2_new_;
+            if (thread < 32) {
+                const int place = thread / 32;
+                const int lane = thread % 32;
+                const int e = min(place, 0);
+                float mean_ = 0.0f;
+                #pragma unroll 1
+                for (int k = lane; k < 32; k += 32) {
+                    const long long y_ = y[k];
+                    const int at = min(max((int)y_, 0), 26);
+                    const float matmul_2_ = own_matmul_2[k * 27 + at];
+                    const float b2_copy_ = own_b2[at];
+                    const float logits_ = matmul_2_ + b2_copy_;
+                    const float logit_maxes_ = own_logit_maxes[k];
+                    const float norm_logits_ = logits_ - logit_maxes_;
+                    const float counts_ = expf(norm_logits_);
+                    const float counts_sum_inv_ = own_counts_sum_inv[k];
+                    const float probs_ = counts_ * counts_sum_inv_;
+                    const float logprobs_ = logf(probs_);
+                    mean_ = mean_ + logprobs_;
+                }
+                for (int bit = 16; bit > 0; bit /= 2) { mean_ = mean_ + of_lanes(mean_, bit); }
+                mean_ = mean_ / 32.0f;
+                const float loss_ = -mean_;
+                if (lane == 0) {
+                    if (block == 0) {
+                        loss[0] = loss_;
+                    }
                 }
             }
         }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[9] = clock64(); }
+        if (thread < 512) {
         // d_h  f32 [32, 200], split along axis 1
         // d_hpreact  f32 [32, 200], split along axis 1
         {
-            const int own_thread = (thread + 64) % 512;
-            for (int e = own_thread; e < 416; e += 512) {
+            for (int e = thread; e < 416; e += 512) {
                 const int mine = e % 13;
                 const int own = block * 13 + mine;
                 if (own < 200) {
@@ -1542,7 +1676,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                     #pragma unroll 27
                     for (int k = 0; k < 27; k++) {
                         const float d_logits_ = own_d_logits[(e / 13) * 27 + k];
-                        const float W2_copy_ = own_W2_copy[own * 27 + k];
+                        const float W2_copy_ = own_W2[mine * 27 + k];
                         d_h_ += d_logits_ * W2_copy_;
                     }
                     const float h_ = own_h[(e / 13) * 13 + mine];
@@ -1554,11 +1688,208 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                 }
             }
         }
+        } else {
+        const int all_threads = thread;
+        const int thread = all_threads - 512;
+        // d_b2  f32 [27], whole in each block
+        // b2_new  f32 [27], whole in each block
+        {
+            const int place = thread / 4;
+            const int lane = thread % 4;
+            const int e = min(place, 26);
+            float d_b2_ = 0.0f;
+            #pragma unroll 8
+            for (int k = lane; k < 32; k += 4) {
+                const float d_logits_ = own_d_logits[k * 27 + e];
+                d_b2_ = d_b2_ + d_logits_;
+            }
+            for (int bit = 2; bit > 0; bit /= 2) { d_b2_ = d_b2_ + of_lanes(d_b2_, bit); }
+            const float b2_copy_ = own_b2[e];
+            const double lr_copy_ = own_lr[0];
+            const float update_c_new_cast_ = (float)lr_copy_;
+            const float update_b2_new_mul_ = 0.0f * b2_copy_;
+            const float update_b2_new_add_ = d_b2_ + update_b2_new_mul_;
+            const float update_b2_new_mul_2_ = update_c_new_cast_ * update_b2_new_add_;
+            const float b2_new_ = b2_copy_ - update_b2_new_mul_2_;
+            if (lane == 0 && place < 27) {
+                own_b2_new[e] = b2_new_;
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[10] = clock64(); }
+        if (thread < 512) {
+        // d_bnbias  f32 [1, 200], split along axis 1
+        // bnbias_new  f32 [1, 200], split along axis 1
+        {
+            if (thread < 416) {
+                const int place = thread / 32;
+                const int lane = thread % 32;
+                const int e = min(place, 12);
+                const int mine = e;
+                const int own = min(block * 13 + mine, 199);
+                float d_bnbias_ = 0.0f;
+                #pragma unroll 1
+                for (int k = lane; k < 32; k += 32) {
+                    const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
+                    d_bnbias_ = d_bnbias_ + d_hpreact_;
+                }
+                for (int bit = 16; bit > 0; bit /= 2) { d_bnbias_ = d_bnbias_ + of_lanes(d_bnbias_, bit); }
+                const float bnbias_copy_ = own_bnbias[mine];
+                const double lr_copy_ = own_lr[0];
+                const float update_c_new_cast_ = (float)lr_copy_;
+                const float update_bnbias_new_mul_ = 0.0f * bnbias_copy_;
+                const float update_bnbias_new_add_ = d_bnbias_ + update_bnbias_new_mul_;
+                const float update_bnbias_new_mul_2_ = update_c_new_cast_ * update_bnbias_new_add_;
+                const float bnbias_new_ = bnbias_copy_ - update_bnbias_new_mul_2_;
+                if (lane == 0 && block * 13 + mine < 200) {
+                    own_d_bnbias[e] = d_bnbias_;
+                    own_bnbias_new[e] = bnbias_new_;
+                }
+            }
+        }
+        // d_bngain  f32 [1, 200], split along axis 1
+        // bngain_new  f32 [1, 200], split along axis 1
+        {
+            const int own_thread = (thread + 96) % 512;
+            if (own_thread < 416) {
+                const int place = own_thread / 32;
+                const int lane = own_thread % 32;
+                const int e = min(place, 12);
+                const int mine = e;
+                const int own = min(block * 13 + mine, 199);
+                float d_bngain_ = 0.0f;
+                #pragma unroll 1
+                for (int k = lane; k < 32; k += 32) {
+                    const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
+                    const float matmul_ = own_matmul[k * 13 + mine];
+                    const float b1_copy_ = own_b1[own];
+                    const float hprebn_ = matmul_ + b1_copy_;
+                    const float sum_ = own_sum[mine];
+                    const float bnmean_ = sum_ * 0.03125f;
+                    const float bndiff_ = hprebn_ - bnmean_;
+                    const float bnvar_inv_ = own_bnvar_inv[mine];
+                    const float bnraw_ = bndiff_ * bnvar_inv_;
+                    const float mul_4_ = d_hpreact_ * bnraw_;
+                    d_bngain_ = d_bngain_ + mul_4_;
+                }
+                for (int bit = 16; bit > 0; bit /= 2) { d_bngain_ = d_bngain_ + of_lanes(d_bngain_, bit); }
+                const float bngain_copy_ = own_bngain[mine];
+                const double lr_copy_ = own_lr[0];
+                const float update_c_new_cast_ = (float)lr_copy_;
+                const float update_bngain_new_mul_ = 0.0f * bngain_copy_;
+                const float update_bngain_new_add_ = d_bngain_ + update_bngain_new_mul_;
+                const float update_bngain_new_mul_2_ = update_c_new_cast_ * update_bngain_new_add_;
+                const float bngain_new_ = bngain_copy_ - update_bngain_new_mul_2_;
+                if (lane == 0 && block * 13 + mine < 200) {
+                    own_d_bngain[e] = d_bngain_;
+                    own_bngain_new[e] = bngain_new_;
+                }
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[11] = clock64(); }
+        if (thread < 512) {
+        // d_hprebn  f32 [32, 200], split along axis 1
+        {
+            for (int e = thread; e < 416; e += 512) {
+                const int mine = e % 13;
+                const int own = block * 13 + mine;
+                if (own < 200) {
+                    const float bnvar_inv_ = own_bnvar_inv[mine];
+                    const float bngain_copy_ = own_bngain[mine];
+                    const float mul_9_ = bnvar_inv_ * bngain_copy_;
+                    const float d_hpreact_ = own_d_hpreact[(e / 13) * 13 + mine];
+                    const float d_bnbias_ = own_d_bnbias[mine];
+                    const float mul_10_ = d_bnbias_ * 0.03125f;
+                    const float sub_ = d_hpreact_ - mul_10_;
+                    const float d_bngain_ = own_d_bngain[mine];
+                    const float mul_11_ = d_bngain_ * 0.032258064f;
+                    const float matmul_ = own_matmul[(e / 13) * 13 + mine];
+                    const float b1_copy_ = own_b1[own];
+                    const float hprebn_ = matmul_ + b1_copy_;
+                    const float sum_ = own_sum[mine];
+                    const float bnmean_ = sum_ * 0.03125f;
+                    const float bndiff_ = hprebn_ - bnmean_;
+                    const float bnraw_ = bndiff_ * bnvar_inv_;
+                    const float mul_12_ = mul_11_ * bnraw_;
+                    const float sub_2_ = sub_ - mul_12_;
+                    const float d_hprebn_ = mul_9_ * sub_2_;
+                    own_d_hprebn[e] = d_hprebn_;
+                }
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[12] = clock64(); }
+        if (thread < 512) {
+        // d_embcat_parts  f32 [16, 32, 30], split along axis 0
+        {
+            #pragma unroll 2
+            for (int e = thread; e < 960; e += 512) {
+                const int mine = 0;
+                const int own = block * 1 + mine;
+                float d_embcat_parts_ = 0.0f;
+                #pragma unroll 13
+                for (int k = 0; k < 13; k++) {
+                    const int inner = own * 13 + k;
+                    if (inner < 200) {
+                        const float d_hprebn_ = own_d_hprebn[(e / 30) * 13 + k];
+                        const float W1_copy_ = own_W1[(e % 30) * 13 + k];
+                        d_embcat_parts_ += d_hprebn_ * W1_copy_;
+                    }
+                }
+                own_d_embcat_parts[e] = d_embcat_parts_;
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[13] = clock64(); }
+        if (thread < 512) {
+        // d_C_parts_2  f32 [16, 27, 10], split along axis 0
+        {
+            if (thread < 448) {
+                const int place = thread / 16;
+                const int lane = thread % 16;
+                const int e = min(place, 26);
+                const int own = block;
+                float d_C_parts_2_[10];
+                #pragma unroll
+                for (int t = 0; t < 10; t++) {
+                    d_C_parts_2_[t] = 0.0f;
+                }
+                #pragma unroll 6
+                for (int k = lane; k < 96; k += 16) {
+                    const long long x_ = x[k];
+                    if ((int)x_ == e) {
+                        #pragma unroll
+                        for (int t_2 = 0; t_2 < 10; t_2++) {
+                            const int at = k * 10 + t_2;
+                            const float d_embcat_parts_ = own_d_embcat_parts[at];
+                            d_C_parts_2_[t_2] += d_embcat_parts_;
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int t_3 = 0; t_3 < 10; t_3++) {
+                    for (int bit = 8; bit > 0; bit /= 2) { d_C_parts_2_[t_3] = d_C_parts_2_[t_3] + of_lanes(d_C_parts_2_[t_3], bit); }
+                }
+                if (lane == 0 && place < 27) {
+                    #pragma unroll
+                    for (int t_4 = 0; t_4 < 10; t_4++) {
+                        d_C_parts_2[own * 270 + e * 10 + t_4] = d_C_parts_2_[t_4];
+                    }
+                }
+            }
+        }
+        }
+        cluster_arrive();
+        if (thread < 512) {
         // d_W2  f32 [200, 27], split along axis 0
         // W2_new  f32 [200, 27], split along axis 0
         {
-            const int own_thread = (thread + 160) % 512;
-            for (int e = own_thread; e < 351; e += 512) {
+            for (int e = thread; e < 351; e += 512) {
                 const int mine = e / 27;
                 const int own = block * 13 + mine;
                 if (own < 200) {
@@ -1569,125 +1900,22 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                         const float d_logits_ = own_d_logits[k * 27 + (e % 27)];
                         d_W2_ += h_ * d_logits_;
                     }
-                    const float W2_copy_ = own_W2_copy[own * 27 + (e % 27)];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
+                    const float W2_copy_ = own_W2[mine * 27 + (e % 27)];
+                    const double lr_copy_ = own_lr[0];
+                    const float update_c_new_cast_ = (float)lr_copy_;
                     const float update_w2_new_mul_ = 0.0f * W2_copy_;
                     const float update_w2_new_add_ = d_W2_ + update_w2_new_mul_;
                     const float update_w2_new_mul_2_ = update_c_new_cast_ * update_w2_new_add_;
                     const float W2_new_ = W2_copy_ - update_w2_new_mul_2_;
-                    W2_new[own * 27 + (e % 27)] = W2_new_;
+                    own_W2_new[e] = W2_new_;
                 }
             }
         }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[9] = clock64(); }
-        // d_bnbias  f32 [1, 200], split along axis 1
-        // bnbias_new  f32 [1, 200], split along axis 1
-        {
-            const int place = thread / 32;
-            const int lane = thread % 32;
-            const int e = min(place, 12);
-            const int mine = e;
-            const int own = min(block * 13 + mine, 199);
-            float d_bnbias_ = 0.0f;
-            #pragma unroll 1
-            for (int k = lane; k < 32; k += 32) {
-                const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
-                d_bnbias_ = d_bnbias_ + d_hpreact_;
-            }
-            for (int bit = 16; bit > 0; bit /= 2) { d_bnbias_ = d_bnbias_ + of_lanes(d_bnbias_, bit); }
-            const float bnbias_ = bnbias[own];
-            const float bnbias_copy_ = bnbias_;
-            const double lr_ = lr[0];
-            const float update_c_new_cast_ = (float)lr_;
-            const float update_bnbias_new_mul_ = 0.0f * bnbias_copy_;
-            const float update_bnbias_new_add_ = d_bnbias_ + update_bnbias_new_mul_;
-            const float update_bnbias_new_mul_2_ = update_c_new_cast_ * update_bnbias_new_add_;
-            const float bnbias_new_ = bnbias_copy_ - update_bnbias_new_mul_2_;
-            if (lane == 0 && place < 13 && block * 13 + mine < 200) {
-                own_d_bnbias[e] = d_bnbias_;
-                bnbias_new[own] = bnbias_new_;
-            }
-        }
-        // d_bngain  f32 [1, 200], split along axis 1
-        // bngain_new  f32 [1, 200], split along axis 1
-        {
-            const int own_thread = (thread + 96) % 512;
-            const int place = own_thread / 32;
-            const int lane = own_thread % 32;
-            const int e = min(place, 12);
-            const int mine = e;
-            const int own = min(block * 13 + mine, 199);
-            float d_bngain_ = 0.0f;
-            #pragma unroll 1
-            for (int k = lane; k < 32; k += 32) {
-                const float d_hpreact_ = own_d_hpreact[k * 13 + mine];
-                const float matmul_ = own_matmul[k * 13 + mine];
-                const float b1_ = b1[own];
-                const float b1_copy_ = b1_;
-                const float hprebn_ = matmul_ + b1_copy_;
-                const float sum_ = own_sum[mine];
-                const float bnmean_ = sum_ * 0.03125f;
-                const float bndiff_ = hprebn_ - bnmean_;
-                const float bnvar_inv_ = own_bnvar_inv[mine];
-                const float bnraw_ = bndiff_ * bnvar_inv_;
-                const float mul_4_ = d_hpreact_ * bnraw_;
-                d_bngain_ = d_bngain_ + mul_4_;
-            }
-            for (int bit = 16; bit > 0; bit /= 2) { d_bngain_ = d_bngain_ + of_lanes(d_bngain_, bit); }
-            const float bngain_ = bngain[own];
-            const float bngain_copy_ = bngain_;
-            const double lr_ = lr[0];
-            const float update_c_new_cast_ = (float)lr_;
-            const float update_bngain_new_mul_ = 0.0f * bngain_copy_;
-            const float update_bngain_new_add_ = d_bngain_ + update_bngain_new_mul_;
-            const float update_bngain_new_mul_2_ = update_c_new_cast_ * update_bngain_new_add_;
-            const float bngain_new_ = bngain_copy_ - update_bngain_new_mul_2_;
-            if (lane == 0 && place < 13 && block * 13 + mine < 200) {
-                own_d_bngain[e] = d_bngain_;
-                bngain_new[own] = bngain_new_;
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[10] = clock64(); }
-        // d_hprebn  f32 [32, 200], split along axis 1
-        {
-            for (int e = thread; e < 416; e += 512) {
-                const int mine = e % 13;
-                const int own = block * 13 + mine;
-                if (own < 200) {
-                    const float bnvar_inv_ = own_bnvar_inv[mine];
-                    const float bngain_ = bngain[own];
-                    const float bngain_copy_ = bngain_;
-                    const float mul_9_ = bnvar_inv_ * bngain_copy_;
-                    const float d_hpreact_ = own_d_hpreact[(e / 13) * 13 + mine];
-                    const float d_bnbias_ = own_d_bnbias[mine];
-                    const float mul_10_ = d_bnbias_ * 0.03125f;
-                    const float sub_ = d_hpreact_ - mul_10_;
-                    const float d_bngain_ = own_d_bngain[mine];
-                    const float mul_11_ = d_bngain_ * 0.032258064f;
-                    const float matmul_ = own_matmul[(e / 13) * 13 + mine];
-                    const float b1_ = b1[own];
-                    const float b1_copy_ = b1_;
-                    const float hprebn_ = matmul_ + b1_copy_;
-                    const float sum_ = own_sum[mine];
-                    const float bnmean_ = sum_ * 0.03125f;
-                    const float bndiff_ = hprebn_ - bnmean_;
-                    const float bnraw_ = bndiff_ * bnvar_inv_;
-                    const float mul_12_ = mul_11_ * bnraw_;
-                    const float sub_2_ = sub_ - mul_12_;
-                    const float d_hprebn_ = mul_9_ * sub_2_;
-                    own_d_hprebn[e] = d_hprebn_;
-                    d_hprebn[(e / 13) * 200 + own] = d_hprebn_;
-                }
-            }
-        }
-        __syncthreads();
-        if (times != nullptr && block == 0 && thread == 0) { times[11] = clock64(); }
         // d_W1  f32 [30, 200], split along axis 1
+        // W1_new  f32 [30, 200], split along axis 1
         {
-            for (int e = thread; e < 390; e += 512) {
+            const int own_thread = (thread + 160) % 512;
+            for (int e = own_thread; e < 390; e += 512) {
                 const int mine = e % 13;
                 const int own = block * 13 + mine;
                 if (own < 200) {
@@ -1698,115 +1926,179 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(512, 1) 
                         const float d_hprebn_ = own_d_hprebn[k * 13 + mine];
                         d_W1_ += emb_ * d_hprebn_;
                     }
-                    d_W1[(e / 13) * 200 + own] = d_W1_;
-                }
-            }
-        }
-        cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[12] = clock64(); }
-        // d_embcat  f32 [32, 30], split along axis 0
-        {
-            const int place = thread / 8;
-            const int lane = thread % 8;
-            const int e = min(place, 59);
-            const int mine = e / 30;
-            const int own = block * 2 + mine;
-            float d_embcat_ = 0.0f;
-            #pragma unroll 25
-            for (int k = lane; k < 200; k += 8) {
-                const float d_hprebn_ = d_hprebn[own * 200 + k];
-                const float W1_copy_ = own_W1_copy[(e % 30) * 200 + k];
-                d_embcat_ += d_hprebn_ * W1_copy_;
-            }
-            for (int bit = 4; bit > 0; bit /= 2) { d_embcat_ = d_embcat_ + of_lanes(d_embcat_, bit); }
-            if (lane == 0 && place < 60) {
-                d_embcat[own * 30 + (e % 30)] = d_embcat_;
-            }
-        }
-        // W1_new  f32 [30, 200], split along axis 0
-        {
-            const int own_thread = (thread + 32) % 512;
-            for (int e = own_thread; e < 400; e += 512) {
-                const int mine = e / 200;
-                const int own = block * 2 + mine;
-                if (own < 30) {
-                    const float W1_copy_ = own_W1_copy[own * 200 + (e % 200)];
-                    const double lr_ = lr[0];
-                    const float update_c_new_cast_ = (float)lr_;
-                    const float d_W1_ = d_W1[own * 200 + (e % 200)];
+                    const float W1_copy_ = own_W1[(e / 13) * 13 + mine];
+                    const double lr_copy_ = own_lr[0];
+                    const float update_c_new_cast_ = (float)lr_copy_;
                     const float update_w1_new_mul_ = 0.0f * W1_copy_;
                     const float update_w1_new_add_ = d_W1_ + update_w1_new_mul_;
                     const float update_w1_new_mul_2_ = update_c_new_cast_ * update_w1_new_add_;
                     const float W1_new_ = W1_copy_ - update_w1_new_mul_2_;
-                    W1_new[own * 200 + (e % 200)] = W1_new_;
+                    own_W1_new[e] = W1_new_;
                 }
             }
         }
-        cluster_barrier();
-        if (times != nullptr && block == 0 && thread == 0) { times[13] = clock64(); }
-        // d_C  f32 [27, 10], split along axis 0
-        // C_new  f32 [27, 10], split along axis 0
-        {
-            const int place = thread / 16;
-            const int lane = thread % 16;
-            const int e = min(place, 19);
-            const int mine = e / 10;
-            const int own = min(block * 2 + mine, 26);
-            float d_C_ = lane == 0 ? 0.0f : 0.0f;
-            #pragma unroll 6
-            for (int k = lane; k < 96; k += 16) {
-                const long long x_ = x[k];
-                if ((int)x_ == own) {
-                    const int at = (k % 3) * 10 + (e % 10);
-                    const float d_embcat_ = d_embcat[(k / 3) * 30 + at];
-                    d_C_ += d_embcat_;
-                }
-            }
-            for (int bit = 8; bit > 0; bit /= 2) { d_C_ = d_C_ + of_lanes(d_C_, bit); }
-            const float C_ = C[own * 10 + (e % 10)];
-            const float C_copy_ = C_;
-            const double lr_ = lr[0];
-            const float update_c_new_cast_ = (float)lr_;
-            const float update_c_new_mul_ = 0.0f * C_copy_;
-            const float update_c_new_add_ = d_C_ + update_c_new_mul_;
-            const float update_c_new_mul_2_ = update_c_new_cast_ * update_c_new_add_;
-            const float C_new_ = C_copy_ - update_c_new_mul_2_;
-            if (lane == 0 && place < 20 && block * 2 + mine < 27) {
-                C_new[own * 10 + (e % 10)] = C_new_;
-            }
         }
-        cluster_barrier();
+        cluster_wait();
+        __syncthreads();
         if (times != nullptr && block == 0 && thread == 0) { times[14] = clock64(); }
+        if (thread < 512) {
+        // d_C  f32 [27, 10], whole in each block
+        // C_new  f32 [27, 10], whole in each block
+        {
+            for (int e = thread; e < 270; e += 512) {
+                float d_C_ = 0.0f;
+                #pragma unroll 16
+                for (int k = 0; k < 16; k++) {
+                    const float d_C_parts_2_ = d_C_parts_2[k * 270 + e];
+                    d_C_ = d_C_ + d_C_parts_2_;
+                }
+                const float C_copy_ = own_C[e];
+                const double lr_copy_ = own_lr[0];
+                const float update_c_new_cast_ = (float)lr_copy_;
+                const float update_c_new_mul_ = 0.0f * C_copy_;
+                const float update_c_new_add_ = d_C_ + update_c_new_mul_;
+                const float update_c_new_mul_2_ = update_c_new_cast_ * update_c_new_add_;
+                const float C_new_ = C_copy_ - update_c_new_mul_2_;
+                own_C_new[e] = C_new_;
+            }
+        }
+        }
+        __syncthreads();
+        if (times != nullptr && block == 0 && thread == 0) { times[15] = clock64(); }
     }
-    if (steps % 2 == 1) {
+    {
+        const float* own_C = (const float*)(arena + 0 + (steps % 2) * 1088);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 270; e += 512) {
+                C[e] = own_C[e];
+            }
+        }
+    }
+    {
+        const float* own_W1 = (const float*)(arena + 2176 + (steps % 2) * 1568);
         #pragma unroll 1
-        for (int i = block * 512 + thread; i < 270; i += 8192) { C_even[i] = C_odd[i]; }
+        for (int e = thread; e < 390; e += 512) {
+            const int mine = e % 13;
+            const int own = block * 13 + mine;
+            if (own < 200) {
+                W1[(e / 13) * 200 + own] = own_W1[e];
+            }
+        }
+    }
+    {
+        const float* own_b1 = (const float*)(arena + 5312 + (steps % 2) * 800);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 200; e += 512) {
+                b1[e] = own_b1[e];
+            }
+        }
+    }
+    {
+        const float* own_bngain = (const float*)(arena + 6912 + (steps % 2) * 64);
         #pragma unroll 1
-        for (int i = block * 512 + thread; i < 6000; i += 8192) { W1_even[i] = W1_odd[i]; }
+        for (int e = thread; e < 13; e += 512) {
+            const int mine = e;
+            const int own = block * 13 + mine;
+            if (own < 200) {
+                bngain[own] = own_bngain[e];
+            }
+        }
+    }
+    {
+        const float* own_bnbias = (const float*)(arena + 7040 + (steps % 2) * 64);
         #pragma unroll 1
-        for (int i = block * 512 + thread; i < 200; i += 8192) { b1_even[i] = b1_odd[i]; }
+        for (int e = thread; e < 13; e += 512) {
+            const int mine = e;
+            const int own = block * 13 + mine;
+            if (own < 200) {
+                bnbias[own] = own_bnbias[e];
+            }
+        }
+    }
+    {
+        const float* own_W2 = (const float*)(arena + 7168 + (steps % 2) * 1408);
         #pragma unroll 1
-        for (int i = block * 512 + thread; i < 200; i += 8192) { bngain_even[i] = bngain_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 200; i += 8192) { bnbias_even[i] = bnbias_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 5400; i += 8192) { W2_even[i] = W2_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 27; i += 8192) { b2_even[i] = b2_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_C_even[i] = step_C_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_W1_even[i] = step_W1_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_b1_even[i] = step_b1_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_W2_even[i] = step_W2_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_b2_even[i] = step_b2_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_bngain_even[i] = step_bngain_odd[i]; }
-        #pragma unroll 1
-        for (int i = block * 512 + thread; i < 1; i += 8192) { step_bnbias_even[i] = step_bnbias_odd[i]; }
+        for (int e = thread; e < 351; e += 512) {
+            const int mine = e / 27;
+            const int own = block * 13 + mine;
+            if (own < 200) {
+                W2[own * 27 + (e % 27)] = own_W2[e];
+            }
+        }
+    }
+    {
+        const float* own_b2 = (const float*)(arena + 9984 + (steps % 2) * 112);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 27; e += 512) {
+                b2[e] = own_b2[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_C = (const long long*)(arena + 10208 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_C[0] = own_step_C[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_W1 = (const long long*)(arena + 10256 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_W1[0] = own_step_W1[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_b1 = (const long long*)(arena + 10288 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_b1[0] = own_step_b1[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_W2 = (const long long*)(arena + 10320 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_W2[0] = own_step_W2[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_b2 = (const long long*)(arena + 10352 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_b2[0] = own_step_b2[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_bngain = (const long long*)(arena + 10384 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_bngain[0] = own_step_bngain[e];
+            }
+        }
+    }
+    {
+        const long long* own_step_bnbias = (const long long*)(arena + 10416 + (steps % 2) * 16);
+        if (block == 0) {
+            #pragma unroll 1
+            for (int e = thread; e < 1; e += 512) {
+                step_bnbias[0] = own_step_bnbias[e];
+            }
+        }
     }
 }
 #endif
