@@ -3,6 +3,7 @@
 # or to gpu-check.json. A check is true, false, or "skipped" where what it needs is not there:
 #
 # samples, random, long, steps   kernels of CUDA compiled as C++: g++
+# persistent                     whole steps as one kernel, likewise
 # products, attention            those that a library and units for matrices compute, likewise
 # wide                           those whose threads compute several neighbours each, likewise
 # nvrtc, ptx                     kernels compiled for GPUs: NVRTC of Python's wheel, of the system
@@ -33,23 +34,34 @@ tested() {
     fi
 }
 passes() {
-    if tested "$@" >"$log" 2>&1; then
-        if grep -q "skipped: " "$log"; then echo '"skipped"'; else echo true; fi
+    own=$(mktemp)
+    if tested "$@" >"$own" 2>&1; then
+        if grep -q "skipped: " "$own"; then echo '"skipped"'; else echo true; fi
     else
-        tail -n 20 "$log" >&2
+        tail -n 20 "$own" >&2
         echo false
     fi
+    rm -f "$own"
 }
-samples=$(passes ops_give_the_same)
-random=$(passes random_programs_give)
-long=$(passes long::)
-steps=$(passes steps::)
-products=$(passes products::)
-attention=$(passes attention::)
-wide=$(passes wide::)
-nvrtc=$(passes nvrtc)
-ptx=$(passes ptx)
-wgpu=$(CHAINRULE_DEVICE=wgpu:0 passes on_device::)
+# Checks that need no GPU run beside those on it, each with a file for its result.
+results=$(mktemp -d)
+beside() {
+    name=$1
+    shift
+    passes "$@" >"$results/$name" &
+}
+[ -n "${CHAINRULE_DEVICE_TEST:-}" ] || cargo test --release --all-features --test device --no-run -q
+beside samples ops_give_the_same
+beside random random_programs_give
+beside long long::
+beside steps steps::
+beside persistent persistent:: --skip ops_give --skip random_programs
+beside products products::
+beside attention attention:: --skip on_device::
+beside wide wide::
+beside nvrtc nvrtc
+beside ptx ptx
+CHAINRULE_DEVICE=wgpu:0 beside wgpu on_device::
 cuda='"skipped"'
 losses='"skipped"'
 precisions='"skipped"'
@@ -58,6 +70,8 @@ if [ "$gpu" != none ]; then
     cuda=$(CHAINRULE_DEVICE=cuda:0 passes on_device::)
     precisions=$(CHAINRULE_DEVICE=cuda:0 CHAINRULE_GPT2=1 passes precision::)
     losses=$(CHAINRULE_DEVICE=cuda:0 CHAINRULE_MODELS=names,mnist,gpt-small passes a_device_trains)
+    # Nothing runs beside what is timed.
+    wait
     command=${CHAINRULE_BIN:-target/release/chainrule}
     [ -n "${CHAINRULE_BIN:-}" ] || cargo build --release --all-features -q
     bench=""
@@ -70,10 +84,14 @@ if [ "$gpu" != none ]; then
     done
     bench="{$bench}"
 fi
-rm -f "$log"
+wait
+for name in samples random long steps persistent products attention wide nvrtc ptx wgpu; do
+    eval "$name=\$(cat $results/$name)"
+done
+rm -rf "$log" "$results"
 cat >"$out" <<EOF
-{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "products": $products, "attention": $attention, "wide": $wide, "nvrtc": $nvrtc, "ptx": $ptx,
+{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "persistent": $persistent, "products": $products, "attention": $attention, "wide": $wide, "nvrtc": $nvrtc, "ptx": $ptx,
  "wgpu": $wgpu, "cuda": $cuda, "losses": $losses, "precisions": $precisions, "bench": $bench}
 EOF
 cat "$out"
-case "$samples$random$long$steps$products$attention$wide$nvrtc$ptx$wgpu$cuda$losses$precisions" in *false*) exit 1 ;; esac
+case "$samples$random$long$steps$persistent$products$attention$wide$nvrtc$ptx$wgpu$cuda$losses$precisions" in *false*) exit 1 ;; esac
