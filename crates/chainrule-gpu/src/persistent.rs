@@ -115,8 +115,8 @@ impl Cluster {
 }
 
 impl PersistentKernel {
-    /// The kernel of a program, as a cluster of so many blocks of so many threads, and a quarter more
-    /// for small work that nothing waits for.
+    /// The kernel of a program, as a cluster of so many blocks of so many threads, and a quarter
+    /// more for small work that nothing waits for.
     ///
     /// None where values are too large, or of kinds that it does not have. Errors for an op or a
     /// dtype that has no kernel.
@@ -257,7 +257,8 @@ impl Attempt {
     }
 }
 
-/// The values in order with their shares and barriers, cells that last, and an estimate of the time.
+/// The values in order with their shares and barriers, cells that last, and an estimate of the
+/// time.
 type Chosen = (Vec<(ValueId, Share, usize)>, Vec<(ValueId, Share)>, f64);
 
 fn chosen(graph: &Graph, stored: &[bool], cluster: Cluster, most: f64) -> Option<Chosen> {

@@ -285,7 +285,8 @@ fn scatter_rows(
     sum
 }
 
-/// Sums of a tile of a row: an array with the places of the tile. `coords` are those of part and row.
+/// Sums of a tile of a row: an array with the places of the tile. `coords` are those of part and
+/// row.
 pub(crate) fn scattered_tile(
     body: &mut Body<'_>,
     v: ValueId,

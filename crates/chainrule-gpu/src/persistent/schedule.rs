@@ -1,5 +1,5 @@
-//! The order of a step's work: what is computed between barriers, while the cluster waits at one, and
-//! for the next step.
+//! The order of a step's work: between barriers, while the cluster waits at one, and for the next
+//! step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,14 +105,14 @@ impl Schedule {
     }
 }
 
-/// Gives sets that are computed a step ahead their stages, those of each level in one: while the rest
-/// has most to do, and each level behind the one before.
+/// Gives sets that are computed a step ahead their stages, those of each level in one: while the
+/// rest has most to do, and each level behind the one before.
 fn run_ahead(stages: &mut [Stage], ahead: Vec<Group>) {
     let levels: BTreeSet<Level> = ahead.iter().map(|g| g.level).collect();
     let terms = |groups: &[Group]| -> usize {
         groups.iter().map(|g| g.task.count * g.task.tile * g.task.terms).sum()
     };
-    // What is computed while the cluster waits hides more.
+    // Work while the cluster waits hides more.
     let work: Vec<(usize, usize)> =
         stages.iter().map(|s| (terms(&s.meanwhile), terms(&s.groups))).collect();
     let mut below = stages.len();
@@ -232,8 +232,8 @@ struct Moves<'a> {
     readers: BTreeMap<ValueId, Vec<usize>>,
     /// Sets that no other block has to do with.
     is_near: Vec<bool>,
-    /// Levels of the sets that must be computed in their turn, each with the terms that spare threads
-    /// have there by now.
+    /// Levels of the sets that must be computed in their turn, each with the terms that spare
+    /// threads have there by now.
     stages: BTreeMap<Level, usize>,
     /// Terms that are computed while the cluster waits behind a phase.
     waiting: Vec<usize>,

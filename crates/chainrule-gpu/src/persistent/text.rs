@@ -204,7 +204,8 @@ impl PersistentMaker<'_> {
         }
     }
 
-    /// Lines of what most threads compute, and of what the spare ones do: for this step and the next.
+    /// Lines of what most threads compute, and of what the spare ones do: for this step and the
+    /// next.
     fn shared_out(
         &self,
         out: &mut String,
