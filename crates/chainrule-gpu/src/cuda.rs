@@ -18,6 +18,7 @@ use crate::device::{PersistentArgument, fault};
 use crate::dialect::Dialect;
 use crate::module::{DeviceLaunch, KernelLaunch, KernelModule};
 use crate::persistent::PersistentKernel;
+use crate::products::{Precision, ProductLaunch};
 
 /// The oldest version of the driver that has all that is used here.
 const OLDEST: i32 = 12_000;
@@ -103,8 +104,9 @@ impl Cuda {
     /// Products made ready; nothing for other work.
     fn plans(&self, work: &[DeviceWork]) -> Result<Vec<Option<Plan>>> {
         let plan = |w: &DeviceWork| {
-            let DeviceWork::Product { product, precision, .. } = w else { return Ok(None) };
-            self.library()?.plan(product, *precision).map(Some)
+            let DeviceWork::Product { product, precision, memory } = w else { return Ok(None) };
+            let at = memory.iter().map(|&m| self.address(m)).collect::<Result<Vec<u64>>>()?;
+            self.library()?.plan(product, *precision, &at).map(Some)
         };
         work.iter().map(plan).collect()
     }
@@ -116,11 +118,9 @@ impl Cuda {
 
     fn begin(&self, work: &DeviceWork, plan: Option<&Plan>) -> Result<()> {
         match work {
-            DeviceWork::Product { memory, .. } => {
-                let [a, b, out] = *memory;
-                let at = [self.address(a)?, self.address(b)?, self.address(out)?];
+            DeviceWork::Product { .. } => {
                 if let Some(plan) = plan {
-                    self.library()?.begin(plan, at)?;
+                    self.library()?.begin(plan)?;
                 }
             }
             DeviceWork::Launch { code, place, arguments } => {
@@ -279,6 +279,10 @@ impl Device for Cuda {
 
     fn has_library(&self) -> bool {
         self.library.is_some()
+    }
+
+    fn finishes(&self, product: &ProductLaunch, precision: Precision) -> bool {
+        self.library.as_ref().is_some_and(|library| library.finishes(product, precision))
     }
 
     fn has_matrix_units(&self) -> bool {

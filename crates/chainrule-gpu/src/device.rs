@@ -40,8 +40,8 @@ pub enum DeviceWork {
         product: ProductLaunch,
         /// The arithmetic.
         precision: Precision,
-        /// The memory of the left operand, of the right one and of the result.
-        memory: [DeviceMemory; 3],
+        /// The memory of each of [`ProductLaunch::matrices`].
+        memory: Vec<DeviceMemory>,
     },
     /// Bytes are copied from one memory to another.
     Copy {
@@ -92,6 +92,11 @@ pub trait Device: Send {
 
     /// Whether it has a library of products.
     fn has_library(&self) -> bool {
+        false
+    }
+
+    /// Whether its library computes a product with its epilogue.
+    fn finishes(&self, _: &ProductLaunch, _: Precision) -> bool {
         false
     }
 

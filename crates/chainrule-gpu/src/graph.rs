@@ -6,6 +6,7 @@ use chainrule_core::dtype::DType;
 
 use crate::attention::Attention;
 use crate::dropout::Dropout;
+use crate::epilogues::Finished;
 use crate::products::Products;
 
 /// A value by its place in [`Graph::values`]; operands come before their users.
@@ -100,6 +101,8 @@ pub(crate) enum Step {
     Product(ValueId, ValueId),
     /// `[parts, ..., m, n]`: a product's sums over as many stretches of its inner axis.
     Parts(ValueId, ValueId),
+    /// A product of the device's library with its epilogue.
+    Finished(Finished),
     /// `x` with elements of `g` put (or added) at places along an axis.
     Scatter {
         x: ValueId,
@@ -177,6 +180,9 @@ impl Step {
             Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![*x, *y],
             Step::Product(x, y) | Step::Parts(x, y) => vec![*x, *y],
             Step::ScatterParts { index, g } => vec![*index, *g],
+            Step::Finished(Finished { a, b, added, bias, before, .. }) => {
+                [Some(*a), Some(*b), *added, *bias, *before].into_iter().flatten().collect()
+            }
             Step::Attention(attention) => attention.operands(),
             Step::Beside(x) => vec![*x],
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
@@ -185,33 +191,34 @@ impl Step {
         }
     }
 
-    /// Lets a function put another value in the place of each operand.
-    pub fn each_operand(&mut self, mut f: impl FnMut(&mut ValueId)) {
+    /// As [`Step::operands`], to be changed.
+    pub fn operands_mut(&mut self) -> Vec<&mut ValueId> {
         match self {
-            Step::Argument(_) | Step::State(_) | Step::Constant(_) => {}
-            Step::Uniform(_) | Step::Normal(_) | Step::Seed(_) => {}
-            Step::Keep(dropout) => dropout.drawn().into_iter().for_each(f),
-            Step::Map(_, all) | Step::Concat(all, _) => all.iter_mut().for_each(f),
+            Step::Argument(_) | Step::State(_) | Step::Constant(_) => vec![],
+            Step::Uniform(_) | Step::Normal(_) | Step::Seed(_) => vec![],
+            Step::Keep(dropout) => dropout.drawn().into_iter().collect(),
+            Step::Map(_, all) | Step::Concat(all, _) => all.iter_mut().collect(),
+            Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => {
+                vec![x]
+            }
+            Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => vec![x],
+            Step::Fold(_, x, _) | Step::Best(x, ..) | Step::Beside(x) => vec![x],
+            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Inverse(x, _) => vec![x],
+            Step::Begins(x, order) => vec![x, order],
+            Step::Segments { x, order, begins, g } => vec![x, order, begins, g],
+            Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => vec![x, y],
+            Step::Product(x, y) | Step::Parts(x, y) => vec![x, y],
+            Step::ScatterParts { index, g } => vec![index, g],
+            Step::Finished(Finished { a, b, added, bias, before, .. }) => {
+                let more = [added, bias, before].into_iter().flatten();
+                [a, b].into_iter().chain(more).collect()
+            }
             Step::Attention(attention) => {
                 let seed = attention.dropout.iter_mut().filter_map(Dropout::drawn);
-                attention.inputs.iter_mut().chain(&mut attention.mask).chain(seed).for_each(f);
-            }
-            Step::Reshape(x) | Step::Transpose(x, _) | Step::Expand(x) | Step::Slice(x, _) => f(x),
-            Step::Triangle(x, ..) | Step::Patches(x, _) | Step::Seen(x, _) => f(x),
-            Step::Fold(_, x, _) | Step::Best(x, ..) | Step::Beside(x) => f(x),
-            Step::Cumulate { x, .. } | Step::Rank { x, .. } | Step::Inverse(x, _) => f(x),
-            Step::Begins(x, y) | Step::Product(x, y) | Step::Parts(x, y) => {
-                [x, y].into_iter().for_each(f);
-            }
-            Step::ScatterParts { index: x, g: y } => [x, y].into_iter().for_each(f),
-            Step::Pad(x, _, y) | Step::Gather(x, y, _) | Step::Elements(x, y, _) => {
-                [x, y].into_iter().for_each(f);
+                attention.inputs.iter_mut().chain(&mut attention.mask).chain(seed).collect()
             }
             Step::Scatter { x, index, g, .. } | Step::ScatterRows { x, index, g } => {
-                [x, index, g].into_iter().for_each(f);
-            }
-            Step::Segments { x, order, begins, g } => {
-                [x, order, begins, g].into_iter().for_each(f);
+                vec![x, index, g]
             }
         }
     }

@@ -108,7 +108,7 @@ fn finish(graph: &Graph, stored: &[bool], dialect: Dialect, kernels: Vec<Kernel>
         buffers[v] = value.step.is_given() && graph.scalar(v).is_none() && !graph.counts(v);
     }
     graph.roots().for_each(|v| buffers[v] = true);
-    let whole = kernels.iter().filter(|k| k.shape == Shape::Attention);
+    let whole = kernels.iter().filter(|k| matches!(k.shape, Shape::Attention | Shape::Library));
     whole.flat_map(|k| &k.members).for_each(|&v| buffers[v] = true);
     for emitted in &all {
         emitted.reads.iter().chain(&emitted.own_reads).for_each(|&v| buffers[v] = true);

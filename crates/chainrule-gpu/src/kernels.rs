@@ -64,9 +64,9 @@ pub(crate) struct Emitted {
 
 impl Emitted {
     /// A product that the device's library computes.
-    fn by_library(graph: &Graph, stored: &[bool], v: ValueId) -> Option<Emitted> {
-        let products = calls(graph, stored, v)?;
-        let reads: Vec<ValueId> = products.iter().flat_map(|p| [p.a.buffer, p.b.buffer]).collect();
+    fn by_library(graph: &Graph, stored: &[bool], members: &[ValueId]) -> Option<Emitted> {
+        let products = calls(graph, stored, members)?;
+        let reads: Vec<ValueId> = products.iter().flat_map(ProductLaunch::reads).collect();
         Some(Emitted {
             lines: Vec::new(),
             own_reads: Vec::new(),
@@ -99,7 +99,7 @@ impl Shape {
                 Shape::Each(value.numel())
             }
             Step::Attention(_) => Shape::Attention,
-            Step::Product(..) if is_librarys(graph, v) => Shape::Library,
+            Step::Product(..) | Step::Finished(_) if is_librarys(graph, v) => Shape::Library,
             Step::Product(a, _) => {
                 let [m, n] = matrix(&value.dims);
                 let [_, k] = matrix(&graph.values[*a].dims);
@@ -127,7 +127,7 @@ pub(crate) fn emit(
     needed: &dyn Fn(ValueId) -> bool,
 ) -> Option<Emitted> {
     if kernel.shape == Shape::Library {
-        return Emitted::by_library(graph, stored, kernel.members[0]);
+        return Emitted::by_library(graph, stored, &kernel.members);
     }
     if kernel.shape == Shape::Attention {
         return crate::attention::emit(graph, stored, &kernel.members);

@@ -7,7 +7,7 @@
 //!
 //! | stage | module | from | to |
 //! | --- | --- | --- | --- |
-//! | read | `read`, `graph`, `hot`, `narrow` | a program | a graph of values |
+//! | read | `read`, `graph`, `hot`, `narrow`, `epilogues` | a program | a graph of values |
 //! | plan | `plan`, `group` | a graph | what has a buffer, and kernels |
 //! | print | `kernels`, `lanes`, `serial`, `pull`, `coords` | a kernel | its text |
 //! | spell | `dialect`, `forms` | an expression | CUDA C or WGSL |
@@ -27,6 +27,7 @@ mod cuda;
 mod device;
 mod dialect;
 mod dropout;
+mod epilogues;
 mod first;
 mod forms;
 mod graph;
@@ -58,7 +59,7 @@ pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, Devi
 pub use dialect::Dialect;
 pub use module::{Buffer, DeviceLaunch, KernelLaunch, KernelModule, Source};
 pub use persistent::{Parameter, PersistentKernel};
-pub use products::{Precision, ProductLaunch, Products, StridedMatrix};
+pub use products::{Epilogues, Precision, ProductFunction, ProductLaunch, Products, StridedMatrix};
 pub use session::DeviceSession;
 
 use chainrule_core::error::Result;

@@ -82,7 +82,7 @@ impl DeviceLaunch {
                     kernel.arguments.split_at(kernel.arguments.len() - kernel.written);
                 (read.to_vec(), written.to_vec())
             }
-            DeviceLaunch::Product(p) => (vec![p.a.buffer, p.b.buffer], vec![p.out.buffer]),
+            DeviceLaunch::Product(p) => (p.reads(), p.writes()),
         }
     }
 
@@ -179,8 +179,7 @@ impl KernelModule {
         for (i, (kernel, emitted)) in grouped.kernels.iter().enumerate() {
             for product in &emitted.products {
                 let mut product = product.clone();
-                let ProductLaunch { a, b, out, .. } = &mut product;
-                [a, b, out].into_iter().for_each(|m| m.buffer = place(m.buffer));
+                product.matrices_mut().into_iter().for_each(|m| m.buffer = place(m.buffer));
                 launches.push(DeviceLaunch::Product(product));
             }
             if !emitted.products.is_empty() {
@@ -258,16 +257,11 @@ impl KernelModule {
                 DeviceLaunch::Kernel(KernelLaunch { name, blocks, threads, arguments, .. }) => {
                     writeln!(out, "//   {name}<<<{blocks}, {threads}>>>({})", names(arguments))
                 }
-                DeviceLaunch::Product(ProductLaunch {
-                    a,
-                    b,
-                    out: to,
-                    sizes: [m, n, k],
-                    count,
-                    ..
-                }) => {
-                    let of = names(&[a.buffer, b.buffer, to.buffer]);
-                    writeln!(out, "//   product({of}), {count} of [{m}, {k}] [{k}, {n}]")
+                DeviceLaunch::Product(p) => {
+                    let ProductLaunch { sizes: [m, n, k], count, .. } = p;
+                    let of = names(&[p.a.buffer, p.b.buffer, p.out.buffer]);
+                    let sizes = format!("{count} of [{m}, {k}] [{k}, {n}]");
+                    writeln!(out, "//   product({of}), {sizes}{}", p.epilogue(&names))
                 }
             };
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::attention::bases;
 use crate::dialect::Dialect;
+use crate::epilogues::Finished;
 use crate::forms::is_slow;
 use crate::graph::{Graph, Step, ValueId};
 use crate::products::{base, is_librarys};
@@ -52,7 +53,9 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
             bases(graph, attention).into_iter().for_each(|x| out[x] = true);
         }
         if out[v] && is_librarys(graph, v) {
-            for x in value.step.operands() {
+            let (operands, others) = factors(&value.step);
+            others.into_iter().for_each(|x| out[x] |= !graph.values[x].step.is_given());
+            for x in operands {
                 let read = base(graph, x);
                 out[read] |= !graph.values[read].step.is_given() || graph.scalar(read).is_some();
             }
@@ -179,12 +182,23 @@ fn wide(graph: &Graph, stored: &mut [bool], most: usize) {
     }
 }
 
+/// The operands of a product, which may be views, and what its epilogue reads.
+fn factors(step: &Step) -> (Vec<ValueId>, Vec<ValueId>) {
+    match step {
+        Step::Finished(Finished { a, b, added, bias, before, .. }) => {
+            (vec![*a, *b], [*added, *bias, *before].into_iter().flatten().collect())
+        }
+        _ => (step.operands(), Vec::new()),
+    }
+}
+
 fn reads_often(step: &Step) -> bool {
     use Step::*;
     matches!(
         step,
         Product(..)
             | Parts(..)
+            | Finished(_)
             | Attention(_)
             | Patches(..)
             | Seen(..)

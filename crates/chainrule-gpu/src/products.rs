@@ -3,6 +3,7 @@
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 
+use crate::epilogues::Finished;
 use crate::graph::{Graph, Step, ValueId};
 use crate::kernels::matrix;
 
@@ -74,11 +75,57 @@ pub struct Products {
     /// Whether attention is kernels that do not hold the square of scores, which need units for
     /// matrices of the compute capability 8.0.
     pub attention: bool,
+    /// What the library may do to a product before it writes it.
+    pub epilogues: Epilogues,
+}
+
+/// What a library may do to a product before it writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epilogues {
+    /// Add a number for each column.
+    pub bias: bool,
+    /// Add another value.
+    pub added: bool,
+    /// Take gelu in the form with tanh, or multiply by its derivative; for results of bf16.
+    pub gelu: bool,
+}
+
+impl Default for Epilogues {
+    fn default() -> Epilogues {
+        Epilogues { bias: true, added: true, gelu: true }
+    }
+}
+
+impl Epilogues {
+    /// None of them.
+    pub const NONE: Epilogues = Epilogues { bias: false, added: false, gelu: false };
+
+    /// Those that are left where a library does not compute this product.
+    pub(crate) fn without(self, refused: &ProductLaunch) -> Epilogues {
+        match (refused.function, &refused.added) {
+            (ProductFunction::Identity, None) => Epilogues { bias: false, ..self },
+            (ProductFunction::Identity, Some(_)) => Epilogues { added: false, ..self },
+            _ => Epilogues { gelu: false, ..self },
+        }
+    }
+}
+
+/// A function of the elements of a product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ProductFunction {
+    /// They stay as they are.
+    #[default]
+    Identity,
+    /// gelu in the form with tanh.
+    Gelu,
+    /// They are multiplied by the derivative of gelu.
+    GeluSlope,
 }
 
 impl Default for Products {
     fn default() -> Products {
-        Products { precision: Precision::F32, from: 1 << 20, attention: true }
+        let (precision, from) = (Precision::F32, 1 << 20);
+        Products { precision, from, attention: true, epilogues: Epilogues::default() }
     }
 }
 
@@ -108,7 +155,7 @@ pub struct StridedMatrix {
     pub apart: usize,
 }
 
-/// `out = a b` for a stack of matrices.
+/// `out = f(a b + added + bias)` for a stack of matrices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProductLaunch {
     /// The value that is computed.
@@ -123,12 +170,99 @@ pub struct ProductLaunch {
     pub sizes: [usize; 3],
     /// The number of matrices.
     pub count: usize,
+    /// A value of the shape of the result.
+    pub added: Option<StridedMatrix>,
+    /// A number for each column, of the dtype of the result.
+    pub bias: Option<StridedMatrix>,
+    /// The function `f`.
+    pub function: ProductFunction,
+    /// The values before gelu: they are written with gelu, and read for its derivative.
+    pub before: Option<StridedMatrix>,
+}
+
+impl ProductLaunch {
+    /// Whether more is done than to multiply.
+    pub fn is_finished(&self) -> bool {
+        self.added.is_some() || self.bias.is_some() || self.function != ProductFunction::Identity
+    }
+
+    /// All matrices: left, right, result, and those of the epilogue.
+    pub fn matrices(&self) -> Vec<&StridedMatrix> {
+        let more = [&self.added, &self.bias, &self.before].into_iter().flatten();
+        [&self.a, &self.b, &self.out].into_iter().chain(more).collect()
+    }
+
+    pub(crate) fn matrices_mut(&mut self) -> Vec<&mut StridedMatrix> {
+        let more = [&mut self.added, &mut self.bias, &mut self.before].into_iter().flatten();
+        [&mut self.a, &mut self.b, &mut self.out].into_iter().chain(more).collect()
+    }
+
+    /// Whether values before gelu are written.
+    pub(crate) fn keeps(&self) -> bool {
+        self.function == ProductFunction::Gelu && self.before.is_some()
+    }
+
+    /// The buffers that are read.
+    pub(crate) fn reads(&self) -> Vec<usize> {
+        let before = self.before.as_ref().filter(|_| !self.keeps());
+        let more = [self.added.as_ref(), self.bias.as_ref(), before].into_iter().flatten();
+        [&self.a, &self.b].into_iter().chain(more).map(|m| m.buffer).collect()
+    }
+
+    /// The buffers that are written.
+    pub(crate) fn writes(&self) -> Vec<usize> {
+        let before = self.before.as_ref().filter(|_| self.keeps());
+        [Some(&self.out), before].into_iter().flatten().map(|m| m.buffer).collect()
+    }
+
+    /// The epilogue in words, with the names of buffers: empty where there is none.
+    pub(crate) fn epilogue(&self, name: &dyn Fn(&[usize]) -> String) -> String {
+        let of = |m: &StridedMatrix| name(&[m.buffer]);
+        let mut out = String::new();
+        for m in [&self.added, &self.bias].into_iter().flatten() {
+            out.push_str(&format!(" + {}", of(m)));
+        }
+        let before = self.before.as_ref().map_or(String::new(), of);
+        out.push_str(&match self.function {
+            ProductFunction::Identity => String::new(),
+            ProductFunction::Gelu if before.is_empty() => ", gelu".to_string(),
+            ProductFunction::Gelu => format!(", gelu of {before}"),
+            ProductFunction::GeluSlope => format!(", by the slope of gelu at {before}"),
+        });
+        out
+    }
+
+    /// The name of the value, and the epilogue in a word or two.
+    pub(crate) fn label(&self) -> String {
+        let words = [
+            self.added.as_ref().map(|_| "sum"),
+            self.bias.as_ref().map(|_| "bias"),
+            match self.function {
+                ProductFunction::Identity => None,
+                ProductFunction::Gelu => Some("gelu"),
+                ProductFunction::GeluSlope => Some("slope of gelu"),
+            },
+        ];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        match words[..] {
+            [] => self.name.clone(),
+            _ => format!("{} with {}", self.name, words.join(", ")),
+        }
+    }
+}
+
+/// The operands of a product, with or without an epilogue.
+fn factors(step: &Step) -> Option<[ValueId; 2]> {
+    match *step {
+        Step::Product(a, b) | Step::Finished(Finished { a, b, .. }) => Some([a, b]),
+        _ => None,
+    }
 }
 
 /// Whether a value is a product that the library computes.
 pub(crate) fn is_librarys(graph: &Graph, v: ValueId) -> bool {
     let value = &graph.values[v];
-    let Step::Product(a, b) = value.step else { return false };
+    let Some([a, b]) = factors(&value.step) else { return false };
     // A constant of one element has no buffer.
     if graph.scalar(a).or(graph.scalar(b)).is_some() {
         return false;
@@ -264,10 +398,21 @@ struct Stacked {
     apart: [usize; 3],
 }
 
-/// The calls of the library for a product; buffers are those of values.
-pub(crate) fn calls(graph: &Graph, stored: &[bool], v: ValueId) -> Option<Vec<ProductLaunch>> {
+/// The calls of the library for a product, which may keep values before gelu as a second result;
+/// buffers are those of values.
+pub(crate) fn calls(
+    graph: &Graph,
+    stored: &[bool],
+    members: &[ValueId],
+) -> Option<Vec<ProductLaunch>> {
+    let v = *members.first()?;
     let value = &graph.values[v];
-    let Step::Product(a, b) = value.step else { return None };
+    let [a, b] = factors(&value.step)?;
+    let (mut added, mut bias, mut function, mut before) = Default::default();
+    if let Step::Finished(finished) = &value.step {
+        (added, bias, function) = (finished.added, finished.bias, finished.function);
+        before = finished.before.or(members.get(1).copied());
+    }
     let [mut m, n] = matrix(&value.dims);
     let [_, k] = matrix(&graph.values[a].dims);
     let is_stored = |x: ValueId| stored[x];
@@ -300,13 +445,18 @@ pub(crate) fn calls(graph: &Graph, stored: &[bool], v: ValueId) -> Option<Vec<Pr
             column,
             apart: apart[which],
         };
+        let like_out = |x: ValueId| side(2, x, [n, 1]);
         ProductLaunch {
             name: value.name.clone(),
             a: side(0, of_a.base, inner_a),
             b: side(1, of_b.base, inner_b),
-            out: side(2, v, [n, 1]),
+            out: like_out(v),
             sizes: [m, n, k],
             count,
+            added: added.map(like_out),
+            bias: bias.map(|x| StridedMatrix { start: 0, apart: 0, ..like_out(x) }),
+            function,
+            before: before.map(like_out),
         }
     };
     Some((0..outer).map(call).collect())

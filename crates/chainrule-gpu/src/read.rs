@@ -127,7 +127,7 @@ impl Reader {
             let write = write.map(|name| self.known[&name]);
             self.graph.states.push((read, write));
         }
-        Ok(())
+        self.finish_products()
     }
 
     pub(crate) fn define(&mut self, value: &Typed, step: Step) -> Result<ValueId> {

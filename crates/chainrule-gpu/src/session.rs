@@ -14,7 +14,7 @@ use chainrule_program::Program;
 
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, fault};
 use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
-use crate::products::{Precision, Products};
+use crate::products::{Epilogues, Precision, Products};
 use crate::rooms::Rooms;
 use crate::words::{to_device, to_value, width};
 use steps::Persistent;
@@ -43,6 +43,7 @@ pub struct DeviceSession {
     seed: u64,
     runs: u64,
     precision: Precision,
+    epilogues: Epilogues,
     /// Whether first runs are compared.
     pub(crate) compares: bool,
 }
@@ -111,8 +112,15 @@ impl DeviceSession {
     /// A session on a device, with nothing on it.
     pub fn new(device: Box<dyn Device>) -> DeviceSession {
         let (programs, residents) = (Vec::new(), HashMap::new());
-        let precision = Precision::default();
-        DeviceSession { device, programs, residents, seed: 0, runs: 0, precision, compares: false }
+        let (precision, epilogues) = Default::default();
+        let (seed, runs, compares) = (0, 0, false);
+        DeviceSession { device, programs, residents, seed, runs, precision, epilogues, compares }
+    }
+
+    /// What the library of products may do beside multiplying, in programs that are loaded from now
+    /// on; all of it if nothing is said.
+    pub fn set_epilogues(&mut self, epilogues: Epilogues) {
+        self.epilogues = epilogues;
     }
 
     /// The arithmetic of large products of f32 in programs that are loaded from now on; f32 if
@@ -150,12 +158,7 @@ impl DeviceSession {
     pub fn load(&mut self, program: &Program) -> Result<usize> {
         let dialect = self.device.dialect();
         let module = match self.device.has_library() {
-            true => {
-                let attention = self.device.has_matrix_units();
-                let precision = self.precision;
-                let products = Products { precision, attention, ..Products::default() };
-                KernelModule::with_products(program, dialect, products)?
-            }
+            true => self.with_library(program)?,
             false => KernelModule::new(program, dialect)?,
         };
         let mut own = Vec::new();
@@ -181,6 +184,24 @@ impl DeviceSession {
         }
         self.programs.push(Some(loaded));
         Ok(self.programs.len() - 1)
+    }
+
+    /// The kernels of a program with products of the library, and the epilogues that it has.
+    fn with_library(&self, program: &Program) -> Result<KernelModule> {
+        let (attention, precision) = (self.device.has_matrix_units(), self.precision);
+        let epilogues = self.epilogues;
+        let mut products = Products { precision, attention, epilogues, ..Products::default() };
+        loop {
+            let module = KernelModule::with_products(program, self.device.dialect(), products)?;
+            let refused = module.launches.iter().find_map(|l| match l {
+                DeviceLaunch::Product(p) if p.is_finished() => {
+                    (!self.device.finishes(p, precision)).then_some(p)
+                }
+                _ => None,
+            });
+            let Some(refused) = refused else { return Ok(module) };
+            products.epilogues = products.epilogues.without(refused);
+        }
     }
 
     /// Gives back what a program has on the device; leaves that no other program has are fetched.
@@ -237,9 +258,9 @@ impl DeviceSession {
                 (kernel.name.clone(), work)
             }
             DeviceLaunch::Product(p) => {
-                let memory = [&p.a, &p.b, &p.out].map(|m| memory[m.buffer]);
+                let memory = p.matrices().iter().map(|m| memory[m.buffer]).collect();
                 let (product, precision) = (p.clone(), module.precision);
-                (p.name.clone(), DeviceWork::Product { product, precision, memory })
+                (p.label(), DeviceWork::Product { product, precision, memory })
             }
         };
         let mut work: Vec<(String, DeviceWork)> = module.launches.iter().map(launch).collect();

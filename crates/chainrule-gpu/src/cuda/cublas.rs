@@ -14,7 +14,7 @@ use cudarc::cublaslt::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use crate::device::fault;
-use crate::products::{Precision, ProductLaunch, StridedMatrix};
+use crate::products::{Precision, ProductFunction, ProductLaunch, StridedMatrix};
 
 /// Bytes that a product may use beside its operands, as the library advises for large devices.
 const WORKSPACE: usize = 32 << 20;
@@ -42,24 +42,41 @@ impl Drop for Library {
 
 /// A product made ready: its descriptions and the algorithm.
 pub(crate) struct Plan {
-    product: sys::cublasLtMatmulDesc_t,
-    /// Layouts of the right operand, the left one and the result.
-    layouts: [sys::cublasLtMatrixLayout_t; 3],
+    product: Description,
+    /// Layouts of the right operand, the left one, what is added and the result.
+    layouts: [Layout; 4],
     algorithm: sys::cublasLtMatmulAlgo_t,
-    /// Bytes before the first element of each.
-    starts: [u64; 3],
+    /// The first element of each.
+    places: [u64; 4],
     is_double: bool,
+    adds: bool,
 }
 
-impl Drop for Plan {
+/// What is multiplied how.
+struct Description(sys::cublasLtMatmulDesc_t);
+
+impl Drop for Description {
     fn drop(&mut self) {
-        // SAFETY: each was created with the plan and is destroyed once.
-        unsafe {
-            let _ = result::destroy_matmul_desc(self.product);
-            for layout in self.layouts {
-                let _ = result::destroy_matrix_layout(layout);
-            }
-        }
+        // SAFETY: made by the library, and destroyed once.
+        let _ = unsafe { result::destroy_matmul_desc(self.0) };
+    }
+}
+
+/// A matrix in memory.
+struct Layout(sys::cublasLtMatrixLayout_t);
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, and destroyed once.
+        let _ = unsafe { result::destroy_matrix_layout(self.0) };
+    }
+}
+
+impl Description {
+    fn set<T>(&self, attribute: sys::cublasLtMatmulDescAttributes_t, value: T) -> Result<()> {
+        let (value, size) = (from_ref(&value).cast(), size_of::<T>());
+        // SAFETY: the description is there, and the value has the size that is told.
+        unsafe { result::set_matmul_desc_attribute(self.0, attribute, value, size) }.map_err(of)
     }
 }
 
@@ -86,7 +103,7 @@ fn layout(
     matrix: &StridedMatrix,
     [rows, columns]: [usize; 2],
     count: usize,
-) -> Result<(sys::cublasLtMatrixLayout_t, bool)> {
+) -> Result<(Layout, bool)> {
     let is_rows = matrix.column == 1;
     let (height, width, ahead) = match is_rows {
         true => (columns, rows, matrix.row),
@@ -95,6 +112,7 @@ fn layout(
     let (height, width) = (height as u64, width as u64);
     let kind = kind(matrix.dtype);
     let made = result::create_matrix_layout(kind, height, width, ahead as i64).map_err(of)?;
+    let made = Layout(made);
     if count > 1 {
         use sys::cublasLtMatrixLayoutAttribute_t::{
             CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT as COUNT,
@@ -105,11 +123,47 @@ fn layout(
             [(COUNT, from_ref(&count).cast(), 4), (APART, from_ref(&apart).cast(), 8)];
         for (attribute, value, size) in [count, apart] {
             // SAFETY: the layout was made above, and the value has this size.
-            unsafe { result::set_matrix_layout_attribute(made, attribute, value, size) }
+            unsafe { result::set_matrix_layout_attribute(made.0, attribute, value, size) }
                 .map_err(of)?;
         }
     }
     Ok((made, !is_rows))
+}
+
+/// Sets the epilogue of a product, with the addresses of its bias and of the values before gelu.
+///
+/// A result is the transpose there, so that a number for each column is one for each row.
+fn finish(
+    description: &Description,
+    p: &ProductLaunch,
+    bias: Option<u64>,
+    before: Option<u64>,
+) -> Result<()> {
+    use sys::cublasLtEpilogue_t as Epilogue;
+    use sys::cublasLtMatmulDescAttributes_t as Attribute;
+    let epilogue = match (p.function, bias.is_some(), before.is_some()) {
+        (ProductFunction::Identity, false, _) => return Ok(()),
+        (ProductFunction::Identity, true, _) => Epilogue::CUBLASLT_EPILOGUE_BIAS,
+        (ProductFunction::Gelu, false, false) => Epilogue::CUBLASLT_EPILOGUE_GELU,
+        (ProductFunction::Gelu, true, false) => Epilogue::CUBLASLT_EPILOGUE_GELU_BIAS,
+        (ProductFunction::Gelu, false, true) => Epilogue::CUBLASLT_EPILOGUE_GELU_AUX,
+        (ProductFunction::Gelu, true, true) => Epilogue::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        (ProductFunction::GeluSlope, ..) => Epilogue::CUBLASLT_EPILOGUE_DGELU,
+    };
+    description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as u32)?;
+    if let Some(at) = bias {
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, at)?;
+    }
+    if let (Some(at), Some(matrix)) = (before, &p.before) {
+        let ahead = matrix.row as i64;
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at)?;
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, ahead)?;
+        if p.count > 1 {
+            let apart = matrix.apart as i64;
+            description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, apart)?;
+        }
+    }
+    Ok(())
 }
 
 impl Library {
@@ -128,8 +182,15 @@ impl Library {
         Ok(Some(Library { handle, workspace, stream: stream.clone() }))
     }
 
-    /// A product made ready.
-    pub fn plan(&self, p: &ProductLaunch, precision: Precision) -> Result<Plan> {
+    /// Whether there is an algorithm for a product with its epilogue.
+    pub fn finishes(&self, p: &ProductLaunch, precision: Precision) -> bool {
+        let somewhere = self.workspace.device_ptr(&self.stream).0;
+        self.plan(p, precision, &vec![somewhere; p.matrices().len()]).is_ok()
+    }
+
+    /// A product made ready, for matrices that begin at these addresses: one for each of
+    /// [`ProductLaunch::matrices`].
+    pub fn plan(&self, p: &ProductLaunch, precision: Precision, at: &[u64]) -> Result<Plan> {
         use sys::cublasComputeType_t as Compute;
         let is_double = p.out.dtype == DType::F64;
         let (compute, scale) = match (is_double, p.a.dtype, precision) {
@@ -138,36 +199,44 @@ impl Library {
             _ => (Compute::CUBLAS_COMPUTE_32F, DType::F32),
         };
         let product = result::create_matmul_desc(compute, kind(scale)).map_err(of)?;
+        let product = Description(product);
         let [m, n, k] = p.sizes;
         let (right, turn_right) = layout(&p.b, [k, n], p.count)?;
         let (left, turn_left) = layout(&p.a, [m, k], p.count)?;
         let (out, _) = layout(&p.out, [m, n], p.count)?;
+        let (added, _) = layout(p.added.as_ref().unwrap_or(&p.out), [m, n], p.count)?;
         use sys::cublasLtMatmulDescAttributes_t::{
             CUBLASLT_MATMUL_DESC_TRANSA as FIRST, CUBLASLT_MATMUL_DESC_TRANSB as SECOND,
         };
-        for (attribute, turn) in [(FIRST, turn_right), (SECOND, turn_left)] {
-            let turn = i32::from(turn);
-            let value = from_ref(&turn).cast();
-            // SAFETY: the description was made above, and the value is a number of 32 bits.
-            unsafe { result::set_matmul_desc_attribute(product, attribute, value, 4) }
-                .map_err(of)?;
-        }
-        let starts = [&p.b, &p.a, &p.out].map(|m| (m.start * m.dtype.size()) as u64);
-        let layouts = [right, left, out];
-        let algorithm = self.algorithm(product, layouts, starts)?;
-        Ok(Plan { product, layouts, algorithm, starts, is_double })
+        product.set(FIRST, i32::from(turn_right))?;
+        product.set(SECOND, i32::from(turn_left))?;
+        let place = |m: &StridedMatrix, at: u64| at + (m.start * m.dtype.size()) as u64;
+        let all = p.matrices();
+        let all: Vec<u64> = all.iter().zip(at).map(|(m, &at)| place(m, at)).collect();
+        let (&[left_at, right_at, out_at], more) = all
+            .split_first_chunk()
+            .ok_or_else(|| fault(format!("`{}` has no memory for its operands", p.name)))?;
+        let mut more = more.iter().copied();
+        let added_at = p.added.as_ref().and_then(|_| more.next());
+        let bias_at = p.bias.as_ref().and_then(|_| more.next());
+        finish(&product, p, bias_at, more.next())?;
+        let places = [right_at, left_at, added_at.unwrap_or(out_at), out_at];
+        let layouts = [right, left, added, out];
+        let algorithm = self.algorithm(&product, &layouts, places)?;
+        let adds = added_at.is_some();
+        Ok(Plan { product, layouts, algorithm, places, is_double, adds })
     }
 
     fn algorithm(
         &self,
-        product: sys::cublasLtMatmulDesc_t,
-        [right, left, out]: [sys::cublasLtMatrixLayout_t; 3],
-        starts: [u64; 3],
+        product: &Description,
+        [right, left, added, out]: &[Layout; 4],
+        places: [u64; 4],
     ) -> Result<sys::cublasLtMatmulAlgo_t> {
         use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
         let preference = result::create_matmul_pref().map_err(of)?;
         let room = WORKSPACE as u64;
-        let [first, second, third] = starts.map(alignment);
+        let [first, second, third, fourth] = places.map(alignment);
         let narrow = |x: &u32| (from_ref(x).cast::<c_void>(), size_of::<u32>());
         let given = [
             (
@@ -177,7 +246,7 @@ impl Library {
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, narrow(&first)),
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, narrow(&second)),
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, narrow(&third)),
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, narrow(&third)),
+            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, narrow(&fourth)),
         ];
         let set = given.into_iter().try_for_each(|(attribute, (value, size))| {
             // SAFETY: the preference was made above, and each value has this size.
@@ -186,39 +255,42 @@ impl Library {
         // SAFETY: all were made for this product.
         let found = set.and_then(|()| unsafe {
             let handle = self.handle;
-            result::get_matmul_algo_heuristic(handle, product, right, left, out, out, preference)
+            let [right, left, added, out] = [right, left, added, out].map(|l| l.0);
+            let product = product.0;
+            result::get_matmul_algo_heuristic(handle, product, right, left, added, out, preference)
         });
         // SAFETY: made above, and destroyed once.
         let _ = unsafe { result::destroy_matmul_pref(preference) };
         Ok(found.map_err(of)?.algo)
     }
 
-    /// Begins a product; addresses are those of the left operand, the right one and the result.
-    pub fn begin(&self, plan: &Plan, [left, right, out]: [u64; 3]) -> Result<()> {
+    /// Begins a product.
+    pub fn begin(&self, plan: &Plan) -> Result<()> {
         let (single, double) = ([1.0f32, 0.0], [1.0f64, 0.0]);
         let [one, none]: [*const c_void; 2] = match plan.is_double {
             true => [from_ref(&double[0]).cast(), from_ref(&double[1]).cast()],
             false => [from_ref(&single[0]).cast(), from_ref(&single[1]).cast()],
         };
-        let [of_right, of_left, of_out] = plan.layouts;
+        let share = if plan.adds { one } else { none };
+        let [of_right, of_left, of_added, of_out] = plan.layouts.each_ref().map(|l| l.0);
         let workspace = self.workspace.device_ptr(&self.stream).0;
-        let at = |address: u64, i: usize| (address + plan.starts[i]) as *mut c_void;
+        let [right, left, added, out] = plan.places.map(|at| at as *mut c_void);
         // SAFETY: the plan was made for matrices of these sizes and strides, which lie in the
         // memory at these addresses; the workspace is used by one product at a time, as all work of
         // a stream is done in order.
         unsafe {
             result::matmul(
                 self.handle,
-                plan.product,
+                plan.product.0,
                 one,
-                none,
-                at(right, 0),
+                share,
+                right,
                 of_right,
-                at(left, 1),
+                left,
                 of_left,
-                at(out, 2),
-                of_out,
-                at(out, 2),
+                added,
+                of_added,
+                out,
                 of_out,
                 from_ref(&plan.algorithm),
                 workspace as *mut c_void,

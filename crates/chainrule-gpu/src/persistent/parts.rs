@@ -79,7 +79,8 @@ pub(crate) fn scattered_in_parts(graph: &Graph, v: ValueId, parts: usize) -> Gra
 fn moved(graph: &Graph, v: ValueId, count: usize) -> Graph {
     let mut out = graph.clone();
     let moved = |x: &mut ValueId| *x += if *x >= v { count } else { 0 };
-    out.values.iter_mut().for_each(|value| value.step.each_operand(moved));
+    let operands = out.values.iter_mut().flat_map(|value| value.step.operands_mut());
+    operands.for_each(moved);
     out.arguments.iter_mut().chain(&mut out.results).for_each(moved);
     for (read, write) in &mut out.states {
         moved(read);

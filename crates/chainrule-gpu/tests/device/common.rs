@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use chainrule::program::Program;
 use chainrule::{DType, Tensor};
-use chainrule_gpu::{DeviceLaunch, KernelModule, Source, StridedMatrix};
+use chainrule_gpu::{DeviceLaunch, KernelModule, ProductFunction, Source, StridedMatrix};
 
 /// A program with its inputs, and what it should give.
 pub struct Case {
@@ -119,7 +119,22 @@ fn source(cases: &[Case]) -> String {
                     };
                     let [m, n, k] = p.sizes;
                     let all = [&p.a, &p.b, &p.out].map(one).join(", ");
-                    format!("product({}, {m}, {n}, {k}, {all})", p.count)
+                    let or_none = |m: &Option<StridedMatrix>| {
+                        m.as_ref().map_or(format!("({}*)nullptr", ctype(p.out.dtype)), |m| {
+                            // The library has one type for all of them, and the result's places.
+                            let start = if m.apart == 0 && m.start == 0 { 0 } else { p.out.start };
+                            assert_eq!((m.dtype, m.start, m.row), (p.out.dtype, start, p.out.row));
+                            cast(&m.buffer)
+                        })
+                    };
+                    let [added, bias, before] = [&p.added, &p.bias, &p.before].map(or_none);
+                    let function = match p.function {
+                        ProductFunction::Identity => "IDENTITY",
+                        ProductFunction::Gelu => "GELU",
+                        ProductFunction::GeluSlope => "GELU_SLOPE",
+                    };
+                    let more = format!("{added}, {bias}, {function}, {before}");
+                    format!("product({}, {m}, {n}, {k}, {all}, {more})", p.count)
                 }
             };
             let _ = writeln!(out, "static void l{i}() {{ {call}; }}");

@@ -3,6 +3,7 @@
 
 mod attention;
 mod common;
+mod epilogues;
 mod long;
 #[cfg(feature = "wgpu")]
 mod on_device;

@@ -12,7 +12,7 @@ const PROGRAMS: u64 = 2000;
 
 /// The case with all products by the library; nothing where it has none.
 fn by_library(mut case: Case, precision: Precision) -> Option<Case> {
-    let products = Products { precision, from: 1, attention: true };
+    let products = Products { precision, from: 1, attention: true, ..Products::default() };
     case.module = KernelModule::with_products(&case.program, Dialect::Cuda, products).unwrap();
     case.given = given(&case.module, &case.inputs, &cells(&case.program));
     let is_product = |l: &DeviceLaunch| matches!(l, DeviceLaunch::Product(_));
@@ -80,7 +80,8 @@ fn operands_and_results_of_bf16_are_rounded() {
     // A value may round to the neighbour where f32 and f64 part.
     let within = want.iter().map(|w| size(w) / 256.0).collect();
     let (name, inputs) = ("bf16".to_string(), inputs.to_vec());
-    let products = Products { precision: Precision::Bf16, from: 1, attention: true };
+    let products =
+        Products { precision: Precision::Bf16, from: 1, attention: true, ..Products::default() };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
     let product = |l: &DeviceLaunch| match l {
         DeviceLaunch::Product(p) => Some(p.clone()),

@@ -47,12 +47,26 @@ static unsigned short to_bf16(float x);
 template <typename T>
 static inline void store(T& to, T x) { to = x; }
 static inline void store(unsigned short& to, float x) { to = to_bf16(x); }
+// Beside the sum: a value of the same shape and a number for each column that are added; gelu, whose
+// argument is kept, or a factor, its derivative at what was kept.
+enum Function { IDENTITY, GELU, GELU_SLOPE };
+template <typename T>
+static T gelu(T x) {
+    T t = std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x));
+    return T(0.5) * x * (1 + t);
+}
+template <typename T>
+static T gelu_slope(T x) {
+    T s = T(0.7978845608028654), t = std::tanh(s * (x + T(0.044715) * x * x * x));
+    return T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * s * (1 + T(0.134145) * x * x);
+}
 template <typename A, typename B, typename C>
 static void product(
     size_t count, size_t m, size_t n, size_t k,
     const A* a, size_t sa, size_t ra, size_t ca, size_t na,
     const B* b, size_t sb, size_t rb, size_t cb, size_t nb,
-    C* c, size_t sc, size_t rc, size_t, size_t nc
+    C* c, size_t sc, size_t rc, size_t, size_t nc,
+    const C* added, const C* bias, Function function, C* before
 ) {
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < m; i++)
@@ -61,7 +75,13 @@ static void product(
                 for (size_t l = 0; l < k; l++)
                     sum += number(a[sa + s * na + i * ra + l * ca])
                         * number(b[sb + s * nb + l * rb + j * cb]);
-                store(c[sc + s * nc + i * rc + j], sum);
+                size_t at = sc + s * nc + i * rc + j;
+                if (added != nullptr) { sum += number(added[at]); }
+                if (bias != nullptr) { sum += number(bias[j]); }
+                if (function == GELU && before != nullptr) { store(before[at], sum); }
+                if (function == GELU) { sum = gelu(sum); }
+                if (function == GELU_SLOPE) { sum *= gelu_slope(number((C)before[at])); }
+                store(c[at], sum);
             }
 }
 

@@ -138,7 +138,12 @@ fn rounded_values_of_neighbours_are_those_of_f64() {
         // Operands, results and gradients have 8 bits; a wrong place is off by about 1.
         made.within = made.want.iter().map(|w| 0.03 * size(w).max(0.02)).collect();
         made.name = format!("classes of [{rows}, {inner}, {symbols}]");
-        let products = Products { precision: Precision::Bf16, from: 1, attention: true };
+        let products = Products {
+            precision: Precision::Bf16,
+            from: 1,
+            attention: true,
+            ..Products::default()
+        };
         let made = wide(made, Some(products));
         assert!(neighbours(&made) > 5, "{}", neighbours(&made));
         cases.push(made);

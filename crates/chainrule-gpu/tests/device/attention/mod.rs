@@ -54,7 +54,7 @@ fn case_like(
     // Where a query sees one key, all terms of its gradient cancel.
     let scale = |w: &Vec<f64>| if size(w) < 1e-9 * largest { largest } else { size(w) };
     let within = want.iter().map(|w| part * scale(w)).collect();
-    let products = Products { precision, from: usize::MAX, attention: true };
+    let products = Products { precision, from: usize::MAX, attention: true, ..Products::default() };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
     let given = given(&module, inputs, &[]);
     let inputs = inputs.to_vec();
