@@ -1,6 +1,7 @@
 //! A GPU by NVIDIA: the driver, NVRTC and graphs of launches. The libraries are loaded when a
 //! device is opened, so that none is needed to build.
 
+mod copies;
 mod cublas;
 mod persistent;
 
@@ -12,9 +13,10 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaSlice,
 use cudarc::driver::{DevicePtr, DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 
+use self::copies::Copies;
 use self::cublas::{Library, Plan};
 use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork};
-use crate::device::{PersistentArgument, fault};
+use crate::device::{DeviceRead, PersistentArgument, fault};
 use crate::dialect::Dialect;
 use crate::module::{DeviceLaunch, KernelLaunch, KernelModule};
 use crate::persistent::PersistentKernel;
@@ -37,6 +39,7 @@ pub(crate) struct Cuda {
     graphs: Vec<Captured>,
     /// Products of matrices, where there is cuBLASLt.
     library: Option<Library>,
+    copies: Copies,
 }
 
 struct CudaKernel {
@@ -75,16 +78,18 @@ impl Cuda {
         }
         has_compiler()?;
         let context = CudaContext::new(number).map_err(of)?;
-        // SAFETY: all memory is allocated, used and freed on the one stream below, in its order.
+        // SAFETY: all memory is allocated, used and freed on the one stream below, in its order, but
+        // what copies go through, which waits for its own events.
         unsafe { context.disable_event_tracking() };
         let (major, minor) = context.compute_capability().map_err(of)?;
         let name = format!("cuda:{number} ({})", context.name().map_err(of)?);
         let stream = context.new_stream().map_err(of)?;
         let architecture = format!("compute_{major}{minor}");
         let library = Library::open(&stream)?;
+        let copies = Copies::new(&context).map_err(of)?;
         let (buffers, modules, graphs) = Default::default();
         let clusters = persistent::clusters(major);
-        Ok(Cuda { name, architecture, clusters, stream, buffers, modules, graphs, library })
+        Ok(Cuda { name, architecture, clusters, stream, buffers, modules, graphs, library, copies })
     }
 
     fn error(&self, e: DriverError) -> Error {
@@ -257,6 +262,42 @@ impl Device for Cuda {
         let view = view.ok_or_else(|| fault("more bytes are read than there are".into()))?;
         self.stream.memcpy_dtoh(&view, bytes).map_err(|e| self.error(e))?;
         self.stream.synchronize().map_err(|e| self.error(e))
+    }
+
+    fn send(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() || self.buffer(to)?.len() < bytes.len() {
+            return self.write(to, bytes);
+        }
+        let at = self.address(to)?;
+        match self.copies.send(&self.stream, at, bytes) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.write(to, bytes),
+            Err(e) => Err(self.error(e)),
+        }
+    }
+
+    fn begin_read(&mut self, from: DeviceMemory, bytes: usize) -> Result<DeviceRead> {
+        let at = self.address(from)?;
+        let fits = bytes > 0 && self.buffer(from)?.len() >= bytes;
+        let begun = match fits {
+            true => self.copies.begin(&self.stream, at, bytes).map_err(|e| self.error(e))?,
+            false => None,
+        };
+        if let Some(number) = begun {
+            return Ok(DeviceRead::Begun(number, bytes));
+        }
+        let mut out = vec![0; bytes];
+        self.read(from, &mut out)?;
+        Ok(DeviceRead::Done(out))
+    }
+
+    fn end_read(&mut self, read: DeviceRead) -> Result<Vec<u8>> {
+        match read {
+            DeviceRead::Done(bytes) => Ok(bytes),
+            DeviceRead::Begun(number, bytes) => {
+                self.copies.end(number, bytes).map_err(|e| self.error(e))
+            }
+        }
     }
 
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode> {

@@ -54,6 +54,15 @@ pub enum DeviceWork {
     },
 }
 
+/// Bytes of a device that were asked for.
+#[derive(Debug)]
+pub enum DeviceRead {
+    /// They are there.
+    Done(Vec<u8>),
+    /// The number of a copy that was begun, and its bytes.
+    Begun(usize, usize),
+}
+
 /// An argument of a persistent kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistentArgument {
@@ -89,6 +98,28 @@ pub trait Device: Send {
 
     /// Copies bytes from the device, after all work before.
     fn read(&mut self, from: DeviceMemory, bytes: &mut [u8]) -> Result<()>;
+
+    /// Copies bytes to the device for work that is begun from now on: beside work that was begun
+    /// before, where the device can.
+    fn send(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()> {
+        self.write(to, bytes)
+    }
+
+    /// Begins to copy bytes from the device, after all work before; work that is begun from now on
+    /// does not wait for it, where the device can. Each is taken by [`Device::end_read`].
+    fn begin_read(&mut self, from: DeviceMemory, bytes: usize) -> Result<DeviceRead> {
+        let mut out = vec![0; bytes];
+        self.read(from, &mut out)?;
+        Ok(DeviceRead::Done(out))
+    }
+
+    /// The bytes of a copy that was begun.
+    fn end_read(&mut self, read: DeviceRead) -> Result<Vec<u8>> {
+        match read {
+            DeviceRead::Done(bytes) => Ok(bytes),
+            DeviceRead::Begun(..) => Err(fault("no copy was begun".into())),
+        }
+    }
 
     /// Whether it has a library of products.
     fn has_library(&self) -> bool {

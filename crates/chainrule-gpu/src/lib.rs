@@ -55,7 +55,9 @@ mod wgsl;
 mod words;
 
 pub use device::PersistentArgument;
-pub use device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceWork};
+pub use device::{
+    Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceName, DeviceRead, DeviceWork,
+};
 pub use dialect::Dialect;
 pub use module::{Buffer, DeviceLaunch, KernelLaunch, KernelModule, Source};
 pub use persistent::{Parameter, PersistentKernel};

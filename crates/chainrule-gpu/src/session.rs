@@ -44,6 +44,8 @@ pub struct DeviceSession {
     runs: u64,
     precision: Precision,
     epilogues: Epilogues,
+    /// Whether arguments and results are copied beside the work of the device.
+    overlaps: bool,
     /// Whether first runs are compared.
     pub(crate) compares: bool,
 }
@@ -113,8 +115,23 @@ impl DeviceSession {
     pub fn new(device: Box<dyn Device>) -> DeviceSession {
         let (programs, residents) = (Vec::new(), HashMap::new());
         let (precision, epilogues) = Default::default();
-        let (seed, runs, compares) = (0, 0, false);
-        DeviceSession { device, programs, residents, seed, runs, precision, epilogues, compares }
+        DeviceSession {
+            device,
+            programs,
+            residents,
+            seed: 0,
+            runs: 0,
+            precision,
+            epilogues,
+            overlaps: true,
+            compares: false,
+        }
+    }
+
+    /// Whether arguments and results are copied while a step runs, where the device can; they are
+    /// if nothing is said. The bits are the same.
+    pub fn set_overlap(&mut self, overlaps: bool) {
+        self.overlaps = overlaps;
     }
 
     /// What the library of products may do beside multiplying, in programs that are loaded from now
@@ -435,7 +452,13 @@ impl DeviceSession {
             if argument.held.as_ref().is_some_and(|held| Arc::ptr_eq(held, &value)) {
                 continue;
             }
-            put(&mut *self.device, memory, &value)?;
+            argument.held = None;
+            let rows = value.row_major()?;
+            let bytes = to_device(self.device.dialect(), value.dtype(), rows.bytes())?;
+            match self.overlaps {
+                true => self.device.send(memory, &bytes)?,
+                false => self.device.write(memory, &bytes)?,
+            }
             argument.held = Some(value);
         }
         if let Some(draws) = loaded.draws {

@@ -24,7 +24,8 @@ pub trait ProgramRunner {
     fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>>;
 
     /// Steps of a program that are best run by one call of [`ProgramRunner::run_steps`]: more than
-    /// one where a step is so small that to begin it takes a good part of its time.
+    /// one where a step is so small that to begin it takes a good part of its time, or where the
+    /// device goes on while losses and batches are copied.
     fn at_once(&self, program: usize) -> usize {
         let _ = program;
         1

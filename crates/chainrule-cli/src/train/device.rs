@@ -1,6 +1,7 @@
 //! The device that runs the steps of a training.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use chainrule::Tensor;
@@ -39,6 +40,13 @@ pub fn runner(args: &Common, seed: u64) -> Result<Option<Box<dyn ProgramRunner>>
 /// soon.
 const AT_ONCE: usize = 256;
 
+/// Most steps of a graph of launches that are begun by one call, each before the loss of the one
+/// before is there.
+const AHEAD: usize = 16;
+
+/// Seconds of them, so that a wish to stop is heard soon.
+const SOON: f64 = 0.2;
+
 struct OnDevice {
     session: DeviceSession,
     or_cpu: bool,
@@ -46,11 +54,14 @@ struct OnDevice {
     new: HashMap<usize, Program>,
     /// Those whose first run was not, which the processor runs.
     here: HashMap<usize, Program>,
+    /// Seconds of a step of each, as the last call took them.
+    seconds: HashMap<usize, f64>,
 }
 
 impl OnDevice {
     fn new(session: DeviceSession, or_cpu: bool) -> OnDevice {
-        OnDevice { session, or_cpu, new: HashMap::new(), here: HashMap::new() }
+        let (new, here, seconds) = Default::default();
+        OnDevice { session, or_cpu, new, here, seconds }
     }
 
     /// The processor's run, where it takes over after this error.
@@ -99,7 +110,14 @@ impl ProgramRunner for OnDevice {
     }
 
     fn at_once(&self, program: usize) -> usize {
-        if self.session.is_persistent(program) { AT_ONCE } else { 1 }
+        if self.here.contains_key(&program) {
+            return 1;
+        }
+        if self.session.is_persistent(program) {
+            return AT_ONCE;
+        }
+        let seconds = self.seconds.get(&program);
+        seconds.map_or(2, |each| ((SOON / each) as usize).clamp(2, AHEAD))
     }
 
     fn run_steps(
@@ -107,7 +125,11 @@ impl ProgramRunner for OnDevice {
         program: usize,
         batches: &[Vec<&Tensor>],
     ) -> chainrule::Result<Vec<Vec<Tensor>>> {
-        self.session.run_steps(program, batches)
+        let began = Instant::now();
+        let results = self.session.run_steps(program, batches)?;
+        let each = began.elapsed().as_secs_f64() / batches.len().max(1) as f64;
+        self.seconds.insert(program, each.max(1e-6));
+        Ok(results)
     }
 
     fn fetch(&mut self) -> chainrule::Result<()> {

@@ -1,6 +1,7 @@
 //! Many steps at once: a persistent kernel takes the arguments of all of them, and writes their
 //! results side by side.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chainrule_core::error::Result;
@@ -10,7 +11,7 @@ use chainrule_core::tensor::value::{Meta, Value};
 use chainrule_program::Program;
 
 use super::{DeviceSession, Loaded, Way, arguments, cells, named};
-use crate::device::{Device, DeviceCode, DeviceMemory, PersistentArgument, fault};
+use crate::device::{Device, DeviceCode, DeviceMemory, DeviceRead, PersistentArgument, fault};
 use crate::dialect::Dialect;
 use crate::module::KernelModule;
 use crate::persistent::{Parameter, PersistentKernel};
@@ -18,6 +19,9 @@ use crate::words::{to_device, to_value, width};
 
 /// Most steps of a launch.
 const MOST: usize = 1024;
+
+/// Steps that are begun before the results of one are waited for, beside that one.
+const AHEAD: usize = 1;
 
 /// Most bytes of arguments and results of a launch, beyond those of one step.
 const BYTES: usize = 64 << 20;
@@ -281,9 +285,7 @@ impl DeviceSession {
         }
         let most = match &self.loaded(program)?.way {
             Way::Persistent(persistent) => persistent.most(),
-            Way::Graph(..) => {
-                return batches.iter().map(|batch| self.run(program, batch)).collect();
-            }
+            Way::Graph(..) => return self.graph_steps(program, batches),
         };
         let mut out = Vec::with_capacity(batches.len());
         let mut batches = batches;
@@ -297,6 +299,72 @@ impl DeviceSession {
             out.extend(self.persistent_results(program)?);
         }
         Ok(out)
+    }
+
+    /// Steps of a graph of launches: each is begun before the results of the one before are waited
+    /// for.
+    fn graph_steps(
+        &mut self,
+        program: usize,
+        batches: &[Vec<&Tensor>],
+    ) -> Result<Vec<Vec<Tensor>>> {
+        if !self.overlaps {
+            return batches.iter().map(|batch| self.run(program, batch)).collect();
+        }
+        let mut out = Vec::with_capacity(batches.len());
+        let mut begun = VecDeque::new();
+        let done = self.begin_steps(program, batches, &mut begun, &mut out);
+        // Copies that were begun are taken in any case.
+        let rest: Vec<_> =
+            begun.into_iter().map(|reads| self.end_results(program, reads)).collect();
+        done?;
+        for results in rest {
+            out.push(results?);
+        }
+        Ok(out)
+    }
+
+    fn begin_steps(
+        &mut self,
+        program: usize,
+        batches: &[Vec<&Tensor>],
+        begun: &mut VecDeque<Vec<DeviceRead>>,
+        out: &mut Vec<Vec<Tensor>>,
+    ) -> Result<()> {
+        for batch in batches {
+            if self.loaded(program)?.first.is_some() {
+                out.push(self.run(program, batch)?);
+                continue;
+            }
+            self.start(program, batch)?;
+            begun.push_back(Vec::new());
+            let results = self.loaded(program)?.results.clone();
+            for (memory, meta) in results {
+                let bytes = width(self.device.dialect(), meta.dtype) * meta.shape.numel();
+                let read = self.device.begin_read(memory, bytes)?;
+                if let Some(reads) = begun.back_mut() {
+                    reads.push(read);
+                }
+            }
+            if begun.len() > AHEAD
+                && let Some(reads) = begun.pop_front()
+            {
+                out.push(self.end_results(program, reads)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of a step whose copies were begun.
+    fn end_results(&mut self, program: usize, reads: Vec<DeviceRead>) -> Result<Vec<Tensor>> {
+        let metas: Vec<Meta> = self.loaded(program)?.results.iter().map(|r| r.1).collect();
+        let dialect = self.device.dialect();
+        let all: Vec<Result<Vec<u8>>> =
+            reads.into_iter().map(|read| self.device.end_read(read)).collect();
+        let tensor = |(meta, bytes): (Meta, Result<Vec<u8>>)| {
+            Ok(Tensor::from_parts(to_value(dialect, meta, &bytes?)?, Origin::None))
+        };
+        metas.into_iter().zip(all).map(tensor).collect()
     }
 
     /// Whether many steps of a loaded program are one launch.

@@ -204,6 +204,50 @@ fn many_steps_at_once_are_those_of_single_runs() {
     assert!(error.contains("[4]") && error.contains("[3]"), "{error}");
 }
 
+/// Losses and outputs of a net whose steps are no single kernel, for other batches each, and the
+/// cells at the end, as bits; so many steps at once, with or without copies beside the work.
+fn copied(session: &mut DeviceSession, overlaps: bool, at_once: usize) -> Vec<Vec<u64>> {
+    let mut g = Generator::manual_seed(4);
+    let net = Sequential::new().with(Linear::new(256, 256, &mut g)).with(Tanh);
+    let mut adamw = AdamW::new(net.parameters(), 0.01);
+    adamw.zero_grad();
+    let mut draw = |rows: usize| Tensor::randn([rows, 256], DType::F32, &mut g);
+    let batches: Vec<[Tensor; 2]> = (0..12).map(|_| [draw(192), draw(192)]).collect();
+    let [x, y] = &batches[0];
+    let program = Program::trace([("x", x), ("y", y)], |b| {
+        let out = net.try_forward(&b[0])?;
+        let loss = out.try_mse(&b[1])?;
+        loss.try_backward()?;
+        adamw.step()?;
+        Ok(vec![loss, out])
+    });
+    let program = program.unwrap();
+    session.set_overlap(overlaps);
+    let at = session.load(&program).unwrap();
+    assert!(!session.is_persistent(at));
+    let bits = |t: &Tensor| t.to_f64_vec().iter().map(|x| x.to_bits()).collect();
+    let mut out: Vec<Vec<u64>> = Vec::new();
+    for some in batches.chunks(at_once) {
+        let given: Vec<Vec<&Tensor>> = some.iter().map(|b| b.iter().collect()).collect();
+        let results = session.run_steps(at, &given).unwrap();
+        assert_eq!(results.len(), some.len());
+        out.extend(results.iter().flatten().map(bits));
+    }
+    session.unload(at).unwrap();
+    out.extend(cells(&program).iter().map(bits));
+    out
+}
+
+#[test]
+fn copies_beside_the_work_change_no_bit() {
+    let Some(mut session) = session() else { return };
+    let plain = copied(&mut session, false, 1);
+    assert!(plain.len() > 24 && plain[0] != plain[2]);
+    for at_once in [1, 5, 12] {
+        assert!(copied(&mut session, true, at_once) == plain, "{at_once} at once");
+    }
+}
+
 /// Rows that registers hold and longer ones, of sizes that are multiples and others, and columns.
 #[test]
 fn large_values_are_those_of_the_processor() {
