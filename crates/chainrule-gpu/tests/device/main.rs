@@ -15,4 +15,5 @@ mod random;
 mod samples;
 mod steps;
 mod texts;
+mod verbs;
 mod wide;
