@@ -25,6 +25,9 @@ use crate::products::{Precision, ProductLaunch};
 /// The oldest version of the driver that has all that is used here.
 const OLDEST: i32 = 12_000;
 
+/// Launches of a graph of many steps; more take long to record.
+const LONGEST: usize = 4096;
+
 /// A GPU by NVIDIA.
 pub(crate) struct Cuda {
     name: String,
@@ -145,8 +148,9 @@ impl Cuda {
                 // sizes, and it reads and writes nothing else.
                 unsafe { launch.launch(shape) }.map_err(|e| self.error(e))?;
             }
-            DeviceWork::Copy { from, to, bytes } => {
+            DeviceWork::Copy { from, to, begins, bytes } => {
                 let [from, to] = [self.address(*from)?, self.address(*to)?];
+                let [from, to] = [from + begins[0] as u64, to + begins[1] as u64];
                 let stream = self.stream.cu_stream();
                 // SAFETY: both have that many bytes, as whoever asks for the copy allocated them.
                 let copied =
@@ -369,6 +373,10 @@ impl Device for Cuda {
             Ok(f64::from(ms) * 1e3)
         };
         marks.windows(2).map(between).collect()
+    }
+
+    fn longest(&self) -> usize {
+        LONGEST
     }
 
     fn launch(&mut self, graph: DeviceGraph) -> Result<()> {

@@ -49,6 +49,8 @@ pub enum DeviceWork {
         from: DeviceMemory,
         /// The memory that is written.
         to: DeviceMemory,
+        /// The first byte in each.
+        begins: [usize; 2],
         /// The number of bytes.
         bytes: usize,
     },
@@ -162,6 +164,11 @@ pub trait Device: Send {
 
     /// Records a list of work, to be launched many times.
     fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph>;
+
+    /// Launches that a graph of many steps may have; none where each step is a graph of its own.
+    fn longest(&self) -> usize {
+        0
+    }
 
     /// Begins the work of a graph and does not wait for its end.
     fn launch(&mut self, graph: DeviceGraph) -> Result<()>;

@@ -1,5 +1,6 @@
 //! Programs on a device: what lasts stays in its memory from run to run.
 
+mod many;
 mod steps;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
 use crate::products::{Epilogues, Precision, Products};
 use crate::rooms::Rooms;
 use crate::words::{to_device, to_value, width};
+use many::Many;
 use steps::Persistent;
 
 /// Programs on a device. Parameters, the optimizer's state and arguments live there; what a program
@@ -63,6 +65,8 @@ struct Loaded {
     /// The program, until its first run was compared.
     first: Option<Program>,
     way: Way,
+    /// Many steps at once, where each is a graph.
+    many: Many,
 }
 
 /// How a program is run.
@@ -229,6 +233,9 @@ impl DeviceSession {
         };
         let fetched = self.fetch();
         loaded.own.into_iter().for_each(|memory| self.device.free(memory));
+        if let Many::Graph(many) = &loaded.many {
+            self.device.release(many.graph);
+        }
         match loaded.way {
             Way::Graph(graph, _) => self.device.release(graph),
             Way::Persistent(persistent) => persistent.free(&mut *self.device),
@@ -301,6 +308,7 @@ impl DeviceSession {
             code,
             first: None,
             way: Way::Graph(graph, work),
+            many: Many::Unknown,
         })
     }
 
@@ -378,10 +386,10 @@ impl DeviceSession {
             if changed.iter().any(|&(other, _)| memory[other] == from) {
                 let room = self.device.allocate(bytes)?;
                 own.push(room);
-                aside.push(DeviceWork::Copy { from, to: room, bytes });
+                aside.push(DeviceWork::Copy { from, to: room, begins: [0, 0], bytes });
                 from = room;
             }
-            copies.push(DeviceWork::Copy { from, to: memory[read], bytes });
+            copies.push(DeviceWork::Copy { from, to: memory[read], begins: [0, 0], bytes });
         }
         aside.extend(copies);
         Ok(aside)

@@ -17,6 +17,9 @@ use crate::module::{DeviceLaunch, KernelModule};
 /// Blocks along an axis of a launch, at most.
 const ALONG: usize = 65535;
 
+/// Launches of a submission of many steps, so that none holds the screen up for long.
+const LONGEST: usize = 512;
+
 /// The first error that nobody asked for, and whether the device was lost.
 type Faults = Arc<Mutex<Option<String>>>;
 
@@ -44,7 +47,7 @@ struct Pipeline {
 
 enum Recorded {
     Launch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, blocks: usize },
-    Copy { from: wgpu::Buffer, to: wgpu::Buffer, bytes: u64 },
+    Copy { from: wgpu::Buffer, to: wgpu::Buffer, begins: [u64; 2], bytes: u64 },
 }
 
 /// The result of a future of this library, which is ready at once or after a poll or two.
@@ -310,9 +313,10 @@ impl Device for WebGpu {
                 DeviceWork::Product { .. } => {
                     return Err(fault(format!("{} has no library of products", self.name)));
                 }
-                DeviceWork::Copy { from, to, bytes } => Recorded::Copy {
+                DeviceWork::Copy { from, to, begins, bytes } => Recorded::Copy {
                     from: self.buffer(from)?.clone(),
                     to: self.buffer(to)?.clone(),
+                    begins: begins.map(|b| b as u64),
                     bytes: (bytes as u64).next_multiple_of(4),
                 },
             });
@@ -322,12 +326,16 @@ impl Device for WebGpu {
         Ok(DeviceGraph(self.graphs.len() - 1))
     }
 
+    fn longest(&self) -> usize {
+        LONGEST
+    }
+
     fn launch(&mut self, graph: DeviceGraph) -> Result<()> {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let mut work = self.graphs[graph.0].iter().peekable();
         while let Some(next) = work.peek() {
-            if let Recorded::Copy { from, to, bytes } = next {
-                encoder.copy_buffer_to_buffer(from, 0, to, 0, *bytes);
+            if let Recorded::Copy { from, to, begins: [first, second], bytes } = next {
+                encoder.copy_buffer_to_buffer(from, *first, to, *second, *bytes);
                 work.next();
                 continue;
             }

@@ -10,7 +10,7 @@ use chainrule_core::tensor::node::Source as Origin;
 use chainrule_core::tensor::value::{Meta, Value};
 use chainrule_program::Program;
 
-use super::{DeviceSession, Loaded, Way, arguments, cells, named};
+use super::{DeviceSession, Loaded, Many, Way, arguments, cells, named};
 use crate::device::{Device, DeviceCode, DeviceMemory, DeviceRead, PersistentArgument, fault};
 use crate::dialect::Dialect;
 use crate::module::KernelModule;
@@ -22,6 +22,12 @@ const MOST: usize = 1024;
 
 /// Steps that are begun before the results of one are waited for, beside that one.
 const AHEAD: usize = 1;
+
+/// Steps that were begun together, and the copies of their results.
+struct Begun {
+    steps: usize,
+    reads: Vec<DeviceRead>,
+}
 
 /// Most bytes of arguments and results of a launch, beyond those of one step.
 const BYTES: usize = 64 << 20;
@@ -213,6 +219,7 @@ impl DeviceSession {
             code,
             first: None,
             way: Way::Persistent(Box::new(persistent)),
+            many: Many::Never,
         })
     }
 
@@ -302,7 +309,7 @@ impl DeviceSession {
     }
 
     /// Steps of a graph of launches: each is begun before the results of the one before are waited
-    /// for.
+    /// for, and some are one graph.
     fn graph_steps(
         &mut self,
         program: usize,
@@ -315,11 +322,10 @@ impl DeviceSession {
         let mut begun = VecDeque::new();
         let done = self.begin_steps(program, batches, &mut begun, &mut out);
         // Copies that were begun are taken in any case.
-        let rest: Vec<_> =
-            begun.into_iter().map(|reads| self.end_results(program, reads)).collect();
+        let rest: Vec<_> = begun.into_iter().map(|some| self.end_results(program, some)).collect();
         done?;
         for results in rest {
-            out.push(results?);
+            out.extend(results?);
         }
         Ok(out)
     }
@@ -328,43 +334,65 @@ impl DeviceSession {
         &mut self,
         program: usize,
         batches: &[Vec<&Tensor>],
-        begun: &mut VecDeque<Vec<DeviceRead>>,
+        begun: &mut VecDeque<Begun>,
         out: &mut Vec<Vec<Tensor>>,
     ) -> Result<()> {
-        for batch in batches {
-            if self.loaded(program)?.first.is_some() {
-                out.push(self.run(program, batch)?);
-                continue;
-            }
-            self.start(program, batch)?;
-            begun.push_back(Vec::new());
-            let results = self.loaded(program)?.results.clone();
-            for (memory, meta) in results {
-                let bytes = width(self.device.dialect(), meta.dtype) * meta.shape.numel();
-                let read = self.device.begin_read(memory, bytes)?;
-                if let Some(reads) = begun.back_mut() {
-                    reads.push(read);
+        let mut batches = batches;
+        if let ([first, rest @ ..], true) = (batches, self.loaded(program)?.first.is_some()) {
+            out.push(self.run(program, first)?);
+            batches = rest;
+        }
+        while let [batch, rest @ ..] = batches {
+            begun.push_back(Begun { steps: 1, reads: Vec::new() });
+            let Some(last) = begun.back_mut() else { return Ok(()) };
+            let many = if rest.is_empty() { None } else { self.steps_of_graph(program) };
+            match many.and_then(|steps| batches.split_at_checked(steps)) {
+                Some((some, rest)) => {
+                    last.steps = some.len();
+                    self.start_many(program, some, &mut last.reads)?;
+                    batches = rest;
+                }
+                None => {
+                    self.start(program, batch)?;
+                    self.begin_results(program, &mut last.reads)?;
+                    batches = rest;
                 }
             }
             if begun.len() > AHEAD
-                && let Some(reads) = begun.pop_front()
+                && let Some(some) = begun.pop_front()
             {
-                out.push(self.end_results(program, reads)?);
+                out.extend(self.end_results(program, some)?);
             }
         }
         Ok(())
     }
 
-    /// The results of a step whose copies were begun.
-    fn end_results(&mut self, program: usize, reads: Vec<DeviceRead>) -> Result<Vec<Tensor>> {
+    /// Begins the copies of the results of the last run.
+    fn begin_results(&mut self, program: usize, reads: &mut Vec<DeviceRead>) -> Result<()> {
+        let dialect = self.device.dialect();
+        let Some(loaded) = &self.programs[program] else { return Ok(()) };
+        for (memory, meta) in &loaded.results {
+            let bytes = width(dialect, meta.dtype) * meta.shape.numel();
+            reads.push(self.device.begin_read(*memory, bytes)?);
+        }
+        Ok(())
+    }
+
+    /// The results of steps whose copies were begun.
+    fn end_results(&mut self, program: usize, begun: Begun) -> Result<Vec<Vec<Tensor>>> {
         let metas: Vec<Meta> = self.loaded(program)?.results.iter().map(|r| r.1).collect();
         let dialect = self.device.dialect();
         let all: Vec<Result<Vec<u8>>> =
-            reads.into_iter().map(|read| self.device.end_read(read)).collect();
-        let tensor = |(meta, bytes): (Meta, Result<Vec<u8>>)| {
-            Ok(Tensor::from_parts(to_value(dialect, meta, &bytes?)?, Origin::None))
-        };
-        metas.into_iter().zip(all).map(tensor).collect()
+            begun.reads.into_iter().map(|read| self.device.end_read(read)).collect();
+        let mut out = vec![Vec::with_capacity(metas.len()); begun.steps];
+        for (meta, bytes) in metas.into_iter().zip(all) {
+            let (bytes, each) = (bytes?, width(dialect, meta.dtype) * meta.shape.numel());
+            for (step, results) in out.iter_mut().enumerate() {
+                let value = to_value(dialect, meta, &bytes[step * each..][..each])?;
+                results.push(Tensor::from_parts(value, Origin::None));
+            }
+        }
+        Ok(out)
     }
 
     /// Whether many steps of a loaded program are one launch.

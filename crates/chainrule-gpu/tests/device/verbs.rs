@@ -18,13 +18,16 @@ struct Noting {
     lacks: fn(&ProductLaunch) -> bool,
     sizes: Vec<usize>,
     reads: usize,
+    /// The pieces of work of each graph.
+    graphs: Vec<usize>,
+    longest: usize,
 }
 
 impl Noting {
-    fn session(lacks: fn(&ProductLaunch) -> bool) -> (DeviceSession, Log) {
+    fn session(lacks: fn(&ProductLaunch) -> bool, longest: usize) -> (DeviceSession, Log) {
         let log = Log::default();
-        let (sizes, reads) = (Vec::new(), 0);
-        let device = Noting { log: log.clone(), lacks, sizes, reads };
+        let (sizes, reads, graphs) = (Vec::new(), 0, Vec::new());
+        let device = Noting { log: log.clone(), lacks, sizes, reads, graphs, longest };
         (DeviceSession::new(Box::new(device)), log)
     }
 
@@ -102,7 +105,13 @@ impl Device for Noting {
     fn release(&mut self, _: DeviceGraph) {}
 
     fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph> {
+        let launches = work.len();
         for piece in work {
+            if let DeviceWork::Copy { from, to, begins, bytes } = piece {
+                assert!(begins[0] + bytes <= self.sizes[from.0]);
+                assert!(begins[1] + bytes <= self.sizes[to.0]);
+                continue;
+            }
             if let DeviceWork::Product { product, memory, .. } = piece {
                 assert_eq!(product.matrices().len(), memory.len());
                 let all = product.matrices().into_iter().zip(&memory);
@@ -115,11 +124,16 @@ impl Device for Noting {
                 self.note(format!("{:?} {sum} {bias}", product.function));
             }
         }
-        Ok(DeviceGraph(0))
+        self.graphs.push(launches);
+        Ok(DeviceGraph(self.graphs.len() - 1))
     }
 
-    fn launch(&mut self, _: DeviceGraph) -> Result<()> {
-        self.note("launch".into());
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn launch(&mut self, graph: DeviceGraph) -> Result<()> {
+        self.note(format!("launch {}", self.graphs[graph.0]));
         Ok(())
     }
 
@@ -148,7 +162,7 @@ fn layer() -> (Program, Vec<Tensor>) {
 fn epilogues_that_a_library_lacks_are_kernels() {
     let (program, _) = layer();
     let made = |precision, lacks| {
-        let (mut session, log) = Noting::session(lacks);
+        let (mut session, log) = Noting::session(lacks, 0);
         session.set_precision(precision).unwrap();
         session.load(&program).unwrap();
         let log = log.lock().unwrap();
@@ -174,8 +188,10 @@ fn epilogues_that_a_library_lacks_are_kernels() {
 #[test]
 fn a_step_begins_before_the_results_of_the_one_before_are_waited_for() {
     let (program, inputs) = layer();
-    let (mut session, log) = Noting::session(|_| false);
+    let (mut session, log) = Noting::session(|_| false, 0);
     let at = session.load(&program).unwrap();
+    log.lock().unwrap().clear();
+    let work = session.measure(at).unwrap().len();
     log.lock().unwrap().clear();
     let results = program.results().count();
     let others: Vec<Tensor> = (0..3).map(|_| inputs[0].detach() * 2.0).collect();
@@ -187,7 +203,7 @@ fn a_step_begins_before_the_results_of_the_one_before_are_waited_for() {
     let begins = |i: usize| (1..=results).map(move |r| format!("begin {}", i * results + r));
     let ends = |i: usize| (1..=results).map(move |r| format!("end {}", i * results + r));
     let sent = |n: usize| (0..n).map(|_| "send".to_string());
-    let launch = || ["launch".to_string()];
+    let launch = || [format!("launch {work}")];
     let first = sent(5).chain(launch()).chain(begins(0));
     let second = sent(1).chain(launch()).chain(begins(1)).chain(ends(0));
     let third = sent(1).chain(launch()).chain(begins(2)).chain(ends(1));
@@ -196,5 +212,35 @@ fn a_step_begins_before_the_results_of_the_one_before_are_waited_for() {
     session.set_overlap(false);
     session.run_steps(at, &given).unwrap();
     let said = std::mem::take(&mut *log.lock().unwrap());
-    assert!(said.iter().all(|s| ["write", "launch", "read"].contains(&s.as_str())), "{said:?}");
+    let plain = |s: &String| ["write", "read"].contains(&s.as_str()) || s.starts_with("launch");
+    assert!(said.iter().all(plain), "{said:?}");
+}
+
+#[test]
+fn many_steps_are_one_launch_and_the_rest_are_single_ones() {
+    let (program, inputs) = layer();
+    let work = {
+        let (mut session, _) = Noting::session(|_| false, 0);
+        let at = session.load(&program).unwrap();
+        session.measure(at).unwrap().len()
+    };
+    // Room for three steps.
+    let (mut session, log) = Noting::session(|_| false, 3 * work + 2);
+    let at = session.load(&program).unwrap();
+    let given = |n: usize| -> Vec<Vec<&Tensor>> { vec![inputs.iter().collect(); n] };
+    let mut launches = |n: usize| {
+        log.lock().unwrap().clear();
+        let results = session.run_steps(at, &given(n)).unwrap();
+        assert!(results.len() == n && results.iter().all(|r| r.len() == program.results().count()));
+        let said = log.lock().unwrap();
+        said.iter().filter_map(|s| s.strip_prefix("launch ")?.parse().ok()).collect::<Vec<usize>>()
+    };
+    let results = program.results().count();
+    let three = 3 * (work + inputs.len() + results);
+    assert_eq!(launches(1), [work]);
+    assert_eq!(launches(2), [work, work]);
+    assert_eq!(launches(3), [three]);
+    assert_eq!(launches(8), [three, three, work, work]);
+    // Their arguments are there already.
+    assert!(!log.lock().unwrap().iter().any(|s| s == "send"));
 }
