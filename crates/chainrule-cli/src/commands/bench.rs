@@ -194,6 +194,9 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
 /// Steps of a launch, where a step is so small that many are one.
 const AT_ONCE: usize = 500;
 
+/// Steps that are begun together, where some of them are one graph.
+const TOGETHER: usize = 64;
+
 /// Steps on a device. The batches of a launch of many steps are copied there at once, and all
 /// losses are fetched.
 struct DeviceSteps<'a> {
@@ -205,11 +208,13 @@ struct DeviceSteps<'a> {
 
 impl DeviceSteps<'_> {
     fn begin(&mut self, batch: Vec<Tensor>) -> Result<()> {
-        if !self.session.is_persistent(self.at) {
-            return Ok(self.session.start(self.at, &batch.iter().collect::<Vec<_>>())?);
-        }
+        let most = match self.session.steps_at_once(self.at) {
+            1 => return Ok(self.session.start(self.at, &batch.iter().collect::<Vec<_>>())?),
+            _ if self.session.is_persistent(self.at) => AT_ONCE,
+            _ => TOGETHER,
+        };
         self.batches.push(batch);
-        if self.batches.len() < AT_ONCE { Ok(()) } else { self.flush() }
+        if self.batches.len() < most { Ok(()) } else { self.flush() }
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -42,7 +42,7 @@ const AT_ONCE: usize = 256;
 
 /// Most steps of a graph of launches that are begun by one call, each before the loss of the one
 /// before is there.
-const AHEAD: usize = 16;
+const AHEAD: usize = 64;
 
 /// Seconds of them, so that a wish to stop is heard soon.
 const SOON: f64 = 0.2;

@@ -142,6 +142,15 @@ impl DeviceSession {
         }
     }
 
+    /// Steps of a loaded program that one launch does, where [`DeviceSession::run_steps`] has as
+    /// many.
+    pub fn steps_at_once(&mut self, program: usize) -> usize {
+        match self.programs.get(program).and_then(Option::as_ref).map(|loaded| &loaded.way) {
+            Some(Way::Persistent(persistent)) => persistent.most(),
+            _ => self.steps_of_graph(program).unwrap_or(1),
+        }
+    }
+
     /// Begins as many steps as a graph has, and the copies of their results.
     pub(super) fn start_many(
         &mut self,

@@ -111,7 +111,7 @@ impl Persistent {
     }
 
     /// Steps of a launch.
-    fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         let each: usize = self.arguments.iter().chain(&self.results).map(|r| r.each).sum();
         (BYTES / each.max(1)).clamp(1, MOST)
     }
