@@ -248,7 +248,8 @@ fn power_grad<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, g: &Rows<'_, T>, n: usi
 methods! {
     /// The power `a^b`, element by element with broadcasting. For f32, f64 and i64 (which wraps
     /// around, and takes no negative exponent: an error). Exponents 0, 1, 2, 3, 0.5, -0.5, -1 and
-    /// -2 given as one number are fast, and so is their backward.
+    /// -2 given as one number are fast, and so is their backward. Bools take one bool as exponent:
+    /// all are true to the power `false`.
     ///
     /// Special cases are C99's: `0^0 = 1`, a negative base takes an integer exponent and gives NaN
     /// with any other, and the root of -0 or minus infinity is positive (where PyTorch's `x ** 0.5`
@@ -264,6 +265,9 @@ methods! {
     /// ```
     pub fn pow / try_pow<T: IntoTensor>(&self, exponent: T) -> Tensor {
         let b = exponent.into_tensor(self)?;
+        if b.rank() == 0 && [self.dtype(), b.dtype()] == [DType::Bool; 2] {
+            return self.try_bitwise_or(b.try_logical_not()?);
+        }
         if self.dtype().promote(b.dtype()).is_integer() && any_negative(&b) {
             let why = "integers take no negative exponent; convert with to_dtype, or give a float exponent";
             return Err(Error::argument("pow", why));
@@ -491,6 +495,15 @@ mod tests {
         assert!(error.contains("pow") && error.contains("negative"), "{error}");
         let bools = Tensor::from([true]);
         assert!(bools.try_pow(&bools).is_err());
+    }
+
+    #[test]
+    fn bools_take_one_bool() {
+        let x = Tensor::from([true, false]);
+        assert_eq!(x.pow(Tensor::scalar(true)).to_vec::<bool>(), [true, false]);
+        assert_eq!(x.pow(Tensor::scalar(false)).to_vec::<bool>(), [true, true]);
+        let error = x.try_pow(&x).unwrap_err().to_string();
+        assert!(error.contains("pow") && error.contains("bools"), "{error}");
     }
 
     #[test]
