@@ -175,7 +175,7 @@ impl Replay {
         for info in self.program.infos() {
             values.push(match &info.from {
                 Origin::Input(i) => Some(arguments[*i].value()),
-                Origin::Cell(i) => Some(lock(&self.program.leaf(*i).value).clone()),
+                Origin::Cell(i) => Some(self.program.leaf(*i).now()),
                 Origin::Constant(value) => Some(value.clone()),
                 Origin::Result => None,
             });

@@ -94,7 +94,7 @@ impl RecordedPass {
             let node = &self.nodes[number];
             let saved = lock(&node.saved).clone();
             let of = |(i, input): (usize, &Source)| match input {
-                Source::Leaf(leaf) => Some(lock(&leaf.value).clone()),
+                Source::Leaf(leaf) => leaf.value.get().ok(),
                 Source::Node(node) => known.get(&node.number).cloned(),
                 Source::None => saved.inputs.get(i).cloned().flatten(),
             };
@@ -115,7 +115,7 @@ impl RecordedPass {
     /// The values of leaves, by their numbers.
     pub fn leaves(&self) -> Vec<(u64, Arc<Value>)> {
         let of = |(number, source): (&u64, &Source)| match source {
-            Source::Leaf(leaf) => Some((*number, lock(&leaf.value).clone())),
+            Source::Leaf(leaf) => Some((*number, leaf.value.get().ok()?)),
             _ => None,
         };
         let mut found: Vec<_> = self.sources.iter().filter_map(of).collect();

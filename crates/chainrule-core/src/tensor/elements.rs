@@ -19,7 +19,7 @@ impl Tensor {
 
     /// Like [`Tensor::to_vec`], but returns the error.
     pub fn try_to_vec<E: Element>(&self) -> Result<Vec<E>> {
-        let value = self.value_ref();
+        let value = self.try_value_ref()?;
         log::check_read("to_vec", &value)?;
         watch::read(&value);
         if !E::reads(value.dtype()) {
@@ -67,7 +67,7 @@ impl Tensor {
 
     /// Like [`Tensor::item`], but returns the error.
     pub fn try_item(&self) -> Result<f64> {
-        let value = self.value_ref();
+        let value = self.try_value_ref()?;
         log::check_read("item", &value)?;
         watch::read(&value);
         if value.numel() != 1 {
@@ -163,7 +163,7 @@ impl Tensor {
     /// in row-major order is not copied.
     #[doc(hidden)]
     pub fn try_with_bytes<R>(&self, take: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        let value = self.value_ref();
+        let value = self.try_value_ref()?;
         log::check_read("to_bytes", &value)?;
         watch::read(&value);
         let rows = value.row_major()?;
@@ -216,7 +216,7 @@ impl Tensor {
     /// A constant of the same elements in memory of its own.
     #[doc(hidden)]
     pub fn try_copied(&self) -> Result<Tensor> {
-        let value = self.value_ref();
+        let value = self.try_value_ref()?;
         log::check_read("copy", &value)?;
         watch::read(&value);
         value.copied().map(Tensor::constant)

@@ -78,6 +78,7 @@ impl Tensor {
     /// The memory of this tensor, to be read by other programs while the [`Memory`] lives. Errors
     /// while a program is traced.
     pub fn memory(&self) -> Result<Memory> {
+        self.catch_up()?;
         let mut value = self.value();
         log::check_read("memory", &value)?;
         watch::read(&value);
@@ -104,6 +105,7 @@ impl Tensor {
             let why = "a value written past the tape keeps shape and dtype";
             return Err(Error::shape("revalued", &[&self.shape(), &value.shape()], why));
         }
+        value.catch_up()?;
         let source = match self.source() {
             Source::Node(node) => Source::Node(node.clone()),
             _ => Source::None,
@@ -113,7 +115,8 @@ impl Tensor {
 
     /// Whether both handles hold one value, and not only equal ones.
     pub fn is_same_value(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.value(), &other.value())
+        let both = self.try_value_ref().and_then(|own| Ok((own, other.try_value_ref()?)));
+        both.is_ok_and(|(own, other)| Arc::ptr_eq(&own, &other))
     }
 
     /// A constant over foreign memory, without a copy. `strides` count elements.

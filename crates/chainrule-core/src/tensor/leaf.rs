@@ -57,6 +57,7 @@ impl Tensor {
                 "only f32 and f64 have gradients; convert with to_dtype first",
             ));
         }
+        self.catch_up()?;
         Ok(Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), true))) })
     }
 
@@ -85,8 +86,9 @@ impl Tensor {
         if !self.dtype().is_float() || self.numel() == 0 {
             return Ok(None);
         }
+        view.catch_up()?;
         let part = view.value();
-        let layout = place(&lock(&leaf.value), &part);
+        let layout = place(&*leaf.value.get()?, &part);
         Ok(layout.map(|layout| Tensor::over(leaf.value.part(part, layout))))
     }
 
@@ -196,12 +198,14 @@ impl Tensor {
                 ),
             ));
         }
+        value.catch_up()?;
         let new = value.value();
         if log::is_on() {
             // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes
             // the log know it.
+            leaf.value.catch_up()?;
             leaf.value();
-            *lock(&leaf.value) = new;
+            *leaf.value.here() = new;
             return Ok(());
         }
         leaf.put(new.contiguous()?)
@@ -214,7 +218,7 @@ impl Tensor {
         let leaf = self.leaf("set")?;
         let (shape, dtype) = (&leaf.meta.shape, leaf.meta.dtype);
         if !log::is_on() && dtype.is_float() {
-            let mut guard = lock(&leaf.value);
+            let mut guard = leaf.value.hold()?;
             if let Some(value) = Arc::get_mut(&mut guard)
                 && value.owns()
                 && bytes.len() == value.numel() * dtype.size()
@@ -236,7 +240,7 @@ impl Tensor {
             let why = "it changes a parameter in place, which a trace cannot follow; give the new value by set(), or step an optimizer of this library";
             return Err(Error::argument(op, why));
         }
-        let mut value = lock(&leaf.value);
+        let mut value = leaf.value.hold()?;
         if Arc::get_mut(&mut value).is_none_or(|value| !value.owns()) {
             *value = Arc::new(value.copied()?);
         }

@@ -209,7 +209,7 @@ pub fn keep<R>(
     let log = LOG.with_borrow_mut(|log| {
         let mut log = log.take().expect("nobody else takes it");
         for met in &mut log.leaves {
-            met.after = lock(&met.leaf.value).clone();
+            met.after = met.leaf.value.here().clone();
         }
         log.restore();
         log
@@ -235,7 +235,7 @@ impl TraceLog {
         self.generators.iter().for_each(Drawn::rewind);
         // The last that was met comes first: leaves may have one memory.
         for met in self.leaves.iter().rev() {
-            *lock(&met.leaf.value) = met.before.clone();
+            *met.leaf.value.here() = met.before.clone();
         }
         for source in &self.graded {
             if let Some(mut notes) = source.notes()
@@ -281,10 +281,10 @@ impl TraceLog {
             return;
         }
         if leaf.number > self.start && !lasting {
-            self.numbers.insert(leaf.number, Arc::as_ptr(&lock(&leaf.value)));
+            self.numbers.insert(leaf.number, Arc::as_ptr(&leaf.value.here()));
             return;
         }
-        let mut value = lock(&leaf.value);
+        let mut value = leaf.value.here();
         let before = value.clone();
         let stand_in = Arc::new(Value::view(&before, *before.shape(), before.layout()));
         *value = stand_in.clone();
@@ -414,7 +414,7 @@ pub fn touched<R>(mut f: impl FnMut(&Touched, Option<Tensor>, bool) -> R) -> Vec
         let all = log.touched.iter().map(|touched| {
             let now = lock(&touched.leaf.notes).as_ref().and_then(|notes| notes.grad.clone());
             let met = log.places.get(&touched.leaf.number).map(|&at| &log.leaves[at]);
-            let written = met.is_some_and(|m| !Arc::ptr_eq(&m.stand_in, &lock(&m.leaf.value)));
+            let written = met.is_some_and(|m| !Arc::ptr_eq(&m.stand_in, &m.leaf.value.here()));
             f(touched, now, written)
         });
         all.collect()

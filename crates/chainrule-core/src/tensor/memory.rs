@@ -3,10 +3,11 @@
 //! Each leaf has a value of its own. A write to a leaf whose memory is a part of another's, or has
 //! parts, is carried over to the others, so that reading costs nothing.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use super::behind::NewerValue;
 use super::node::lock;
 use super::value::{Layout, Value, by_size};
 use crate::error::Result;
@@ -16,6 +17,9 @@ use crate::shape::Shape;
 /// A value that can be given anew, and what lies in its memory.
 pub struct LeafMemory {
     value: Mutex<Arc<Value>>,
+    /// Whether a newer value may lie elsewhere, to be asked first.
+    pub(super) behind: AtomicBool,
+    pub(super) newer: Mutex<Option<Arc<dyn NewerValue>>>,
     /// Whether there are links, to be asked first.
     linked: AtomicBool,
     links: Mutex<Links>,
@@ -27,22 +31,21 @@ struct Links {
     parts: Vec<Weak<LeafMemory>>,
 }
 
-impl Deref for LeafMemory {
-    type Target = Mutex<Arc<Value>>;
-
-    #[inline]
-    fn deref(&self) -> &Mutex<Arc<Value>> {
-        &self.value
-    }
-}
-
 impl LeafMemory {
     pub fn new(value: Arc<Value>) -> Arc<LeafMemory> {
         Arc::new(LeafMemory {
             value: Mutex::new(value),
+            behind: AtomicBool::new(false),
+            newer: Mutex::default(),
             linked: AtomicBool::new(false),
             links: Mutex::default(),
         })
+    }
+
+    /// The value as it is here, locked, though a newer one may lie elsewhere.
+    #[inline]
+    pub fn here(&self) -> MutexGuard<'_, Arc<Value>> {
+        lock(&self.value)
     }
 
     /// The memory of `part`, whose elements lie in this one so.
@@ -53,15 +56,37 @@ impl LeafMemory {
         links.parts.retain(|part| part.strong_count() > 0);
         links.parts.push(Arc::downgrade(&new));
         drop(links);
+        new.behind.store(self.is_behind(), Ordering::Release);
         for memory in [self, &new] {
             memory.linked.store(true, Ordering::Release);
         }
         new
     }
 
+    /// Whether another memory lies in this one, or this one in another, or did.
+    pub(super) fn has_links(&self) -> bool {
+        self.linked.load(Ordering::Acquire)
+    }
+
+    /// All memories that have some of the elements, this one with them.
+    pub(super) fn family(self: &Arc<LeafMemory>) -> Vec<Arc<LeafMemory>> {
+        let mut root = self.clone();
+        loop {
+            let whole = lock(&root.links).whole.as_ref().map(|(whole, _)| whole.clone());
+            let Some(whole) = whole else { break };
+            root = whole;
+        }
+        let (mut all, mut next) = (vec![root], 0);
+        while let Some(memory) = all.get(next).cloned() {
+            all.extend(lock(&memory.links).parts.iter().filter_map(Weak::upgrade));
+            next += 1;
+        }
+        all
+    }
+
     /// Whether another memory lies in this one, or this one in another.
     pub fn is_linked(&self) -> bool {
-        if !self.linked.load(Ordering::Acquire) {
+        if !self.has_links() {
             return false;
         }
         let links = lock(&self.links);
@@ -71,21 +96,21 @@ impl LeafMemory {
     /// The outermost memory that it is a part of by one layout: its number, its value, and the
     /// layout.
     pub fn root_place(self: &Arc<LeafMemory>) -> (usize, Arc<Value>, Layout) {
-        let shape = *lock(self).shape();
+        let shape = *self.here().shape();
         let (mut at, mut layout) = (self.clone(), Layout::row_major(&shape));
         loop {
             let whole = lock(&at.links).whole.clone();
             match whole {
                 Some((whole, outer)) if Arc::ptr_eq(&at, self) => (at, layout) = (whole, outer),
                 // A part of a part that lies there without gaps.
-                Some((whole, outer)) if outer.strides == lock(&at).shape().contiguous_strides() => {
+                Some((whole, outer)) if outer.strides == at.here().shape().contiguous_strides() => {
                     layout.offset += outer.offset;
                     at = whole;
                 }
                 _ => break,
             }
         }
-        let value = lock(&at).clone();
+        let value = at.here().clone();
         (Arc::as_ptr(&at) as usize, value, layout)
     }
 
@@ -98,13 +123,13 @@ impl LeafMemory {
     #[cold]
     fn carry(self: &Arc<LeafMemory>) -> Result<()> {
         let mut at = self.clone();
-        let mut written = 0..lock(self).numel();
+        let mut written = 0..self.here().numel();
         loop {
             let whole = lock(&at.links).whole.clone();
             let Some((whole, layout)) = whole else { break };
-            let part = lock(&at).clone();
+            let part = at.here().clone();
             written = span(part.shape(), &layout);
-            put(&mut lock(&whole), &part, &layout)?;
+            put(&mut whole.here(), &part, &layout)?;
             at = whole;
         }
         at.refresh(self, &written)
@@ -112,12 +137,12 @@ impl LeafMemory {
 
     /// Takes the elements of the parts that meet `written` anew; `source` has them already.
     fn refresh(&self, source: &Arc<LeafMemory>, written: &Range<usize>) -> Result<()> {
-        let value = lock(self).contiguous()?;
+        let value = self.here().contiguous()?;
         let parts: Vec<Arc<LeafMemory>> =
             lock(&self.links).parts.iter().filter_map(Weak::upgrade).collect();
         for part in parts {
             let Some((_, layout)) = lock(&part.links).whole.clone() else { continue };
-            let shape = *lock(&part).shape();
+            let shape = *part.here().shape();
             let own = span(&shape, &layout);
             if own.start >= written.end || written.start >= own.end {
                 continue;
@@ -125,7 +150,7 @@ impl LeafMemory {
             if !Arc::ptr_eq(&part, source) {
                 let layout = Layout { offset: value.start() + layout.offset, ..layout };
                 let new = Value::view(&value, shape, layout).copied()?.share();
-                *lock(&part) = new;
+                *part.here() = new;
             }
             part.refresh(source, &(0..shape.numel()))?;
         }

@@ -5,6 +5,7 @@
 //! business of `ops/`; walking the tape is that of `autograd/`.
 
 pub mod arena;
+pub mod behind;
 pub mod buffer;
 mod convert;
 mod elements;
@@ -121,6 +122,25 @@ impl Tensor {
         }
     }
 
+    /// Fetches the value of a leaf where a newer one lies elsewhere, as on a device, so that a read
+    /// cannot fail.
+    #[inline]
+    #[doc(hidden)]
+    pub fn catch_up(&self) -> Result<()> {
+        match (&self.value, &self.source) {
+            (None, Source::Leaf(leaf)) => leaf.value.catch_up(),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Tensor::value_ref`], with the error of a read where the newer value of a leaf lies.
+    #[inline]
+    #[doc(hidden)]
+    pub fn try_value_ref(&self) -> Result<ValueRef<'_>> {
+        self.catch_up()?;
+        Ok(self.value_ref())
+    }
+
     /// The value without another count of its owners, where that is possible.
     #[inline]
     #[doc(hidden)]
@@ -191,7 +211,10 @@ impl Tensor {
 
     /// Whether the elements lie in memory in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
-        self.value_ref().is_contiguous()
+        match self.try_value_ref() {
+            Ok(value) => value.is_contiguous(),
+            Err(_) => self.other_strides().is_none(),
+        }
     }
 
     /// Its strides, if the elements do not lie in row-major order without gaps.
@@ -201,7 +224,11 @@ impl Tensor {
         let of = |value: &Value| (!value.is_contiguous()).then(|| value.layout().strides);
         match (&self.value, &self.source) {
             (Some(value), _) => of(value),
-            (None, Source::Leaf(leaf)) => of(&node::lock(&leaf.value)),
+            (None, Source::Leaf(leaf)) => {
+                // The error comes out of whatever reads the elements.
+                let _ = leaf.value.catch_up();
+                of(&leaf.value.here())
+            }
             (None, _) => None,
         }
     }

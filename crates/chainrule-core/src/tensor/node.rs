@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
+use super::behind::raise_fault;
 use super::memory::LeafMemory;
 use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
@@ -163,7 +164,7 @@ impl Notes {
     /// Takes the gradient from its home.
     pub fn read_home(&mut self) {
         let Some(Source::Leaf(home)) = self.home.as_ref().map(Tensor::source) else { return };
-        let value = lock(&home.value).clone();
+        let value = home.now();
         let new = Tensor::from_parts(value, Source::None);
         if !self.grad.as_ref().is_some_and(|grad| grad.is_same_value(&new)) {
             self.grad = Some(new);
@@ -209,7 +210,7 @@ impl Leaf {
 
     /// A leaf that requires a gradient, over memory that is there.
     pub fn over(value: Arc<LeafMemory>) -> Leaf {
-        let meta = lock(&value).meta;
+        let meta = value.here().meta;
         Leaf {
             number: next_number(),
             meta,
@@ -237,16 +238,27 @@ impl Leaf {
     /// Gives the memory a new value.
     #[inline]
     pub fn put(&self, value: Arc<Value>) -> crate::error::Result<()> {
-        *lock(&self.value) = value;
-        self.value.spread()
+        self.value.put(value)
     }
 
+    /// The value, which is fetched where a newer one lies elsewhere. Panics where that fails:
+    /// [`LeafMemory::catch_up`] says so before.
+    #[inline]
+    pub fn now(&self) -> Arc<Value> {
+        if let Err(e) = self.value.catch_up() {
+            raise_fault(e)
+        }
+        self.value.here().clone()
+    }
+
+    /// As [`Leaf::now`], of a leaf that a trace may meet.
     #[inline]
     pub fn value(self: &Arc<Leaf>) -> Arc<Value> {
         if log::is_on() {
+            self.now();
             log::meet(self);
         }
-        lock(&self.value).clone()
+        self.now()
     }
 }
 

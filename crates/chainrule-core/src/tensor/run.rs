@@ -142,6 +142,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
     // and every op pays for it.
     let mut values = Values::new();
     for t in inputs {
+        t.catch_up()?;
         values.push(t.value());
     }
     let mode = Mode::get();

@@ -22,7 +22,7 @@ use crate::kernels::threads;
 use crate::nn::StateDict;
 use crate::param::Parameters;
 use crate::shape::Shape;
-use crate::tensor::node::{Source, lock};
+use crate::tensor::node::Source;
 use crate::tensor::{Tensor, log};
 use state::State;
 
@@ -305,7 +305,7 @@ impl<R: Rule> Optimizer for Descent<R> {
             raise(Error::argument(R::NAME, why))
         }
         match self.lr.source() {
-            Source::Leaf(leaf) => lock(&leaf.value).first(),
+            Source::Leaf(leaf) => leaf.now().first(),
             _ => unreachable!("it was made as a leaf"),
         }
     }

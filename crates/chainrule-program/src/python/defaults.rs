@@ -8,7 +8,6 @@ use crate::Program;
 use crate::dtype::DType;
 use crate::ir::{Cell, Id};
 use crate::shape::Shape;
-use crate::tensor::node::lock;
 use crate::tensor::reading::Reading;
 use crate::tensor::role::Role;
 
@@ -43,7 +42,7 @@ impl Program {
         if cell.trained {
             return self.random(cell.read, " * 0.1");
         }
-        let value = lock(&cell.leaf.value).clone();
+        let value = cell.leaf.now();
         match values::uniform(&value) {
             Some(_) => values::array(&value),
             None if value.dtype().is_float() => {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::nn::{Layer, Module};
 use crate::ops::table;
 use crate::optim::{Muon, Sgd};
-use crate::tensor::node::{Source, lock};
+use crate::tensor::node::Source;
 use crate::tests::names::chunked_program;
 use crate::tests::training::{noisy, optimizers};
 use crate::tests::with_gradients;
@@ -248,7 +248,7 @@ fn step_case(
     let script = program.to_python_with(library).unwrap();
     let cells = |changed: bool| -> Vec<(String, Tensor)> {
         let cells = program.cells.iter().filter(|c| !changed || c.write.is_some());
-        let value = |c: &crate::Cell| lock(&c.leaf.value).clone();
+        let value = |c: &crate::Cell| c.leaf.now();
         let tensor = |c| Tensor::from_parts(value(c), Source::None).try_mul(1).unwrap();
         cells.map(|c| (program.name(c.read).to_string(), tensor(c))).collect()
     };

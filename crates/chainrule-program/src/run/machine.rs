@@ -17,7 +17,6 @@ use crate::place::placement::{Action, Home, Placement, Update};
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, ArenaPlace};
 use crate::tensor::buffer::{BLOCK, Buffer};
-use crate::tensor::node::lock;
 use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus, UpdateKernel};
 use crate::tensor::run::{array, compute_as, output};
 use crate::tensor::value::{Layout, Value};
@@ -132,7 +131,7 @@ impl Machine {
             self.values[id.index()] = Some(row_major(&argument.value())?);
         }
         for (cell, _) in program.cells.iter().zip(&placement.read).filter(|(_, read)| **read) {
-            self.values[cell.read.index()] = Some(row_major(&lock(&cell.leaf.value))?);
+            self.values[cell.read.index()] = Some(row_major(&cell.leaf.value.get()?)?);
         }
         Ok(())
     }

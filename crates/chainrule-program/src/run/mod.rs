@@ -126,6 +126,8 @@ impl Program {
     ) -> Result<()> {
         not_traced()?;
         self.check_arguments(arguments)?;
+        arguments.iter().try_for_each(|argument| argument.catch_up())?;
+        self.cells.iter().try_for_each(|cell| cell.leaf.value.catch_up())?;
         self.fresh.iter().for_each(Drawn::rewind);
         // A requested value may be internal to a group, so only a run without requests is planned.
         if self.is_planned && asked.is_empty() {
@@ -191,7 +193,7 @@ impl Program {
         for info in &self.values {
             values.push(match &info.from {
                 Origin::Input(i) => Some(arguments[*i].value()),
-                Origin::Cell(i) => Some(lock(&self.cells[*i].leaf.value).clone()),
+                Origin::Cell(i) => Some(self.cells[*i].leaf.now()),
                 Origin::Constant(value) => Some(value.clone()),
                 Origin::Result => None,
             });
@@ -254,7 +256,7 @@ impl Program {
         let mut held: SmallVec<[_; 5]> = SmallVec::new();
         for place in places {
             let id = ids[place.input];
-            let mut leaf = lock(&self.cells[place.cell].leaf.value);
+            let mut leaf = self.cells[place.cell].leaf.value.here();
             if let Some(read) = &values[id.index()] {
                 // Another thread may have set it since the run began: then its value is
                 // overwritten, and not a part of the result.

@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::ir::{Cell, Id, Instruction, Origin, Phase};
 use crate::place::Lifetimes;
 use crate::tensor::Tensor;
-use crate::tensor::node::lock;
 use crate::tensor::op::Kernel;
 use crate::tensor::run::compute_as;
 use crate::tensor::value::{Meta, Value};
@@ -98,7 +97,7 @@ pub(super) fn run(
     let own: Vec<_> = program.cells.iter().filter(written).zip(own).collect();
     let new = |cell: &Cell| {
         let found = own.iter().find(|(c, _)| Arc::ptr_eq(&c.leaf, &cell.leaf));
-        found.map_or_else(|| lock(&cell.leaf.value).clone(), |(_, value)| value.clone())
+        found.map_or_else(|| cell.leaf.now(), |(_, value)| value.clone())
     };
     outputs.extend(cells.iter().filter(written).map(new));
     Ok(outputs)
@@ -155,7 +154,7 @@ impl Walk {
         for (i, info) in program.values.iter().enumerate() {
             let value = match &info.from {
                 Origin::Input(i) => Some(arguments[*i].value()),
-                Origin::Cell(i) => Some(lock(&program.cells[*i].leaf.value).clone()),
+                Origin::Cell(i) => Some(program.cells[*i].leaf.now()),
                 Origin::Constant(value) => Some(value.clone()),
                 Origin::Result => None,
             };

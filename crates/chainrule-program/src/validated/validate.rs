@@ -13,7 +13,7 @@ use crate::ir::{Origin, Out};
 use crate::rng::{Generator, Stream};
 use crate::tensor::Tensor;
 use crate::tensor::log::Drawn;
-use crate::tensor::node::{Leaf, lock};
+use crate::tensor::node::Leaf;
 use crate::tensor::value::Value;
 
 /// The programs to compare with.
@@ -49,7 +49,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(program: &Program) -> Snapshot {
-        let cell = |leaf: &Arc<Leaf>| (leaf.clone(), lock(&leaf.value).clone());
+        let cell = |leaf: &Arc<Leaf>| (leaf.clone(), leaf.now());
         let generators = program.instructions.iter().filter_map(|i| i.op.generator());
         Snapshot {
             cells: program.cells.iter().map(|c| cell(&c.leaf)).collect(),
@@ -59,7 +59,7 @@ impl Snapshot {
 
     fn restore(&self) {
         for (leaf, value) in &self.cells {
-            *lock(&leaf.value) = value.clone();
+            *leaf.value.here() = value.clone();
         }
         self.rewind();
     }
@@ -143,8 +143,7 @@ impl Pending {
             .map_err(|e| format!("{PLAIN}, since the fused one fails: {e}"))?;
         let outputs = results.iter().map(Tensor::value);
         let cells = self.probe.cells.iter().filter(|c| c.write.is_some());
-        let new: Vec<Arc<Value>> =
-            outputs.chain(cells.map(|c| lock(&c.leaf.value).clone())).collect();
+        let new: Vec<Arc<Value>> = outputs.chain(cells.map(|c| c.leaf.now())).collect();
         // Roots of the probe that the program has.
         let gradients = self.plain.outputs.len()..self.probe.outputs.len();
         if new.len() + gradients.len() != grounds.twin.plain.len() {

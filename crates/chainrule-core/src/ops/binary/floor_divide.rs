@@ -30,6 +30,7 @@ pub(super) fn divisible<T: IntoTensor>(
     let dtype = a.dtype().promote(b.dtype());
     let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
     if dtype.is_integer() && a.numel() != 0 {
+        b.catch_up()?;
         log::check_read(op, &b.value_ref())?;
         let divisors = b.widened()?.value().contiguous()?;
         let divisors = divisors.slice::<i64>().expect("made contiguous");

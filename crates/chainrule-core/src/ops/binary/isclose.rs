@@ -97,6 +97,7 @@ methods! {
     /// ```
     pub fn allclose / try_allclose<T: IntoTensor>(&self, other: T, rtol: f64, atol: f64, equal_nan: bool) -> bool {
         let close = self.try_isclose(other, rtol, atol, equal_nan)?;
+        close.catch_up()?;
         log::check_read("allclose", &close.value_ref())?;
         let close = close.value().contiguous()?;
         Ok(!close.slice::<u8>().expect("made contiguous").contains(&0))

@@ -18,6 +18,7 @@ pub(super) fn places(x: &Tensor) -> Result<Vec<i64>> {
         out.truncate(count);
         out
     }
+    x.catch_up()?;
     log::check_read("nonzero", &x.value_ref())?;
     let value = x.widened()?.value().contiguous()?;
     Ok(match array(&value) {

@@ -82,6 +82,7 @@ impl Target {
         if log::is_on() {
             return apply(staying, &[indices]).map(Some);
         }
+        indices.catch_up()?;
         let list = indices.widened()?.value().contiguous()?;
         let stay = staying.value(list.slice().expect("made contiguous"), &indices.shape())?;
         let all = stay.slice::<u8>().is_some_and(|s| !s.contains(&0));

@@ -32,6 +32,7 @@ pub(super) fn wrapped(
     if log::is_on() {
         return apply(wrap, &[indices]);
     }
+    indices.catch_up()?;
     let value = indices.value().contiguous()?;
     let list: &[i64] = value.slice().expect("made contiguous");
     if first_outside(list, size).is_none() {

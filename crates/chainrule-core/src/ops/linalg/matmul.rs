@@ -259,6 +259,8 @@ methods! {
     /// assert_eq!(a.matmul(&x).to_vec::<f32>(), [-1.0, -1.0]);
     /// ```
     pub fn matmul / try_matmul(&self, other: &Tensor) -> Tensor {
+        self.catch_up()?;
+        other.catch_up()?;
         if self.dtype() == other.dtype() && self.rank() == 2 && other.rank() == 2 {
             return apply(MatMul::of(self, other), &[self, other]);
         }

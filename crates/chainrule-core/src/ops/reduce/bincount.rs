@@ -25,6 +25,7 @@ methods! {
         if self.rank() != 1 {
             return Err(Error::shape(OP, &[&self.shape()], "defined for one axis; flatten it first"));
         }
+        self.catch_up()?;
         log::check_read("bincount", &self.value_ref())?;
         let x = self.widened()?.value().contiguous()?;
         let x: &[i64] = x.slice().expect("made contiguous");
@@ -44,6 +45,7 @@ methods! {
             return Err(Error::shape(OP, &shapes, "there must be one weight for each number"));
         }
         let dtype = if weights.dtype().is_float() { weights.dtype() } else { DType::F64 };
+        weights.catch_up()?;
         log::check_read(OP, &weights.value_ref())?;
         let weights = weights.detach().try_to_dtype(dtype.computing())?.value().contiguous()?;
         let totals = Value::build(OP, shape, |out: &mut [f64]| {

@@ -55,6 +55,7 @@ methods! {
         if bins == 0 {
             return Err(Error::argument("histogram", "0 bins hold nothing; ask for one at least"));
         }
+        self.catch_up()?;
         log::check_read("histogram", &self.value_ref())?;
         if self.dtype().is_half() {
             let (counts, edges) = self.widened()?.try_histogram(bins, range)?;

@@ -34,6 +34,7 @@ methods! {
     /// assert_eq!(counts.to_vec::<i64>(), [2, 1, 1]);
     /// ```
     pub fn unique / try_unique(&self) -> (Tensor, Tensor, Tensor) {
+        self.catch_up()?;
         log::check_read("unique", &self.value_ref())?;
         if self.dtype() == DType::U64 {
             let turned = widen::turned(&self.value(), DType::I64)?;

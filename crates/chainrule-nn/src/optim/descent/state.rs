@@ -6,7 +6,7 @@ use super::Slots;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
-use crate::tensor::node::{Source, lock};
+use crate::tensor::node::Source;
 use crate::tensor::value::Meta;
 use crate::tensor::{LeafGuard, Tensor};
 
@@ -56,7 +56,7 @@ impl State {
     /// Number of its updates, as a number.
     pub fn count(&self) -> i64 {
         match self.step.source() {
-            Source::Leaf(leaf) => lock(&leaf.value).first(),
+            Source::Leaf(leaf) => leaf.now().first(),
             _ => unreachable!("it was made as a leaf"),
         }
     }
