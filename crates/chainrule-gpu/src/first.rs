@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
-use chainrule_core::tensor::node::{Source as Origin, lock};
+use chainrule_core::tensor::node::Source as Origin;
 use chainrule_core::tensor::value::Value;
 use chainrule_program::Program;
 
@@ -86,11 +86,12 @@ impl DeviceSession {
         let values = || (0..count).map(|i| program.leaf(i).value()).collect::<Vec<_>>();
         let before = values();
         let results = self.plain_run(at, arguments)?;
+        let got = self.new_values(program)?;
+        // The processor begins where the device did, and leaves nothing.
+        self.return_to(program, &before)?;
         let wanted = program.run(arguments);
         let after = values();
-        for (i, old) in before.iter().enumerate() {
-            *lock(&program.leaf(i).value) = old.clone();
-        }
+        self.return_to(program, &before)?;
         let wanted = wanted?;
         let mut all = Vec::new();
         for (i, (got, want)) in results.iter().zip(&wanted).enumerate() {
@@ -110,17 +111,46 @@ impl DeviceSession {
         let has_state = (0..count).any(|i| cells[i].2 && !cells[i].1 && is_float(i));
         for (i, (name, trained, changes)) in cells.into_iter().enumerate() {
             if changes && is_float(i) {
-                let got = numbers(&self.resident_value(program.leaf(i).number)?);
+                let got = got[i].as_ref().map(numbers).unwrap_or_default();
                 let (want, before) = (numbers(&after[i]), Some(numbers(&before[i])));
                 let is_scaled = trained && has_state;
                 all.push(Seen { name, got, want, before, is_scaled });
             }
         }
-        self.judged(program, &all)?;
+        self.judged(&all)?;
+        self.go_ahead(at, program, &before);
         Ok(results)
     }
 
-    fn judged(&mut self, program: &Program, all: &[Seen]) -> Result<()> {
+    /// The values that a run gave to cells on the device, for those that it changed.
+    fn new_values(&mut self, program: &Program) -> Result<Vec<Option<Arc<Value>>>> {
+        let changes = program.states().enumerate().map(|(i, (_, write, _))| (i, write.is_some()));
+        let value = |(i, changes): (usize, bool)| match changes {
+            true => self.resident_value(program.leaf(i).number).map(Some),
+            false => Ok(None),
+        };
+        changes.map(value).collect()
+    }
+
+    /// Gives cells these values on the processor; those of the device are not to be taken.
+    fn return_to(&mut self, program: &Program, values: &[Arc<Value>]) -> Result<()> {
+        for (i, old) in values.iter().enumerate() {
+            let leaf = program.leaf(i);
+            self.put_back(leaf.number);
+            leaf.put(old.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Lets the device be ahead of cells, which have these values, by the run that it did.
+    fn go_ahead(&mut self, at: usize, program: &Program, values: &[Arc<Value>]) {
+        for (i, old) in values.iter().enumerate() {
+            self.same_as(program.leaf(i).number, old);
+        }
+        self.changed(at);
+    }
+
+    fn judged(&self, all: &[Seen]) -> Result<()> {
         let each = |s: &Seen| s.change() / (s.want.len().max(1) as f64).sqrt();
         let largest = all.iter().map(each).fold(0.0, f64::max);
         let least = |s: &Seen| 1e-5 * largest * (s.want.len() as f64).sqrt();
@@ -128,8 +158,6 @@ impl DeviceSession {
         let wrong: Vec<&Seen> =
             all.iter().filter(|s| s.parts(limits(precision), least(s))).collect();
         let Some(first) = wrong.first() else { return Ok(()) };
-        // The values of the device are not to be taken for a step.
-        (0..program.states().count()).for_each(|i| self.put_back(program.leaf(i).number));
         let device = self.device().describe().to_string();
         let numbers = match (&first.got[..], &first.want[..]) {
             ([got], [want]) => format!("{got} for {want}"),

@@ -12,7 +12,7 @@
 //! | print | `kernels`, `lanes`, `serial`, `pull`, `coords` | a kernel | its text |
 //! | spell | `dialect`, `forms` | an expression | CUDA C or WGSL |
 //! | persist | `persistent` | a graph | one kernel for many steps, if they are small |
-//! | run | `session`, `first`, `device` | kernels | the step on a device |
+//! | run | `session`, `shared`, `first`, `device` | kernels | the step on a device |
 //!
 //! Reductions have a fixed order that follows from sizes alone, gradients of gathers look for their
 //! parts instead of adding atomically, and random numbers are a function of their place: the same
@@ -48,6 +48,7 @@ mod read;
 mod rooms;
 mod serial;
 mod session;
+mod shared;
 mod simplify;
 #[cfg(feature = "wgpu")]
 mod webgpu;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
-use chainrule_core::tensor::node::{Leaf, Source as Origin, lock};
+use chainrule_core::tensor::node::{Leaf, Source as Origin};
 use chainrule_core::tensor::value::{Meta, Value};
 use chainrule_program::Program;
 
@@ -17,13 +17,14 @@ use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, f
 use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
 use crate::products::{Epilogues, Precision, Products};
 use crate::rooms::Rooms;
-use crate::words::{to_device, to_value, width};
+use crate::shared::{Resident, SharedDevice, get, put};
+use crate::words::{to_device, width};
 use many::Many;
 use steps::Persistent;
 
-/// Programs on a device. Parameters, the optimizer's state and arguments live there; what a program
-/// changes is fetched by [`DeviceSession::fetch`], and what was changed outside since the last run
-/// is seen by the next one.
+/// Programs on a device. Parameters, the optimizer's state and arguments live there. A value that a
+/// program changed is fetched by the read, or all at once by [`DeviceSession::fetch`]; one that was
+/// changed outside since the last run is seen by the next one.
 ///
 /// ```no_run
 /// use chainrule::{Tensor, program::Program};
@@ -37,7 +38,7 @@ use steps::Persistent;
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub struct DeviceSession {
-    device: Box<dyn Device>,
+    device: Box<SharedDevice>,
     /// By their numbers; none where they were unloaded.
     programs: Vec<Option<Loaded>>,
     /// Leaves by their numbers, shared by all programs.
@@ -86,37 +87,18 @@ struct Argument {
     held: Option<Arc<Value>>,
 }
 
-/// A leaf whose value is on the device.
-struct Resident {
-    leaf: Arc<Leaf>,
-    memory: DeviceMemory,
-    /// The value of the leaf when both were last the same.
-    seen: Option<Arc<Value>>,
-    /// Whether the device has a newer value.
-    ahead: bool,
-    /// Loaded programs that have it.
-    users: usize,
-}
-
-impl Resident {
-    /// Gives the leaf its value on the device, unless it was set from outside.
-    fn fetch(&mut self, device: &mut dyn Device) -> Result<()> {
-        let value = get(device, self.memory, self.leaf.meta)?;
-        let mut leaf = lock(&self.leaf.value);
-        self.ahead = false;
-        if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &leaf)) {
-            *leaf = value.clone();
-            drop(leaf);
-            self.seen = Some(value);
-            self.leaf.value.spread()?;
-        }
-        Ok(())
+/// Leaves get their values on the processor.
+impl Drop for DeviceSession {
+    fn drop(&mut self) {
+        // A leaf that cannot be fetched now says why where it is read.
+        let _ = self.fetch();
     }
 }
 
 impl DeviceSession {
     /// A session on a device, with nothing on it.
     pub fn new(device: Box<dyn Device>) -> DeviceSession {
+        let device = Box::new(SharedDevice::new(device));
         let (programs, residents) = (Vec::new(), HashMap::new());
         let (precision, epilogues) = Default::default();
         DeviceSession {
@@ -253,7 +235,7 @@ impl DeviceSession {
         let DeviceSession { device, residents, .. } = self;
         residents.retain(|_, resident| {
             if resident.users == 0 {
-                device.free(resident.memory);
+                resident.free(&mut **device);
             }
             resident.users > 0
         });
@@ -359,11 +341,9 @@ impl DeviceSession {
         if let Some(resident) = self.residents.get(&leaf.number) {
             return Ok(resident.memory);
         }
-        let memory = self.device.allocate(bytes)?;
-        let leaf = leaf.clone();
-        let (seen, ahead, users) = (None, false, 0);
-        let resident = Resident { leaf, memory, seen, ahead, users };
-        self.residents.insert(resident.leaf.number, resident);
+        let resident = Resident::new(&mut self.device, leaf.clone(), bytes)?;
+        let memory = resident.memory;
+        self.residents.insert(leaf.number, resident);
         Ok(memory)
     }
 
@@ -413,12 +393,12 @@ impl DeviceSession {
             return Some("a parameter was frozen or unfrozen since the trace".to_string());
         }
         let mut pairs = loaded.arguments.iter().zip(arguments);
-        pairs.find(|(a, t)| a.meta != Meta::new(*t.value().shape(), t.dtype())).map(|(a, t)| {
+        pairs.find(|(a, t)| a.meta != t.meta()).map(|(a, t)| {
             let (name, old) = (&a.name, a.meta);
             format!(
                 "`{name}` has {} {} where the trace had {} {}",
                 t.dtype(),
-                t.value().shape(),
+                t.shape(),
                 old.dtype,
                 old.shape
             )
@@ -426,13 +406,19 @@ impl DeviceSession {
     }
 
     /// A run of a loaded program: its results, in order, which are fetched. New values of cells
-    /// stay on the device until [`DeviceSession::fetch`].
+    /// stay on the device until they are read.
     pub fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let first = self.programs.get_mut(program).and_then(Option::as_mut);
-        match first.and_then(|loaded| loaded.first.take()) {
-            Some(first) => self.compared_run(program, &first, arguments),
-            None => self.plain_run(program, arguments),
+        let loaded = self.programs.get_mut(program).and_then(Option::as_mut);
+        let Some(first) = loaded.and_then(|loaded| loaded.first.take()) else {
+            return self.plain_run(program, arguments);
+        };
+        let results = self.compared_run(program, &first, arguments);
+        // After an error the next run is compared, too.
+        let loaded = self.programs.get_mut(program).and_then(Option::as_mut);
+        if let (Err(_), Some(loaded)) = (&results, loaded) {
+            loaded.first = Some(first);
         }
+        results
     }
 
     pub(crate) fn plain_run(
@@ -449,6 +435,7 @@ impl DeviceSession {
         if let Some(why) = self.mismatch(program, arguments) {
             return Err(fault(why));
         }
+        arguments.iter().try_for_each(|argument| argument.catch_up())?;
         if let Way::Persistent(_) = self.loaded(program)?.way {
             return self.start_persistent(program, &[arguments]);
         }
@@ -483,21 +470,20 @@ impl DeviceSession {
     fn put_cells(&mut self, program: usize) -> Result<()> {
         let Some(loaded) = &self.programs[program] else { return Ok(()) };
         for (number, ..) in &loaded.cells {
-            let Some(resident) = self.residents.get_mut(number) else { continue };
-            let value = lock(&resident.leaf.value).clone();
-            if !resident.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &value)) {
-                put(&mut *self.device, resident.memory, &value)?;
-                (resident.seen, resident.ahead) = (Some(value), false);
+            if let Some(resident) = self.residents.get(number) {
+                resident.bring(&mut *self.device)?;
             }
         }
         Ok(())
     }
 
     /// Notes that the device has newer values of the cells that a program changes.
-    fn changed(&mut self, program: usize) {
+    pub(crate) fn changed(&mut self, program: usize) {
         let Some(loaded) = &self.programs[program] else { return };
         for (number, _, _) in loaded.cells.iter().filter(|c| c.2) {
-            self.residents.entry(*number).and_modify(|r| r.ahead = true);
+            if let Some(resident) = self.residents.get(number) {
+                resident.changed();
+            }
         }
     }
 
@@ -513,20 +499,17 @@ impl DeviceSession {
         Ok(Tensor::from_parts(value, Origin::None))
     }
 
-    /// Gives parameters and other cells the values that they have on the device. One that was set
-    /// from outside since the last run keeps what it was set to.
+    /// Gives parameters and other cells the values that they have on the device now, as reading
+    /// each of them does. One that was set from outside since the last run keeps what it was set
+    /// to.
     pub fn fetch(&mut self) -> Result<()> {
-        let ahead = self.residents.values_mut().filter(|r| r.ahead);
-        ahead.into_iter().try_for_each(|resident| resident.fetch(&mut *self.device))
+        let ahead = self.residents.values().filter(|r| r.is_ahead());
+        ahead.into_iter().try_for_each(|resident| resident.leaf.value.catch_up())
     }
 
     /// As [`DeviceSession::fetch`], for one leaf.
     pub fn fetch_one(&mut self, leaf: &Tensor) -> Result<()> {
-        let Origin::Leaf(leaf) = leaf.source() else { return Ok(()) };
-        match self.residents.get_mut(&leaf.number).filter(|r| r.ahead) {
-            Some(resident) => resident.fetch(&mut *self.device),
-            None => Ok(()),
-        }
+        leaf.catch_up()
     }
 
     pub(crate) fn precision(&self) -> Precision {
@@ -535,14 +518,22 @@ impl DeviceSession {
 
     /// The value of a leaf on the device.
     pub(crate) fn resident_value(&mut self, leaf: u64) -> Result<Arc<Value>> {
-        let found = self.residents.get(&leaf).map(|r| (r.memory, r.leaf.meta));
-        let (memory, meta) = found.ok_or_else(|| fault("a leaf is not on the device".into()))?;
-        get(&mut *self.device, memory, meta)
+        let found = self.residents.get(&leaf).map(Resident::value);
+        found.unwrap_or_else(|| Err(fault("a leaf is not on the device".into())))
+    }
+
+    /// Notes that a leaf has this value on both sides.
+    pub(crate) fn same_as(&mut self, leaf: u64, value: &Arc<Value>) {
+        if let Some(resident) = self.residents.get(&leaf) {
+            resident.same_as(value);
+        }
     }
 
     /// Leaves a leaf as it is on the processor: the next run begins with that.
     pub(crate) fn put_back(&mut self, leaf: u64) {
-        self.residents.entry(leaf).and_modify(|r| (r.seen, r.ahead) = (None, false));
+        if let Some(resident) = self.residents.get(&leaf) {
+            resident.put_back();
+        }
     }
 
     /// A run whose pieces are measured one by one: the kernels, products and copies in order, with
@@ -554,6 +545,7 @@ impl DeviceSession {
         };
         let (names, work): (Vec<String>, Vec<DeviceWork>) = work.into_iter().unzip();
         let times = self.device.measure(&work)?;
+        self.changed(program);
         Ok(names.into_iter().zip(times).collect())
     }
 
@@ -580,18 +572,6 @@ fn cells(program: &Program) -> Vec<(u64, bool, bool)> {
         (program.leaf(i).number, trained, write.is_some())
     };
     program.states().enumerate().map(cell).collect()
-}
-
-fn put(device: &mut dyn Device, memory: DeviceMemory, value: &Value) -> Result<()> {
-    let rows = value.row_major()?;
-    device.write(memory, &to_device(device.dialect(), value.dtype(), rows.bytes())?)
-}
-
-fn get(device: &mut dyn Device, memory: DeviceMemory, meta: Meta) -> Result<Arc<Value>> {
-    let dialect = device.dialect();
-    let mut bytes = vec![0; width(dialect, meta.dtype) * meta.shape.numel()];
-    device.read(memory, &mut bytes)?;
-    to_value(dialect, meta, &bytes)
 }
 
 /// The error of an allocation, with the value that it was for.

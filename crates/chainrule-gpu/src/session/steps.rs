@@ -229,6 +229,8 @@ impl DeviceSession {
         program: usize,
         batches: &[&[&Tensor]],
     ) -> Result<()> {
+        let mut all = batches.iter().copied().flatten();
+        all.try_for_each(|argument| argument.catch_up())?;
         self.put_cells(program)?;
         let Some(loaded) = &mut self.programs[program] else { return Ok(()) };
         let Way::Persistent(persistent) = &mut loaded.way else { return Ok(()) };

@@ -12,6 +12,8 @@ mod persistent;
 mod precision;
 mod products;
 mod random;
+#[cfg(feature = "wgpu")]
+mod residents;
 mod samples;
 mod steps;
 mod texts;
