@@ -40,7 +40,8 @@ impl Trainer<'_> {
 
     fn explain_again(&mut self) -> Result<String> {
         let end = self.step();
-        if self.is_finite()
+        if !self.rest.is_past
+            && self.is_finite()
             && let Some(batch) = self.rest.batch.clone()
         {
             let loss = record_all(|| self.task.loss(&batch))?;

@@ -133,6 +133,8 @@ pub(super) struct Rest {
     unclipped: Option<Inner>,
     pub place: Place,
     pub kept: Option<Kept>,
+    /// Whether the weights have the update of the step that ended the training, or later ones.
+    pub is_past: bool,
     /// The batch of the present step, to look for the cause of a bad loss.
     pub batch: Option<Batch>,
     saver: Option<Saver>,
@@ -364,6 +366,7 @@ impl Rest {
             let step = self.one_step(task, engine)?;
             self.watched(&step, listener)?;
             if !step.loss.is_finite() {
+                self.is_past = engine.always_updates();
                 self.gather_shards(task, engine)?;
                 self.gather_average()?;
                 self.saved(listener, Saver::wait)?;

@@ -76,6 +76,7 @@ impl<'a> TrainerBuilder<'a> {
             unclipped,
             place,
             kept: None,
+            is_past: false,
             batch: None,
             saver: None,
             watch: None,

@@ -92,6 +92,11 @@ impl<'e> Engine<'e> {
         matches!(self, Engine::Device(device) if device.is_ahead())
     }
 
+    /// Whether a step whose loss is not finite updates the weights too, as one program does.
+    pub fn always_updates(&self) -> bool {
+        matches!(self, Engine::Compiled(..) | Engine::Device(_))
+    }
+
     pub fn optimizer(&mut self) -> &mut dyn Optimizer {
         match self {
             Engine::Eager(optimizer) => &mut **optimizer,

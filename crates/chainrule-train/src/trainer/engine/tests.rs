@@ -124,6 +124,73 @@ fn steps_ahead_are_those_of_one_after_the_other() {
     }
 }
 
+/// A task whose loss has the logarithm of its data beside it, which no gradient sees.
+struct WithLog(Net);
+
+impl Task for WithLog {
+    fn module(&self) -> &dyn Module {
+        self.0.module()
+    }
+
+    fn loss(&self, batch: &Batch) -> Result<Tensor> {
+        self.0.loss(batch)?.try_add(batch.y.try_abs()?.try_log()?.try_sum(0, false)?)?.try_sum_all()
+    }
+
+    fn evaluate(&self) -> Result<Metrics> {
+        Ok(vec![("val_loss", 0.0)])
+    }
+}
+
+/// The end of a training, and the parameters after it; on the processor for no steps at once.
+fn ended(lr: f64, zero: bool, at_once: usize) -> (End, Vec<f64>) {
+    let g = &mut Generator::manual_seed(5);
+    let first = Linear::new(3, 8, g);
+    let net = Net(Sequential::new().with(first).with(Linear::new(8, 1, g)));
+    let task = WithLog(net);
+    let x = Tensor::randn([40, 3], DType::F32, g);
+    let mut y = x.sum(1, true).to_vec::<f32>();
+    if zero {
+        y[33] = 0.0;
+    }
+    let y = Tensor::from_slice(&y, [40, 1]);
+    let data = Arc::new(TensorDataset::try_new(&x, &y).unwrap());
+    let loader = LoaderOptions { batch: 1, shuffle: Some(3), ..LoaderOptions::default() };
+    let batches = DataLoader::try_new(data, loader).unwrap();
+    let options = TrainerOptions { steps: 200, compiled: true, ..TrainerOptions::default() };
+    let sgd = Sgd::new(task.0.0.parameters(), lr);
+    let trainer = Trainer::builder(&task, Box::new(sgd), Box::new(batches)).options(options);
+    let mut trainer = trainer.build().unwrap();
+    if at_once > 0 {
+        let runner = Runner { programs: Vec::new(), at_once, calls: Rc::default() };
+        trainer = trainer.with_runner(Box::new(runner));
+    }
+    let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+    drop(trainer);
+    (end, task.0.0.parameters().iter().flat_map(Tensor::to_f64_vec).collect())
+}
+
+/// A loss that is not finite in the midst of steps that a device did at once ends the training with
+/// its step, and with the op that made it; parameters are those before it.
+#[test]
+fn a_loss_that_is_not_finite_is_told_of_with_its_step() {
+    for (lr, zero) in [(1.0, false), (0.01, true)] {
+        let (end, parameters) = ended(lr, zero, 0);
+        let End::NotFinite { step, why, .. } = &end else { panic!("{end:?}") };
+        assert!(*step > 3 && why.contains("first op"), "{step}: {why}");
+        if zero {
+            assert!(why.contains("`log`"), "{why}");
+        }
+        for at_once in [1, 7, 64] {
+            let (got, left) = ended(lr, zero, at_once);
+            let End::NotFinite { step: other, why: reason, .. } = &got else { panic!("{got:?}") };
+            assert_eq!((other, reason), (step, why), "{at_once} at once");
+            assert!(left.iter().all(|x| x.is_finite()));
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-3 * b.abs().max(1.0);
+            assert!(at_once == 1 || left.iter().zip(&parameters).all(near), "{at_once} at once");
+        }
+    }
+}
+
 /// A wish to stop is heard when the steps that were begun are told of.
 #[test]
 fn a_training_stops_after_the_steps_that_were_begun() {
