@@ -1,9 +1,11 @@
 //! Errors of the library as Python exceptions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chainrule::Error;
+use chainrule_core::tensor::behind::take_fault;
 use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -85,14 +87,49 @@ fn is_index(text: &str) -> bool {
 pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
     places::begin();
     match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(Ok(x)) => Ok(x),
+        Ok(Ok(x)) if LATE_COUNT.load(Ordering::Relaxed) == 0 => Ok(x),
+        Ok(Ok(x)) => LATE.take().map_or(Ok(x), |late| Err(late.raised())),
         Ok(Err(error)) => Err(raised_in_python().unwrap_or_else(|| to_python(error))),
         Err(panic) => Err(of_panic(panic)),
     }
 }
 
+/// An error of a read that could not return it, until the next [`run`] of its thread.
+struct Late(Option<Error>);
+
+/// Their number, to be asked first.
+static LATE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static LATE: std::cell::RefCell<Option<Late>> = const { std::cell::RefCell::new(None) };
+}
+
+impl Late {
+    fn raised(mut self) -> PyErr {
+        self.0.take().map_or_else(|| InternalError::new_err("it has an error"), to_python)
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        LATE_COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Lets the next [`run`] of this thread fail: the value of a leaf lies elsewhere and could not be
+/// read.
+#[cold]
+pub fn fail_late(error: Error) {
+    LATE_COUNT.fetch_add(1, Ordering::Relaxed);
+    LATE.set(Some(Late(Some(error))));
+}
+
 /// The exception for a panic, which says where in the library it was.
 pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> PyErr {
+    // Methods without a `Result` panic where a device cannot give a value.
+    if let Some(error) = take_fault() {
+        return to_python(error);
+    }
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
     let text = in_python(&text.unwrap_or_else(|| "it gave no message".into()));

@@ -106,7 +106,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         fused: _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad _interpolate
             _attention _addmm _lstm_step;
         ops: _function_of _bindings _by_hand;
-        device: _device;
+        device: _device _devices_fetch _first_not_finite _lose;
         derive: _grad _jvp _leads_beside _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
             _safetensors_load _safetensors_save _set_grad_enabled is_grad_enabled _set_record_all _set_check_nan
             _set_autocast _is_autocast;

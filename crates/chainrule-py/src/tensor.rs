@@ -224,7 +224,8 @@ impl PyTensor {
 
     /// For each axis, how many elements of memory lie between neighbours.
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let value = self.tensor().value();
+        let t = self.tensor();
+        let value = run(|| t.catch_up().map(|()| t.value()))?;
         PyTuple::new(py, &value.layout().strides[..value.shape().rank()])
     }
 
@@ -359,7 +360,7 @@ impl PyTensor {
     /// The elements without the tape: a write to them is not recorded. Set to another tensor, it
     /// takes that one's memory.
     #[getter]
-    fn data(slf: &Bound<'_, Self>) -> PyTensor {
+    fn data(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         PyTensor::detached(slf)
     }
 
@@ -369,7 +370,7 @@ impl PyTensor {
     }
 
     /// The same elements without the tape; it shares the memory.
-    fn detach(slf: &Bound<'_, Self>) -> PyTensor {
+    fn detach(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         PyTensor::detached(slf)
     }
 

@@ -11,12 +11,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::alias::{Behind, follow_behind};
-use crate::device::OnDevice;
+use crate::device::{DeviceOptions, OnDevice};
 use crate::error::{run, through};
 use crate::script::PYTHON;
 use crate::spent;
 use crate::tensor::{PyTensor, tensors_of};
 use crate::variables::report;
+
+/// Most steps of a call to a device, between two looks for Ctrl-C.
+const AT_ONCE: usize = 256;
 
 /// Calls a Python function with tensors; gives what it returned, and the tensors in it.
 fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -51,6 +54,7 @@ pub struct PyProgram {
 impl PyProgram {
     /// Traces a function of tensors with these names.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "those of `compile` in Python")]
     fn new(
         f: Py<PyAny>,
         names: Vec<String>,
@@ -59,6 +63,7 @@ impl PyProgram {
         fuse: bool,
         device: Option<&str>,
         precision: Option<&str>,
+        compare_first: bool,
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let passes = Passes { simplification: simplify, fusion: fuse };
@@ -73,7 +78,8 @@ impl PyProgram {
             Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
-        let device = device.map(|name| run(|| OnDevice::load(name, precision, program.program())));
+        let options = device.map(|name| DeviceOptions { name, precision, compare_first });
+        let device = options.map(|options| run(|| OnDevice::load(&options, program.program())));
         let device = device.transpose()?;
         Ok(PyProgram { program: RwLock::new(program), device, graded, spent })
     }
@@ -106,18 +112,36 @@ impl PyProgram {
             run(|| {
                 self.give_gradients()?;
                 let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
-                self.fetch()?;
                 self.take_gradients(&mut out)?;
                 Ok(out)
             })
         })?;
         follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
-        for &(i, op) in &self.spent {
-            if let Some(t) = out.get_mut(i) {
-                *t = spent::spent(t, op);
-            }
-        }
+        self.spend(&mut out);
         Ok(out.into_iter().map(PyTensor::from).collect())
+    }
+
+    /// One run for each of these batches of arguments, in order: the results of each. A device does
+    /// many in one launch where it can.
+    fn run_steps(
+        &self,
+        py: Python<'_>,
+        batches: Vec<Vec<Bound<'_, PyTensor>>>,
+    ) -> PyResult<Vec<Vec<PyTensor>>> {
+        let tensors = |batch: &Vec<Bound<'_, PyTensor>>| {
+            batch.iter().map(|t| t.get().tensor()).collect::<Vec<Tensor>>()
+        };
+        let batches: Vec<Vec<Tensor>> = batches.iter().map(tensors).collect();
+        let mut all = Vec::with_capacity(batches.len());
+        // Python hears in between whether somebody pressed Ctrl-C.
+        while all.len() < batches.len() {
+            py.check_signals()?;
+            let rest = &batches[all.len()..];
+            all.extend(py.detach(|| run(|| self.some_steps(rest)))?);
+        }
+        follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
+        all.iter_mut().for_each(|out| self.spend(out));
+        Ok(all.into_iter().map(|out| out.into_iter().map(PyTensor::from).collect()).collect())
     }
 
     /// One run for each row of the arguments, which have one more axis in front; the results
@@ -139,7 +163,18 @@ impl PyProgram {
         // Python hears in between whether somebody pressed Ctrl-C.
         while from < steps {
             py.check_signals()?;
-            from = py.detach(|| run(|| self.some_rows(&inputs, from, steps, &mut all)))?;
+            let some = from..steps.min(from + AT_ONCE);
+            let done = py.detach(|| {
+                run(|| {
+                    let rows: Result<Vec<_>> = some.map(|i| row_of(&inputs, i)).collect();
+                    self.some_steps(&rows?)
+                })
+            })?;
+            from += done.len();
+            for out in done {
+                all.resize_with(out.len(), Vec::new);
+                all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
+            }
         }
         follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
         let stacked = |rows: &Vec<Tensor>| {
@@ -241,9 +276,37 @@ impl PyProgram {
         self.program.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what the program changed its value on the device, for whoever reads it next.
-    fn fetch(&self) -> Result<()> {
-        self.device.as_ref().map_or(Ok(()), OnDevice::fetch)
+    /// Marks results whose graph was used up.
+    fn spend(&self, out: &mut [Tensor]) {
+        for &(i, op) in &self.spent {
+            if let Some(t) = out.get_mut(i) {
+                *t = spent::spent(t, op);
+            }
+        }
+    }
+
+    /// The results of the first of these steps: of as many as a device takes at once, or as a tenth
+    /// of a second has room for.
+    fn some_steps(&self, batches: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+        if let (Some(device), true) = (&self.device, self.graded.iter().all(|g| g.entry.is_none()))
+        {
+            let some: Vec<Vec<&Tensor>> =
+                batches.iter().take(AT_ONCE).map(|batch| batch.iter().collect()).collect();
+            let mut all = device.run_steps(&some)?;
+            all.iter_mut().try_for_each(|out| self.take_gradients(out))?;
+            return Ok(all);
+        }
+        let (began, mut all) = (Instant::now(), Vec::new());
+        for batch in batches {
+            self.give_gradients()?;
+            let mut out = self.run_once(&batch.iter().collect::<Vec<&Tensor>>())?;
+            self.take_gradients(&mut out)?;
+            all.push(out);
+            if began.elapsed() > Duration::from_millis(100) {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Puts the gradients from before to where the program reads them.
@@ -288,36 +351,11 @@ impl PyProgram {
         drop(validated);
         self.program.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
     }
+}
 
-    /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to
-    /// go on with.
-    fn some_rows(
-        &self,
-        inputs: &[Tensor],
-        from: usize,
-        steps: usize,
-        all: &mut Vec<Vec<Tensor>>,
-    ) -> Result<usize> {
-        let began = Instant::now();
-        for i in from..steps {
-            let row = inputs
-                .iter()
-                .map(|t| t.try_slice(&[Slice::At(i as i64)]))
-                .collect::<Result<Vec<Tensor>>>()?;
-            self.give_gradients()?;
-            let out = self.run_once(&row.iter().collect::<Vec<&Tensor>>())?;
-            let mut out = out;
-            self.take_gradients(&mut out)?;
-            all.resize_with(out.len(), Vec::new);
-            all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
-            if began.elapsed() > Duration::from_millis(100) {
-                self.fetch()?;
-                return Ok(i + 1);
-            }
-        }
-        self.fetch()?;
-        Ok(steps)
-    }
+/// The arguments of a step: these rows of the tensors.
+fn row_of(inputs: &[Tensor], i: usize) -> Result<Vec<Tensor>> {
+    inputs.iter().map(|t| t.try_slice(&[Slice::At(i as i64)])).collect()
 }
 
 /// The report of `gradcheck`: whether it passed, its text, and what it says in one word.

@@ -10,7 +10,7 @@ import gc
 import inspect
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, overload
 
 from . import _chainrule as _c
@@ -86,13 +86,17 @@ class Compiled:
     methods are found here too.
     """
 
-    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True
+    ) -> None:
         self._function = function
         if device is not None and _c._device(str(device)) is None:
             device = None
+        if device is not None:
+            _fetch_before_forks()
         if precision is not None and device is None:
             raise ArgumentError(f"precision={precision!r} is for products on a device; add device=, or use cr.autocast on the processor")
-        self._passes = simplify, fuse, None if device is None else str(device), precision
+        self._passes = simplify, fuse, None if device is None else str(device), precision, compare_first
         self._programs: dict[Any, list[_Traced]] = {}
         self._last: _Traced | None = None
         # Those that ran last, whose arguments the native side compares.
@@ -349,6 +353,70 @@ class Compiled:
         self._tell(traced)
         return self._results(traced, list(args), out)
 
+    def run_steps(self, batches: Iterable[Any]) -> list[Any]:
+        """One call for each batch, in order: the list of their results, which are those of single
+        calls to the bit.
+
+        A batch is the tuple or list of a call's arguments, or its one argument. Steps that one
+        program can do are done without Python between them, and a device does many in one launch
+        where it can: the learning rate, flags and all else that Python sets is the same for all of
+        them. A warning names the first step with a result of one number that is not finite.
+
+        ```
+        w = cr.tensor([0.0], requires_grad=True)
+        sgd = cr.optim.SGD([w], lr=0.25)
+
+        @cr.compile
+        def step(x):
+            sgd.zero_grad()
+            loss = (w - x).square().sum()
+            loss.backward()
+            sgd.step()
+            return loss.detach()
+
+        losses = step.run_steps(cr.ones(4, 1))
+        assert [x.item() for x in losses] == [1.0, 0.25, 0.0625, 0.015625]
+        ```
+        """
+        calls = [tuple(b) if isinstance(b, (tuple, list)) else (b,) for b in batches]
+        results: list[Any] = []
+        while len(results) < len(calls):
+            rest = calls[len(results) :]
+            results += self._alike(rest) or [self(*rest[0])]
+        found: list[list[Tensor]] = []
+        for result in results:
+            found.append([])
+            taken(result, found[-1])
+        bad = _c._first_not_finite([[t for t in all_of if isinstance(t, Tensor)] for all_of in found])
+        if bad is not None:
+            step, i, number = bad
+            warnings.warn(f"run_steps: result {i} of step {step} is {number}, the first that is not finite in {len(calls)} steps counted from 0", RuntimeWarning, stacklevel=2)
+        return results
+
+    def _alike(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """The results of the first of these calls, as many as one program does alone; none where a
+        call has to be made as it is.
+        """
+        if ACTIVE or _c._session_on():
+            return []
+        for traced in self._recent:
+            watched, conditions = traced.guards.watched, traced.conditions
+            if watched is None or traced.eager is not None or traced.written or traced.refilled or not traced.program.is_steady():
+                continue
+            some: list[list[Tensor]] = []
+            for call in calls:
+                tensors = conditions.tensors(watched, call, {})
+                if tensors is None:
+                    break
+                some.append(tensors)
+            if some:
+                self._last = traced
+                conditions.begin()
+                out = traced.program.run_steps(some)
+                self._tell(traced)
+                return [self._results(traced, tensors, results) for tensors, results in zip(some, out)]
+        return []
+
     def _row_by_row(self, args: tuple[Tensor, ...]) -> Any:
         from ._functions import stack
 
@@ -418,7 +486,7 @@ class Compiled:
         return self._last.program.lines()
 
 
-def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool, str | None, str | None]) -> tuple[_c.Program, Any]:
+def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool, str | None, str | None, bool]) -> tuple[_c.Program, Any]:
     """The program, and what its function met of the world outside. Traced again where that had to
     become the program's state.
     """
@@ -511,11 +579,24 @@ def _apart(made: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, _c.ViewPat
     return results, views, sources
 
 
+@functools.cache
+def _fetch_before_forks() -> None:
+    """A process that is forked reads what devices have as it was then; the device stays with the
+    process that opened it.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_c._devices_fetch)
+
+
 @overload
-def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Compiled: ...
+def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True) -> Compiled: ...
 @overload
-def compile(f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None) -> Any:
+def compile(
+    f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True
+) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(
+    f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True
+) -> Any:
     """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
 
     The program is simplified by algebra and its chains of ops are fused. Without both the results
@@ -523,9 +604,11 @@ def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse:
 
     A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was
     built with them. Parameters and the optimizer's state live there; what a call changed is
-    fetched after it, and what was written since is seen by the next one. Random numbers are
-    another stream there. `precision` is that of large products of f32 there: "f32", "tf32" or
-    "bf16", all with sums of f32; "bf16" rounds the results, too.
+    fetched by whatever reads it, and what was written since is seen by the next one. Random
+    numbers are another stream there. The first run of a program there is compared with the
+    processor's, and an error where they part, unless it draws random numbers or `compare_first` is
+    false. `precision` is that of large products of f32 there: "f32", "tf32" or "bf16", all with
+    sums of f32; "bf16" rounds the results, too.
     """
-    passes = simplify, fuse, device, precision
+    passes = simplify, fuse, device, precision, compare_first
     return Compiled(f, *passes) if f is not None else lambda f: Compiled(f, *passes)

@@ -22,7 +22,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use self::path::Path;
-use crate::error::run;
+use crate::error::{fail_late, run};
 use crate::session;
 use crate::tensor::{Inner, PyTensor};
 
@@ -193,6 +193,10 @@ impl PyTensor {
                 drop(inner);
                 let linked = root.get().lock().alias.is_some();
                 let (root, version) = root.get().with_version();
+                if let Err(e) = root.catch_up() {
+                    fail_late(e);
+                    return None;
+                }
                 views::retaken(&old, &root, (version, linked), &path, &seen)
             }
             Link::Over { memory } => {

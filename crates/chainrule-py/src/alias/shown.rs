@@ -193,7 +193,8 @@ impl PyTensor {
         if alive.is_empty() || session::current().is_some() {
             return Ok(());
         }
-        let now = slf.get().tensor().detach();
+        let now = slf.get().tensor();
+        let now = run(|| now.catch_up().map(|()| now.detach()))?;
         alive.iter().try_for_each(|s| s.follow(slf.py(), &now))
     }
 }

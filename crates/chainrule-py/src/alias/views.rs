@@ -101,8 +101,9 @@ impl PyTensor {
     }
 
     /// The same elements without a tape: `detach()`, `.data`.
-    pub fn detached(slf: &Bound<'_, Self>) -> PyTensor {
+    pub fn detached(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let own = slf.get();
+        run(|| own.lock().tensor.catch_up())?;
         let inner = own.lock();
         let t = &inner.tensor;
         // The most of them, with one look: a leaf, or what has no tape anyway.
@@ -111,11 +112,12 @@ impl PyTensor {
             drop(inner);
             let seen = Seen { version: own.version(), settled: value.is_none(), value };
             let link = Link::View { root: Root::of(slf), path: Path::of(Step::Detached) };
-            return PyTensor::linked(out, link, seen);
+            return Ok(PyTensor::linked(out, link, seen));
         }
         drop(inner);
         let t = own.tensor();
-        PyTensor::viewed(slf, &t, t.detach(), Step::Detached)
+        let out = run(|| t.catch_up().map(|()| t.detach()))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Detached))
     }
 
     pub(super) fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
@@ -165,15 +167,17 @@ impl ViewPath {
 impl PyTensor {
     /// The number of elements in memory before the first one, from the first of the tensor that it
     /// is a view of.
-    fn storage_offset(&self) -> usize {
+    fn storage_offset(&self) -> PyResult<usize> {
         let t = self.tensor();
-        t.shared_place().map_or_else(|| t.value().start(), |(_, _, layout)| layout.offset)
+        run(|| t.catch_up())?;
+        Ok(t.shared_place().map_or_else(|| t.value().start(), |(_, _, layout)| layout.offset))
     }
 
     /// Place of the elements of a leaf in memory that it shares with another one: a number of that
     /// memory, all elements there, the first one of the leaf's and its strides.
     fn _shared_place(&self) -> Option<(usize, PyTensor, usize, Vec<isize>)> {
         let t = self.tensor();
+        t.catch_up().ok()?;
         let (memory, all, layout) = t.shared_place()?;
         Some((memory, all.into(), layout.offset, layout.strides[..t.rank()].to_vec()))
     }
