@@ -162,7 +162,7 @@ fn unknown(x: &Bound<'_, PyAny>) -> PyErr {
 /// A new tensor with these elements, in memory of its own.
 pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Ok(t) = data.cast::<PyTensor>() {
-        let t = t.get().tensor().detach();
+        let t = t.get().untaped()?;
         return run(|| match dtype {
             Some(d) if d != t.dtype() => t.try_to_dtype(d),
             _ => copied(&t),

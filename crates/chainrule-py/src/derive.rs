@@ -272,7 +272,8 @@ pub fn _safetensors_save(
     tensors: Vec<(String, Bound<'_, PyTensor>)>,
     metadata: std::collections::BTreeMap<String, String>,
 ) -> PyResult<()> {
-    let all = tensors.iter().map(|(name, t)| (name.clone(), t.get().tensor().detach())).collect();
+    let named = tensors.iter().map(|(name, t)| Ok((name.clone(), t.get().untaped()?)));
+    let all = named.collect::<PyResult<_>>()?;
     run(|| chainrule::io::save(&path, &all, &metadata))
 }
 

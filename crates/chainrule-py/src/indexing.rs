@@ -56,6 +56,7 @@ impl PyTensor {
             return Ok(());
         }
         let value: Operand = value.extract()?;
+        run(|| t.catch_up())?;
         let before = if t.is_leaf() && t.requires_grad() { t.detach() } else { t.clone() };
         let new = work(py, t.numel(), || {
             let mut value = value.beside(&t)?;

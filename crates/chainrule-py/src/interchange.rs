@@ -272,7 +272,7 @@ impl PyTensor {
 
     /// The elements as nested lists of numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut t = self.tensor().detach();
+        let mut t = self.untaped()?;
         if t.dtype().is_half() {
             t = run(|| t.try_to_dtype(DType::F32))?;
         }

@@ -327,9 +327,11 @@ impl PyMonitor {
     }
 
     /// A program is about to make a step that is looked at: keeps the parameters' values.
-    fn begin_look(&self) {
+    fn begin_look(&self) -> PyResult<()> {
         let mut held = self.held();
-        held.values = held.parameters.iter().map(|(_, p)| p.get().tensor().detach()).collect();
+        let values = held.parameters.iter().map(|(_, p)| p.get().untaped());
+        held.values = values.collect::<PyResult<_>>()?;
+        Ok(())
     }
 
     /// Takes what a look is to see from the results of a program, and from the inputs of the model

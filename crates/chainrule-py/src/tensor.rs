@@ -526,7 +526,7 @@ impl PyTensor {
     /// of the old one and no gradient. One that a program used up stays unknown.
     fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
         let has_lost = slf.get().tensor().has_lost_grad();
-        PyTensor::put(slf, new.get().tensor().detach())?;
+        PyTensor::put(slf, new.get().untaped()?)?;
         if has_lost {
             slf.get().tensor().lose_grad();
         }

@@ -367,7 +367,7 @@ pub fn _gradcheck(
     seeds: u64,
     tolerance: Option<f64>,
 ) -> PyResult<(bool, String, &'static str)> {
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().untaped()).collect::<PyResult<_>>()?;
     let report = run(|| {
         let mut checker = check::gradcheck(|x: &[Tensor]| call("gradcheck", &f, x), &inputs)
             .order(order)
@@ -447,7 +447,7 @@ pub fn _explain(
     inputs: Vec<Bound<'_, PyTensor>>,
     others: bool,
 ) -> PyResult<ReportParts> {
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().untaped()).collect::<PyResult<_>>()?;
     run(|| {
         let failed = Mutex::new(None);
         let verdict = check::explain_numbers(

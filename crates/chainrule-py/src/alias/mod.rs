@@ -145,6 +145,12 @@ impl PyTensor {
         self.current()
     }
 
+    /// Its value now without the tape. Errors where the value lies on a device that cannot give it.
+    pub fn untaped(&self) -> PyResult<Tensor> {
+        let t = self.tensor();
+        run(|| t.catch_up().map(|()| t.detach()))
+    }
+
     #[inline(never)]
     fn current(&self) -> Tensor {
         let fresh = match self.of_leaf() {

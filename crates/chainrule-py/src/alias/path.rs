@@ -31,7 +31,7 @@ impl Step {
 
     pub fn take(&self, base: &Tensor) -> Result<Tensor> {
         match self {
-            Step::Detached => Ok(base.detach()),
+            Step::Detached => base.catch_up().map(|()| base.detach()),
             Step::Reshape(shape) => base.try_reshape(shape.get()),
             Step::Slices(slices) => base.try_slice(slices),
             Step::Permute(axes) => base.try_permute(&axes[..]),

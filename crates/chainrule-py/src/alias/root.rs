@@ -167,8 +167,9 @@ fn left_behind(now: &Tensor) -> chainrule::Result<Tensor> {
         return Ok(now.clone());
     }
     if !now.requires_grad() {
-        return Ok(now.detach());
+        return now.catch_up().map(|()| now.detach());
     }
+    now.catch_up()?;
     let value = now.detach();
     chainrule::enable_grad(|| now.try_mul(1.0))?.revalued(&value)
 }

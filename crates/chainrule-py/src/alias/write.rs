@@ -36,6 +36,7 @@ impl PyTensor {
         match view {
             Some((root, path)) => {
                 let now = root.get().tensor();
+                run(|| now.catch_up())?;
                 let behind = path.is_detached();
                 let records = chainrule::is_grad_enabled();
                 let leaf = !behind && now.is_leaf() && now.requires_grad();
@@ -74,7 +75,7 @@ impl PyTensor {
         if new.is(slf) || is_view {
             return Ok(());
         }
-        let value = new.get().tensor().detach();
+        let value = new.get().untaped()?;
         if session::current().is_some() && !session::is_new(own) {
             let from = new.get().root(slf.py()).unwrap_or_else(|| new.clone().unbind());
             if own.has_views() || !session::is_new(from.get()) {
@@ -169,7 +170,7 @@ impl PyTensor {
         if old.is_changeable() {
             return match old.requires_grad() && chainrule::is_grad_enabled() {
                 true => Err(GradientError::new_err(LEAF)),
-                false => PyTensor::put(slf, view.get().tensor().detach()),
+                false => PyTensor::put(slf, view.get().untaped()?),
             };
         }
         session::written(slf)?;
@@ -366,6 +367,7 @@ fn laid_as(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
     if new.is_contiguous() && old.is_contiguous() || !laid::is_known(old) {
         return Ok(new);
     }
+    run(|| old.catch_up())?;
     let (from, to) = (new.value(), old.value());
     let rank = to.shape().rank();
     let (from, to) = (from.layout().strides, to.layout().strides);
