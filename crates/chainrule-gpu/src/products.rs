@@ -90,13 +90,19 @@ pub struct Epilogues {
     pub gelu: bool,
 }
 
+/// Those that make a step of GPT-2 no slower on an H100, batch 4: in bf16 12.04 ms with none, 12.05
+/// with a bias, 12.24 with sums too, 12.30 with a bias and gelu; in TF32 25.28 with none, 24.99 with a
+/// bias.
 impl Default for Epilogues {
     fn default() -> Epilogues {
-        Epilogues { bias: true, added: true, gelu: true }
+        Epilogues { bias: true, added: false, gelu: false }
     }
 }
 
 impl Epilogues {
+    /// All of them.
+    pub const ALL: Epilogues = Epilogues { bias: true, added: true, gelu: true };
+
     /// None of them.
     pub const NONE: Epilogues = Epilogues { bias: false, added: false, gelu: false };
 

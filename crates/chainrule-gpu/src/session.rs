@@ -17,7 +17,7 @@ use crate::device::{Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, f
 use crate::module::{Buffer, DeviceLaunch, KernelModule, Source};
 use crate::products::{Epilogues, Precision, Products};
 use crate::rooms::Rooms;
-use crate::shared::{Resident, SharedDevice, get, put};
+use crate::shared::{Resident, SharedDevice, get};
 use crate::words::{to_device, width};
 use many::Many;
 use steps::Persistent;
@@ -121,7 +121,7 @@ impl DeviceSession {
     }
 
     /// What the library of products may do beside multiplying, in programs that are loaded from now
-    /// on; all of it if nothing is said.
+    /// on; add a bias if nothing is said, which is what makes steps faster.
     pub fn set_epilogues(&mut self, epilogues: Epilogues) {
         self.epilogues = epilogues;
     }

@@ -9,11 +9,13 @@ use chainrule_core::tensor::node::{Leaf, lock};
 use chainrule_core::tensor::value::{Meta, Value};
 
 use crate::device::{
-    Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceWork, PersistentArgument, fault,
+    Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceRead, DeviceWork, PersistentArgument,
+    fault,
 };
 use crate::dialect::Dialect;
 use crate::module::KernelModule;
 use crate::persistent::PersistentKernel;
+use crate::products::{Precision, ProductLaunch};
 use crate::words::{to_device, to_value, width};
 
 /// A device behind a lock, which is held for one call at a time: no other lock is taken under it.
@@ -56,8 +58,28 @@ impl Device for SharedDevice {
         lock(&self.device).read(from, bytes)
     }
 
+    fn send(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()> {
+        lock(&self.device).send(to, bytes)
+    }
+
+    fn begin_read(&mut self, from: DeviceMemory, bytes: usize) -> Result<DeviceRead> {
+        lock(&self.device).begin_read(from, bytes)
+    }
+
+    fn end_read(&mut self, read: DeviceRead) -> Result<Vec<u8>> {
+        lock(&self.device).end_read(read)
+    }
+
     fn has_library(&self) -> bool {
         lock(&self.device).has_library()
+    }
+
+    fn finishes(&self, product: &ProductLaunch, precision: Precision) -> bool {
+        lock(&self.device).finishes(product, precision)
+    }
+
+    fn longest(&self) -> usize {
+        lock(&self.device).longest()
     }
 
     fn has_matrix_units(&self) -> bool {

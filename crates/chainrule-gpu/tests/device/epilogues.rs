@@ -76,7 +76,7 @@ fn blocks_with_epilogues_are_those_of_f64() {
         let x = arguments(rows, width, inner);
         for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
             for epilogues in [
-                Epilogues::default(),
+                Epilogues::ALL,
                 Epilogues::NONE,
                 only(true, false, false),
                 only(false, true, false),
@@ -96,7 +96,7 @@ fn blocks_with_epilogues_are_those_of_f64() {
 fn a_block_has_the_epilogues_that_its_precision_admits() {
     // Columns of so many rows are summed as they were rounded.
     let x = arguments(72, 16, 24);
-    let of = |precision| case("block", &block, &x, precision, Epilogues::default());
+    let of = |precision| case("block", &block, &x, precision, Epilogues::ALL);
     for precision in [Precision::F32, Precision::Tf32] {
         let whole = of(precision);
         let all = products(&whole.module);
@@ -142,7 +142,7 @@ fn what_others_read_or_the_library_lacks_stays_a_kernel() {
     let mut cases = Vec::new();
     for precision in [Precision::F32, Precision::Bf16] {
         for (name, f) in [erf, twice, rows] {
-            let case = case(name, f, &x, precision, Epilogues::default());
+            let case = case(name, f, &x, precision, Epilogues::ALL);
             for p in products(&case.module) {
                 assert_eq!(p.function, ProductFunction::Identity, "{}: {p:?}", case.name);
                 let plain = name != "erf" || precision == Precision::Bf16;

@@ -107,7 +107,7 @@ fn kinds() -> [(&'static str, Epilogues); 5] {
         ("bias", only(true, false, false)),
         ("bias and sum", only(true, true, false)),
         ("bias and gelu", only(true, false, true)),
-        ("all", Epilogues::default()),
+        ("all", Epilogues::ALL),
     ]
 }
 

@@ -96,7 +96,8 @@ fn a_gradient_has_the_mask_of_its_forward_pass() {
     let names = ["q", "k", "v"].into_iter().zip(&inputs);
     let program = Program::trace(names, f).unwrap();
     for (precision, _) in PRECISIONS {
-        let products = Products { precision, from: usize::MAX, attention: true, ..Products::default() };
+        let products =
+            Products { precision, from: usize::MAX, attention: true, ..Products::default() };
         let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
         let given = given(&module, &inputs, &[]);
         let (program, inputs) = (program.clone(), inputs.to_vec());
