@@ -81,8 +81,8 @@ impl Cuda {
         }
         has_compiler()?;
         let context = CudaContext::new(number).map_err(of)?;
-        // SAFETY: all memory is allocated, used and freed on the one stream below, in its order, but
-        // what copies go through, which waits for its own events.
+        // SAFETY: all memory is allocated, used and freed on the one stream below, in its order,
+        // but that of copies, which waits for its own events.
         unsafe { context.disable_event_tracking() };
         let (major, minor) = context.compute_capability().map_err(of)?;
         let name = format!("cuda:{number} ({})", context.name().map_err(of)?);

@@ -1,6 +1,6 @@
-//! What is done to a product before it is written: the device's library adds a bias or another
-//! value, applies gelu, or multiplies by its derivative, where a kernel would read the product for
-//! that alone.
+//! Epilogues of products: the device's library adds a bias or another value, applies gelu, or
+//! multiplies by its derivative before it writes a product, where a kernel would read the product
+//! for that alone.
 //!
 //! gelu is recognised by its values: a chain of smooth operators is it where both agree at many
 //! places.

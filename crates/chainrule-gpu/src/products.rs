@@ -75,11 +75,11 @@ pub struct Products {
     /// Whether attention is kernels that do not hold the square of scores, which need units for
     /// matrices of the compute capability 8.0.
     pub attention: bool,
-    /// What the library may do to a product before it writes it.
+    /// The work that the library may do on a product before it writes it.
     pub epilogues: Epilogues,
 }
 
-/// What a library may do to a product before it writes it.
+/// Work that a library may do on a product before it writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epilogues {
     /// Add a number for each column.

@@ -120,8 +120,8 @@ impl DeviceSession {
         self.overlaps = overlaps;
     }
 
-    /// What the library of products may do beside multiplying, in programs that are loaded from now
-    /// on; add a bias if nothing is said, which is what makes steps faster.
+    /// The epilogues of the library of products in programs that are loaded from now on; a bias if
+    /// nothing is said, as the others make no step faster.
     pub fn set_epilogues(&mut self, epilogues: Epilogues) {
         self.epilogues = epilogues;
     }

@@ -102,7 +102,7 @@ impl Copies {
     }
 
     /// Begins to copy bytes from an address after the work that a stream has: the number of the
-    /// copy, if there was memory for it. What the stream is given from now on does not wait for it.
+    /// copy, if there was memory for it. Later work of the stream does not wait for it.
     pub fn begin(
         &mut self,
         work: &CudaStream,

@@ -52,7 +52,7 @@ pub(crate) struct Plan {
     adds: bool,
 }
 
-/// What is multiplied how.
+/// The operation: transposes, arithmetic and epilogue.
 struct Description(sys::cublasLtMatmulDesc_t);
 
 impl Drop for Description {

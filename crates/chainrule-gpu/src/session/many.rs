@@ -1,5 +1,5 @@
-//! Some steps of a graph of launches as one graph: their arguments stand side by side in memory, and
-//! so do their results.
+//! Some steps of a graph of launches as one graph: their arguments stand side by side in memory,
+//! and so do their results.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What the device's library does to products before it writes them, by C++ in its place, and that
-//! it does so only where nothing else reads the product.
+//! Epilogues of the device's library of products, by C++ in its place, and that they are there only
+//! where nothing else reads the product.
 
 use chainrule::program::{Program, Simplify};
 use chainrule::{DType, Generator, Result, Tensor};

@@ -9,7 +9,7 @@ use chainrule_gpu::{
     KernelModule, Precision, ProductFunction, ProductLaunch,
 };
 
-/// What was asked for, in order.
+/// The calls, in order.
 type Log = Arc<Mutex<Vec<String>>>;
 
 struct Noting {
