@@ -26,7 +26,7 @@ use crate::products::{Precision, ProductLaunch};
 const OLDEST: i32 = 12_000;
 
 /// Launches of a graph of many steps; more take long to record.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 1920;
 
 /// A GPU by NVIDIA.
 pub(crate) struct Cuda {

@@ -14,6 +14,9 @@ use crate::words::{to_device, width};
 /// Most steps of a graph.
 const MOST: usize = 16;
 
+/// Fewest steps of a graph that is worth recording.
+const FEWEST: usize = 4;
+
 /// Most bytes of arguments and results of all of them.
 const BYTES: usize = 64 << 20;
 
@@ -122,7 +125,7 @@ impl DeviceSession {
             let steps = (self.device.longest() / work.len().max(1)).min(fits).min(MOST);
             let device = &mut *self.device;
             let mut rooms = Rooms { device, made: Vec::new(), work: Vec::new() };
-            let made = (steps > 1).then(|| loaded.many_steps(&mut rooms, steps));
+            let made = (steps >= FEWEST).then(|| loaded.many_steps(&mut rooms, steps));
             let Rooms { device, made: memory, .. } = rooms;
             loaded.many = match made {
                 Some(Ok(many)) => {
