@@ -362,6 +362,25 @@ def test_gradients_are_added_up():
     assert w.grad.tolist() == pytest.approx([2 * g for g in once], rel=1e-5)
 
 
+def test_a_device_drops_weights_of_attention():
+    n, p = 32, 0.25
+    zeros, units = cr.zeros(n, 8), cr.tensor([[float(i == j) for j in range(n)] for i in range(n)])
+
+    def f(q, v):
+        v = v.detach().requires_grad_()
+        y = cr.nn.functional.scaled_dot_product_attention(q, q, v, dropout_p=p)
+        (y * units).sum().backward()
+        return y.detach(), v.grad
+
+    f = cr.compile(f, device=device())
+    (first, of_values), (second, _) = f(zeros, units), f(zeros, units)
+    # Each weight is 1 / n, or 0; the gradient of the values is the mask of the same run, turned.
+    assert all(w == 0 or w == pytest.approx(1 / n / (1 - p), rel=1e-4) for row in first.tolist() for w in row)
+    assert of_values.T.tolist() == [pytest.approx(row, rel=1e-4) for row in first.tolist()]
+    kept = (first != 0).float().mean().item()
+    assert abs(kept - (1 - p)) < 0.07 and first.tolist() != second.tolist()
+
+
 def test_errors_name_the_device():
     with pytest.raises(ValueError, match="cpu, cuda\\[:N\\] or wgpu\\[:N\\]"):
         cr.compile(lambda x: x, device="tpu")

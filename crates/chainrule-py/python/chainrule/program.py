@@ -23,6 +23,7 @@ from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
 from ._making import ones_like
 from ._refilled import Containers, refill
+from ._target import tracing_for
 from .autograd import grad
 from .nn.module import Module
 from .optim.optimizer import LIVE, give_again
@@ -493,7 +494,8 @@ def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], p
     for attempt in range(8):
         _c._session_begin()
         try:
-            program = _c.Program(flat, names, tensors, *passes)
+            with tracing_for(passes[2]):
+                program = _c.Program(flat, names, tensors, *passes)
         except Exception:
             if not _c._session_end()[1] or attempt == 7:
                 raise

@@ -11,6 +11,7 @@ from .. import _making as _m
 from .._chainrule import Generator, Tensor
 from .._errors import ArgumentError
 from .._memory_order import in_memory_order
+from .._target import TARGET
 from ._ops import *  # noqa: F403
 from ._ops import cross_entropy as _native_cross_entropy
 from ._ops import nll_loss as _native_nll_loss
@@ -315,9 +316,12 @@ def _dropped_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None
 ) -> Tensor:
     """Step by step, as the mask of PyTorch is one of the weights themselves."""
+    if is_causal and attn_mask is not None:
+        raise ArgumentError("scaled_dot_product_attention: either attn_mask or is_causal is given, not both")
+    if TARGET.device is not None:
+        # A device draws other numbers anyway, and never holds the weights.
+        return _c._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, None)
     if is_causal:
-        if attn_mask is not None:
-            raise ArgumentError("scaled_dot_product_attention: either attn_mask or is_causal is given, not both")
         attn_mask = _m.ones(query.shape[-2], key.shape[-2], dtype="bool").tril()
     # Half of the scale on either side, as PyTorch has it.
     factor = math.sqrt(1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
