@@ -1,5 +1,5 @@
-//! Dropout of the weights of attention: the choice is a function of a seed and a weight's place, the
-//! one of the processor, so that a gradient draws what the forward pass drew.
+//! Dropout of the weights of attention: the choice is a function of a seed and a weight's place,
+//! the one of the processor, so that a gradient draws what the forward pass drew.
 
 use chainrule_onnx::lower::Node;
 

@@ -1,4 +1,5 @@
-"""Compiles CUDA sources for sm_80 and sm_90 with NVRTC of the wheel nvidia-cuda-nvrtc: no GPU is needed.
+"""Compiles CUDA sources for sm_80 and sm_90 with NVRTC of the wheel nvidia-cuda-nvrtc: no GPU is
+needed.
 
 Without files it says by its status whether NVRTC is there.
 """

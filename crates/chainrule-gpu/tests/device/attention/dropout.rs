@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
             let masked = i % 2 == 1;
             let mask = Tensor::rand([2, 1, 1, keys], DType::F32, &mut g).try_gt(0.3).unwrap();
             let mask = masked.then_some(mask);
-            // Of all 64 bits.
+            // A seed of all 64 bits.
             let seed = 0xfedc_ba98_7654_3210 + i as u64;
             let options = Attention { causal, mask, dropout_p, seed, ..Attention::default() };
             let all = sides(queries, keys, width, &mut g);
@@ -77,9 +77,9 @@ fn a_drawn_seed_is_that_of_the_devices_stream() {
     check_all(&cases, |_| None, "drawn");
 }
 
-/// What a forward pass keeps is as much as the probability says, and its gradient has the same mask:
-/// with equal scores and unit vectors for values the result is the mask, and so is the gradient of
-/// the values, turned.
+/// A forward pass keeps as much as the probability says, and its gradient has the same mask: with
+/// equal scores and unit vectors for values the result is the mask, and so is the gradient of the
+/// values, turned.
 #[test]
 fn a_gradient_has_the_mask_of_its_forward_pass() {
     let n = 128;

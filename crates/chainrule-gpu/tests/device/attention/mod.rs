@@ -51,7 +51,7 @@ fn case_like(
     // Weights and upstream gradients are rounded to 8 bits too, where the sums of tens of them are
     // of either sign; a wrong place is off by about 1.
     let largest = want.iter().map(size).fold(0.0, f64::max);
-    // Where a query sees one key, all terms of its gradient cancel.
+    // All terms of the gradient of a query that sees one key cancel.
     let scale = |w: &Vec<f64>| if size(w) < 1e-9 * largest { largest } else { size(w) };
     let within = want.iter().map(|w| part * scale(w)).collect();
     let products = Products { precision, from: usize::MAX, attention: true, ..Products::default() };

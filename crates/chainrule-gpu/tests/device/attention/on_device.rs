@@ -1,4 +1,5 @@
-//! The same cases on a device: by the kernels where it has units for matrices, else with the square.
+//! The same cases on a device: by the kernels where it has units for matrices, else with the
+//! square.
 
 use std::collections::BTreeMap;
 
