@@ -50,6 +50,31 @@ fn a_text_model_trains_on_a_device_with_clipped_gradients() {
     near(&got, &place.json(&format!("{words} cpu")), "val_loss");
 }
 
+/// The words of the error with which a diverging training ends, without the numbers that roundings
+/// change.
+fn diverged(place: &Place, more: &str) -> Option<String> {
+    let words = format!("train regression --steps 300 --lr 3 --quiet {more}");
+    let output = place.command(&words).env("XDG_RUNTIME_DIR", place.path(".")).output().unwrap();
+    let error = text(&output.stderr);
+    if error.contains("there is no GPU") || error.contains("build it with the feature") {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let last = error.lines().last().unwrap();
+    let (what, _) = last.split_once(", where its input").unwrap_or_else(|| panic!("{last}"));
+    Some(what.to_string())
+}
+
+#[test]
+fn a_training_that_diverges_on_a_device_names_its_step_and_op() {
+    let place = Place::new();
+    let Some(got) = diverged(&place, "--device wgpu --out gpu") else { return };
+    let want = diverged(&place, "--out cpu").unwrap();
+    assert!(want.contains("the loss of step") && want.contains("the first op that gave inf"));
+    assert_eq!(got, want);
+}
+
 #[test]
 fn what_a_device_cannot_do_is_told_before_anything_is_written() {
     let place = Place::new();

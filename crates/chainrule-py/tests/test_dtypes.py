@@ -274,3 +274,11 @@ def test_strided_broadcast_and_empty() -> None:
     assert np.array_equal((x.t()[::2] + x[:, 0]).numpy(), a.T[::2] + a[:, 0])
     assert (x[:0] * 2).shape == (0, 4) and x[:0].sum().item() == 0
     assert cr.cat([x, x.flip(1)]).dtype == cr.int16 and cr.where(x > 5, x, x * 0).max().item() == 11
+
+
+def test_bools_take_one_bool_as_exponent():
+    b = cr.tensor([True, False])
+    for got, want in [(b**True, [True, False]), (b**False, [True, True]), (cr.pow(b, True), [True, False])]:
+        assert got.dtype == cr.bool and got.tolist() == want
+    with pytest.raises(TypeError, match="bools"):
+        b**b
