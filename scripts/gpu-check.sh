@@ -5,6 +5,7 @@
 # samples, random, long, steps   kernels of CUDA compiled as C++: g++
 # persistent                     whole steps as one kernel, likewise
 # products, attention            those that a library and units for matrices compute, likewise
+# verbs                          calls of a device that notes them, and epilogues of products
 # wide                           those whose threads compute several neighbours each, likewise
 # nvrtc, ptx                     kernels compiled for GPUs: NVRTC of Python's wheel, of the system
 # wgpu                           all tests of devices by WebGPU: Vulkan, also lavapipe
@@ -43,7 +44,7 @@ passes() {
     fi
     rm -f "$own"
 }
-# Checks that need no GPU run beside those on it, each with a file for its result.
+# Checks run beside one another, each with a file for its result.
 results=$(mktemp -d)
 beside() {
     name=$1
@@ -51,6 +52,14 @@ beside() {
     passes "$@" >"$results/$name" &
 }
 [ -n "${CHAINRULE_DEVICE_TEST:-}" ] || cargo test --release --all-features --test device --no-run -q
+for name in cuda losses precisions; do
+    echo '"skipped"' >"$results/$name"
+done
+if [ "$gpu" != none ]; then
+    CHAINRULE_DEVICE=cuda:0 beside cuda on_device:: residents:: --skip a_device_trains
+    CHAINRULE_DEVICE=cuda:0 CHAINRULE_GPT2=1 beside precisions precision:: --skip times_of
+    CHAINRULE_DEVICE=cuda:0 CHAINRULE_MODELS=names,mnist,gpt-small beside losses a_device_trains
+fi
 beside samples ops_give_the_same
 beside random random_programs_give
 beside long long::
@@ -61,17 +70,12 @@ beside attention attention:: --skip on_device::
 beside wide wide::
 beside nvrtc nvrtc
 beside ptx ptx
-CHAINRULE_DEVICE=wgpu:0 beside wgpu on_device::
-cuda='"skipped"'
-losses='"skipped"'
-precisions='"skipped"'
+beside verbs verbs:: epilogues::
+CHAINRULE_DEVICE=wgpu:0 beside wgpu on_device:: residents::
+# Nothing runs beside what is timed.
+wait
 bench=null
 if [ "$gpu" != none ]; then
-    cuda=$(CHAINRULE_DEVICE=cuda:0 passes on_device::)
-    precisions=$(CHAINRULE_DEVICE=cuda:0 CHAINRULE_GPT2=1 passes precision::)
-    losses=$(CHAINRULE_DEVICE=cuda:0 CHAINRULE_MODELS=names,mnist,gpt-small passes a_device_trains)
-    # Nothing runs beside what is timed.
-    wait
     command=${CHAINRULE_BIN:-target/release/chainrule}
     [ -n "${CHAINRULE_BIN:-}" ] || cargo build --release --all-features -q
     bench=""
@@ -84,14 +88,13 @@ if [ "$gpu" != none ]; then
     done
     bench="{$bench}"
 fi
-wait
-for name in samples random long steps persistent products attention wide nvrtc ptx wgpu; do
+for name in samples random long steps persistent products verbs attention wide nvrtc ptx wgpu cuda losses precisions; do
     eval "$name=\$(cat $results/$name)"
 done
 rm -rf "$log" "$results"
 cat >"$out" <<EOF
-{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "persistent": $persistent, "products": $products, "attention": $attention, "wide": $wide, "nvrtc": $nvrtc, "ptx": $ptx,
+{"gpu": "$gpu", "samples": $samples, "random": $random, "long": $long, "steps": $steps, "persistent": $persistent, "products": $products, "verbs": $verbs, "attention": $attention, "wide": $wide, "nvrtc": $nvrtc, "ptx": $ptx,
  "wgpu": $wgpu, "cuda": $cuda, "losses": $losses, "precisions": $precisions, "bench": $bench}
 EOF
 cat "$out"
-case "$samples$random$long$steps$persistent$products$attention$wide$nvrtc$ptx$wgpu$cuda$losses$precisions" in *false*) exit 1 ;; esac
+case "$samples$random$long$steps$persistent$products$verbs$attention$wide$nvrtc$ptx$wgpu$cuda$losses$precisions" in *false*) exit 1 ;; esac
