@@ -113,17 +113,13 @@ impl Reader {
         let attention = Attention { inputs, ..attention };
         let step = Step::Attention(attention.clone());
         let y = self.attended(&node.outputs[0], width, step)?;
+        // Without a mask one number is enough.
+        let mut rows = sizes_of(&node.outputs[1]);
         if attention.mask.is_none() {
-            return self.define(&node.outputs[1], Step::Beside(y)).map(|_| ());
+            rows.pop();
         }
-        // Two numbers for each row, of which the node has one.
-        let rows = sizes_of(&node.outputs[1]);
-        let both = [&rows[..], &[2]].concat();
-        let both = self.add("logs", DType::F32, both, Step::Beside(y))?;
-        let one = [&rows[..], &[1]].concat();
-        let one = self.add("log", DType::F32, one, Step::Slice(both, vec![(rows.len(), 0, 1)]))?;
-        let logs = self.define(&node.outputs[1], Step::Reshape(one))?;
-        self.logs.insert(logs, both);
+        let logs = self.add("logs", DType::F32, rows, Step::Beside(y))?;
+        self.stands_for(&node.outputs[1], logs);
         Ok(())
     }
 
@@ -133,8 +129,7 @@ impl Reader {
             let inputs = inputs.to_vec();
             Step::Attention(Attention { part, inputs, ..attention.clone() })
         };
-        let ([g, y], sides) = ([x[0], x[1]], &x[3..6]);
-        let logs = self.logs.get(&x[2]).copied().unwrap_or(x[2]);
+        let ([g, y, logs], sides) = ([x[0], x[1], x[2]], &x[3..6]);
         let width = self.common_width(sides);
         let (sides, up) = (self.sides(sides, width)?, self.sides(&[g, y], width)?);
         let dims = self.dims(g);

@@ -66,8 +66,6 @@ pub(crate) struct Reader {
     pub(crate) operands: HashMap<(ValueId, bool), ValueId>,
     /// Values that are zero but for parts.
     pub(crate) pieces: Pieces,
-    /// The two numbers of each row of an attention with a mask, by the logarithms of its node.
-    pub(crate) logs: HashMap<ValueId, ValueId>,
 }
 
 /// A number as an element.
@@ -135,6 +133,11 @@ impl Reader {
         let v = self.push(&value.name, value.dtype, sizes(&value.dims), step)?;
         self.known.insert(value.name.clone(), v);
         Ok(v)
+    }
+
+    /// Lets a value stand for one of the nodes, whose users know its form.
+    pub(crate) fn stands_for(&mut self, value: &Typed, v: ValueId) {
+        self.known.insert(value.name.clone(), v);
     }
 
     /// A value; one that is narrower inside, or is simply its parts, as such.

@@ -61,7 +61,7 @@ pub type Takes = fn(&Attended) -> bool;
 /// has no form, which it names.
 ///
 /// `Attention` of queries, keys, values, the mask, if there is one, and the drawn seed of its
-/// dropout gives the result and the logarithms of the rows' sums; `AttentionGrad` of the upstream
+/// dropout gives the result and two numbers for each row; `AttentionGrad` of the upstream
 /// gradient, both of these, and the same inputs their gradients. Their attributes are `causal`, the
 /// bits of `scale`, and with dropout those of its probability, `dropout`, and the `seed`, if it is
 /// not drawn. `KeepFactors` are the factors of a dropout, with the same attributes and inputs, and

@@ -13,8 +13,8 @@ use crate::gemm::{self, Block};
 pub struct AttentionUpstream<'a, T> {
     /// The result.
     pub out: Heads<'a, T>,
-    /// The logarithm of each row's sum.
-    pub logs: &'a [T],
+    /// The largest score of each row, and the logarithm of the sum of the exponentials below it.
+    pub logs: &'a [[T; 2]],
     /// The gradient of the result.
     pub g: Heads<'a, T>,
 }
@@ -41,7 +41,7 @@ pub fn backward<T: AttentionReal>(
     problem.check();
     inside("the result", sizes, &up.out, queries, width);
     inside("the gradient", sizes, &up.g, queries, width);
-    assert_eq!(up.logs.len(), problem.pairs() * queries, "attention: one logarithm for each row");
+    assert_eq!(up.logs.len(), problem.pairs() * queries, "attention: two numbers for each row");
     let places = [(&to.dq, queries, depth), (&to.dk, keys, depth), (&to.dv, keys, width)];
     for (heads, rows, width) in places {
         let written = Heads { data: &*heads.data, batch: heads.batch, row: heads.row };
@@ -145,7 +145,7 @@ struct BackwardHead<'a, T: AttentionReal> {
     /// Sums over all queries, in rows without gaps.
     dk: *mut T,
     dv: *mut T,
-    logs: &'a [T],
+    logs: &'a [[T; 2]],
 }
 
 /// A row of a matrix.

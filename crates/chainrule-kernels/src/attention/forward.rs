@@ -1,4 +1,4 @@
-//! The result, and the logarithm of each row's sum.
+//! The result, and for each row its largest score and the logarithm of its sum.
 
 use super::form::Form;
 use super::tile::{Running, Tile, exclude, products, soften};
@@ -7,18 +7,24 @@ use super::{
 };
 use crate::gemm::{self, Block};
 
-/// Writes the result, and for each row of it the logarithm of the sum of the exponentials of its
-/// scores, which is minus infinity where a query sees no key: there the result is 0.
+/// Writes the result, and for each row of it the largest score and the logarithm of the sum of the
+/// exponentials of what scores are below that. As one number they would lose the logarithm where a
+/// mask adds large ones. Where a query sees no key, the largest score is minus infinity, and the
+/// result is 0.
 ///
 /// # Panics
 ///
 /// If an operand reaches outside its data.
-pub fn forward<T: AttentionReal>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &mut [T]) {
+pub fn forward<T: AttentionReal>(
+    problem: &Problem<'_, T>,
+    out: HeadsMut<'_, T>,
+    logs: &mut [[T; 2]],
+) {
     let Problem { sizes, queries, keys, depth, width, .. } = *problem;
     problem.check();
     let written = super::Heads { data: &*out.data, batch: out.batch, row: out.row };
     inside("the result", sizes, &written, queries, width);
-    assert_eq!(logs.len(), problem.pairs() * queries, "attention: one logarithm for each row");
+    assert_eq!(logs.len(), problem.pairs() * queries, "attention: two numbers for each row");
     let (to, to_logs) = (HeadAddress(out.data.as_mut_ptr()), HeadAddress(logs.as_mut_ptr()));
     each_pair(problem, |pair| {
         let start = |batch| problem.offset(pair, batch);
@@ -78,7 +84,7 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
     ///
     /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs`
     /// is the pair's. Rounded operands have a room of their own.
-    unsafe fn run(&self, scores: &mut [T], logs: &mut [T]) {
+    unsafe fn run(&self, scores: &mut [T], logs: &mut [[T; 2]]) {
         let Problem { queries, depth, width, .. } = *self.problem;
         for first in (0..queries).step_by(QUERIES) {
             let count = QUERIES.min(queries - first);
@@ -116,8 +122,8 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
                     _ if sum == 0.0 => row.fill(T::ZERO),
                     _ => T::row_scale_in_place(row, T::from_f64(1.0 / sum)),
                 }
-                let log = T::from_f64(sum.ln());
-                logs[first + i] = if sum == 0.0 { -T::INFINITY } else { running.max[i] + log };
+                let log = if sum == 0.0 { 0.0 } else { sum.ln() };
+                logs[first + i] = [running.max[i], T::from_f64(log)];
             }
         }
     }

@@ -112,7 +112,7 @@ fn check_as<T: AttentionReal>(
         bf16,
     };
     let nan = |len| vec![T::from_f64(f64::NAN); len];
-    let (mut out, mut logs) = (nan(g.len()), nan(pairs * queries));
+    let (mut out, mut logs) = (nan(g.len()), vec![[nan(1)[0]; 2]; pairs * queries]);
     forward(&problem, HeadsMut { data: &mut out, batch: &at_g, row: row_w }, &mut logs);
     let (mut dq, mut dk, mut dv) = (nan(q.len()), nan(k.len()), nan(v.len()));
     let up = AttentionUpstream {
@@ -224,7 +224,7 @@ fn threads_change_no_bit() {
                 bf16: false,
             };
             let mut all = vec![vec![0f32; x.len()]; 4];
-            let mut logs = vec![0.0; pairs * t];
+            let mut logs = vec![[0.0; 2]; pairs * t];
             let [out, dq, dk, dv] = &mut all[..] else { unreachable!() };
             forward(&problem, HeadsMut { data: out, batch: &batch, row: d }, &mut logs);
             let to = |data| HeadsMut { data, batch: &batch, row: d };

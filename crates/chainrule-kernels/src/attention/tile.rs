@@ -150,18 +150,19 @@ vectorized! {
 }
 
 #[inline(always)]
-fn weights_body<const FMA: bool, T: AttentionReal>(scores: &mut [T], wide: usize, logs: &[T]) {
-    for (row, &log) in scores.chunks_exact_mut(wide).zip(logs) {
-        let by = shift(log);
+fn weights_body<const FMA: bool, T: AttentionReal>(scores: &mut [T], wide: usize, logs: &[[T; 2]]) {
+    for (row, &[most, log]) in scores.chunks_exact_mut(wide).zip(logs) {
+        let by = shift(most);
         for score in row.iter_mut() {
-            *score = (*score - by).exp::<FMA>();
+            *score = (*score - by - log).exp::<FMA>();
         }
     }
 }
 
 vectorized! {
-    /// Turns the scores of a tile into weights, from the logarithms of the sums of each row.
-    pub(super) fn weights[T](scores: &mut [T], wide: usize, logs: &[T]) where [T: AttentionReal] = weights_body
+    /// Turns the scores of a tile into weights, from the largest score of each row and the
+    /// logarithm of its sum.
+    pub(super) fn weights[T](scores: &mut [T], wide: usize, logs: &[[T; 2]]) where [T: AttentionReal] = weights_body
 }
 
 #[inline(always)]

@@ -71,14 +71,15 @@ fn seeded(from: &Val, attrs: &mut Vec<(&'static str, Attr)>) -> Option<Option<Ar
     }
 }
 
-/// Attention as one node, with the logarithms of the rows' sums beside it. Nothing for one that
-/// is read as it is written.
+/// Attention as one node, with the largest score of each row and the logarithm of its sum beside it.
+/// Nothing for one that is read as it is written.
 pub(super) fn forward(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
     let mut call = Call::new(at, args, named)?;
     let attrs = std::mem::take(&mut call.attrs);
     let (q, v) = (&call.operands[0], &call.operands[2]);
     let (mut dims, dtype) = (q.dims.clone(), q.dtype);
-    let logs = dims[..dims.len() - 1].to_vec();
+    let mut logs = dims.clone();
+    *logs.last_mut()? = 2;
     *dims.last_mut()? = *v.dims.last()?;
     let y = at.graph.node("Attention", &call.inputs(&[]), attrs, dtype, dims);
     let logs = at.graph.beside(dtype, logs);

@@ -335,11 +335,11 @@ def _attention_weights(q, k, mask, causal, scale, dropout):
 
 
 def _attention(q, k, v, mask=None, *, causal, scale, dropout):
-    """softmax(scale * q k^T + mask) v, and the logarithms of the rows' sums, which this script does
-    not need.
+    """softmax(scale * q k^T + mask) v, and two numbers for each row, which this script does not
+    need.
     """
     w, keep = _attention_weights(q, k, mask, causal, scale, dropout)
-    return (w * keep) @ v, np.zeros(q.shape[:-1], q.dtype)
+    return (w * keep) @ v, np.zeros(q.shape[:-1] + (2,), q.dtype)
 
 
 def _attention_grad(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):
@@ -356,10 +356,10 @@ def _attention_bf16(q, k, v, mask=None, *, causal, scale, dropout):
     """
     w, keep = _attention_weights(_bf16(q), _bf16(k), mask, causal, scale, dropout)
     if w.size == 0:
-        return w @ v, np.zeros(q.shape[:-1], q.dtype)
+        return w @ v, np.zeros(q.shape[:-1] + (2,), q.dtype)
     most = np.max(w, -1, keepdims=True)
     most = np.where(most == 0, 1, most)
-    return _bf16(w / most * keep) @ _bf16(v) * most, np.zeros(q.shape[:-1], q.dtype)
+    return _bf16(w / most * keep) @ _bf16(v) * most, np.zeros(q.shape[:-1] + (2,), q.dtype)
 
 
 def _attention_grad_bf16(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):

@@ -165,7 +165,8 @@ impl AttentionOp {
 }
 
 impl WholeKernel for AttentionOp {
-    /// Beside the result: the logarithm of each row's sum of exponentials.
+    /// Beside the result: the largest score of each row, and the logarithm of the sum of the
+    /// exponentials of what scores are below that.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(inputs, out))
     }
@@ -311,11 +312,12 @@ impl AttentionOp {
         let mask = mask.map(MaskGrid::new).transpose()?;
         let rank = out.shape.rank();
         let mut y = Fresh::new(self.name(), out)?;
-        let rows = Shape::new(&out.shape[..rank - 1]);
+        let mut rows = out.shape;
+        rows.dims_mut()[rank - 1] = 2;
         let mut logs = Value::uninit(self.name(), Meta::new(rows, out.dtype))?;
         let dropout = self.dropout_of(inputs);
         let problem = self.problem::<T>(&sides, &mask, dropout);
-        attention::forward(&problem, y.heads(), logs.elements_mut());
+        attention::forward(&problem, y.heads(), logs.elements_mut().as_chunks_mut().0);
         Ok(Outcome { value: y.done(), extra: smallvec![logs.share()] })
     }
 }
@@ -371,7 +373,7 @@ impl AttentionGrad {
         let up = attention::AttentionUpstream::<T> {
             g: results[0].heads(),
             out: results[1].heads(),
-            logs: logs.slice().expect("made contiguous"),
+            logs: logs.slice().expect("made contiguous").as_chunks().0,
         };
         let fresh = |i: usize| Fresh::new(self.name(), inputs[i].meta);
         let (mut dq, mut dk, mut dv) = (fresh(3)?, fresh(4)?, fresh(5)?);

@@ -43,6 +43,38 @@ fn what_is_not_finite_stays_in_its_row() {
     assert_eq!(y.to_vec::<f32>(), [1.0, 2.0]);
 }
 
+/// A mask that is as large for all keys leaves the weights of none, in the gradients too: in f32 the
+/// logarithm of a row's sum is less than a rounding of its largest score.
+#[test]
+fn a_row_of_large_numbers_in_a_mask_has_its_gradients() {
+    let g = &mut Generator::manual_seed(2);
+    let all = [(); 3].map(|()| normal(g, [20, 8]).to_dtype(DType::F32));
+    for large in [-1e9, f64::from(f32::MIN)] {
+        let rows: Vec<f64> = (0..20).map(|i| if i % 3 == 1 { large } else { 0.0 }).collect();
+        let mask = Tensor::from_slice(&rows, [20, 1]).to_dtype(DType::F32);
+        let run = |by_parts: bool| {
+            let [q, k, v] = all.each_ref().map(Tensor::parameter);
+            let y = match by_parts {
+                false => q.attention(
+                    &k,
+                    &v,
+                    &Attention { mask: Some(mask.clone()), ..Attention::default() },
+                ),
+                true => {
+                    let scores = q.matmul(&k.t()).mul(8f64.powf(-0.5)).add(&mask);
+                    scores.softmax(-1).matmul(&v)
+                }
+            };
+            (&y * &y).sum_all().backward();
+            [q, k, v].map(|x| x.grad().unwrap().to_vec::<f32>())
+        };
+        for (got, want) in run(false).iter().zip(&run(true)) {
+            let worst = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-5, "{large}: off by {worst}");
+        }
+    }
+}
+
 #[test]
 fn errors_show_the_shapes() {
     let zeros = |shape: &[usize]| Tensor::zeros(shape);
