@@ -17,7 +17,18 @@ pub enum Dialect {
 /// the variables of kernels.
 const RESERVED: &str = include_str!("reserved.txt");
 
-/// Whether a name has a meaning in kernels: a word above, or a function of a form.
+/// Whether a text declares or calls a function of this name.
+fn has_function(text: &str, name: &str) -> bool {
+    let is_whole = |at: usize| {
+        let before = text[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let mut found = text.match_indices(name);
+    found.any(|(at, _)| is_whole(at) && text[at + name.len()..].starts_with('('))
+}
+
+/// Whether a name has a meaning in kernels: a word above, a function of a form, or one that the
+/// functions of WGSL call, which values beside them would hide.
 pub(crate) fn is_taken(name: &str) -> bool {
     let calls = |text: &str| {
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
@@ -27,7 +38,9 @@ pub(crate) fn is_taken(name: &str) -> bool {
         let (short, long) = (f.cuda.replace("{f}", ""), f.cuda.replace("{f}", "f"));
         [short.as_str(), &long, f.wgsl, f.whole].into_iter().any(calls)
     };
-    RESERVED.split_whitespace().any(|word| word == name) || crate::forms::FORMS.iter().any(of)
+    RESERVED.split_whitespace().any(|word| word == name)
+        || crate::forms::FORMS.iter().any(of)
+        || has_function(crate::WGSL_PRELUDE, name)
 }
 
 impl Dialect {

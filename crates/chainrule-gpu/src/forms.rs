@@ -40,7 +40,7 @@ pub(crate) const FORMS: [Form; 51] = [
     form("Tan", "tan{f}({0})", "tan({0})"),
     form("Asin", "asin{f}({0})", "atan2({0}, sqrt((1.0 - {0}) * (1.0 + {0})))"),
     form("Acos", "acos{f}({0})", "atan2(sqrt((1.0 - {0}) * (1.0 + {0})), {0})"),
-    form("Atan", "atan{f}({0})", "atan({0})"),
+    form("Atan", "atan{f}({0})", "atan_safe({0})"),
     form("Sinh", "sinh{f}({0})", "sinh({0})"),
     form("Cosh", "cosh{f}({0})", "cosh({0})"),
     form("Asinh", "asinh{f}({0})", "asinh({0})"),

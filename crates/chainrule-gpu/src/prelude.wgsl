@@ -10,12 +10,14 @@ fn to_bf16(x: f32) -> u32 {
 }
 fn larger(a: f32, b: f32) -> f32 { return select(b, a, a > b || is_nan(a)); }
 fn smaller(a: f32, b: f32) -> f32 { return select(b, a, a < b || is_nan(a)); }
-fn tanh_safe(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }
+fn tanh_safe(x: f32) -> f32 { return select(tanh(clamp(x, -15.0, 15.0)), x, is_nan(x)); }
+fn atan_safe(x: f32) -> f32 { return select(atan(x), x, is_nan(x)); }
 fn power(x: f32, y: f32) -> f32 {
     if (y == 0.0) { return 1.0; }
+    if (is_nan(x) || is_nan(y)) { return nan_f(); }
     let size = pow(abs(x), y);
-    if (x >= 0.0 || is_nan(x)) { return size; }
-    if (floor(y) != y) { return nan_f(); }
+    if (x >= 0.0) { return size; }
+    if (floor(y) != y) { return select(nan_f(), size, is_inf(x)); }
     return select(size, -size, floor(y * 0.5) != y * 0.5);
 }
 fn modulo(a: f32, b: f32) -> f32 { return a - b * floor(a / b); }
