@@ -426,12 +426,18 @@ impl DeviceSession {
         program: usize,
         arguments: &[&Tensor],
     ) -> Result<Vec<Tensor>> {
-        self.start(program, arguments)?;
+        self.begin(program, arguments, false)?;
         (0..self.loaded(program)?.results.len()).map(|i| self.result(program, i)).collect()
     }
 
     /// As [`DeviceSession::run`], which neither waits nor fetches.
     pub fn start(&mut self, program: usize, arguments: &[&Tensor]) -> Result<()> {
+        self.begin(program, arguments, self.overlaps)
+    }
+
+    /// Begins a run. Its arguments take the way beside the run before, if they are to overlap; a run
+    /// whose results are waited for has nothing beside it, and is quicker without.
+    fn begin(&mut self, program: usize, arguments: &[&Tensor], overlaps: bool) -> Result<()> {
         if let Some(why) = self.mismatch(program, arguments) {
             return Err(fault(why));
         }
@@ -450,7 +456,7 @@ impl DeviceSession {
             argument.held = None;
             let rows = value.row_major()?;
             let bytes = to_device(self.device.dialect(), value.dtype(), rows.bytes())?;
-            match self.overlaps {
+            match overlaps {
                 true => self.device.send(memory, &bytes)?,
                 false => self.device.write(memory, &bytes)?,
             }

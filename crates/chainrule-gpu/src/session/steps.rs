@@ -317,7 +317,7 @@ impl DeviceSession {
         program: usize,
         batches: &[Vec<&Tensor>],
     ) -> Result<Vec<Vec<Tensor>>> {
-        if !self.overlaps {
+        if !self.overlaps || batches.len() == 1 {
             return batches.iter().map(|batch| self.run(program, batch)).collect();
         }
         let mut out = Vec::with_capacity(batches.len());

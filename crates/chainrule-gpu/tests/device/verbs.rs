@@ -6,7 +6,7 @@ use chainrule::program::{Program, Simplify};
 use chainrule::{DType, Generator, Result, Tensor};
 use chainrule_gpu::{
     Device, DeviceCode, DeviceGraph, DeviceMemory, DeviceRead, DeviceSession, DeviceWork, Dialect,
-    KernelModule, Precision, ProductFunction, ProductLaunch,
+    Epilogues, KernelModule, Precision, ProductFunction, ProductLaunch,
 };
 
 /// The calls, in order.
@@ -164,6 +164,7 @@ fn epilogues_that_a_library_lacks_are_kernels() {
     let made = |precision, lacks| {
         let (mut session, log) = Noting::session(lacks, 0);
         session.set_precision(precision).unwrap();
+        session.set_epilogues(Epilogues::ALL);
         session.load(&program).unwrap();
         let log = log.lock().unwrap();
         let count = |what: &str| log.iter().filter(|l| l.starts_with(what)).count();
