@@ -37,7 +37,7 @@ pub enum DeviceWork {
     /// A product by the device's library.
     Product {
         /// Sizes and strides.
-        product: ProductLaunch,
+        product: Box<ProductLaunch>,
         /// The arithmetic.
         precision: Precision,
         /// The memory of each of [`ProductLaunch::matrices`].

@@ -70,7 +70,7 @@ pub enum DeviceLaunch {
     /// A kernel.
     Kernel(KernelLaunch),
     /// A product that the device's library computes.
-    Product(ProductLaunch),
+    Product(Box<ProductLaunch>),
 }
 
 impl DeviceLaunch {
@@ -180,7 +180,7 @@ impl KernelModule {
             for product in &emitted.products {
                 let mut product = product.clone();
                 product.matrices_mut().into_iter().for_each(|m| m.buffer = place(m.buffer));
-                launches.push(DeviceLaunch::Product(product));
+                launches.push(DeviceLaunch::Product(Box::new(product)));
             }
             if !emitted.products.is_empty() {
                 continue;
@@ -258,7 +258,7 @@ impl KernelModule {
                     writeln!(out, "//   {name}<<<{blocks}, {threads}>>>({})", names(arguments))
                 }
                 DeviceLaunch::Product(p) => {
-                    let ProductLaunch { sizes: [m, n, k], count, .. } = p;
+                    let ProductLaunch { sizes: [m, n, k], count, .. } = &**p;
                     let of = names(&[p.a.buffer, p.b.buffer, p.out.buffer]);
                     let sizes = format!("{count} of [{m}, {k}] [{k}, {n}]");
                     writeln!(out, "//   product({of}), {sizes}{}", p.epilogue(&names))

@@ -30,13 +30,15 @@ const LOADED: f64 = 100.0;
 /// Bytes of a block for cells that last there.
 pub(super) const LASTING: usize = 96 << 10;
 
+/// Values by their places, each with the axes that are read at the own place.
+type PlacedReads = Vec<(usize, Vec<usize>)>;
+
 /// The values of a step with the ways to compute them, in order.
 pub(crate) struct Choice<'a> {
     graph: &'a Graph,
     pub values: Vec<(ValueId, Vec<TimedShare>)>,
-    /// For each way of each value the values that it reads, by their places, and the axes that are
-    /// read at the own place.
-    reads: Vec<Vec<Vec<(usize, Vec<usize>)>>>,
+    /// For each way of each value what it reads.
+    reads: Vec<Vec<PlacedReads>>,
     /// Places of cells and of their new values; those that may last in the blocks.
     cells: Vec<(usize, Option<usize>)>,
     blocks: usize,

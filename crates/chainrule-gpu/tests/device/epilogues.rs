@@ -16,7 +16,7 @@ fn products(module: &KernelModule) -> Vec<&ProductLaunch> {
         .launches
         .iter()
         .filter_map(|l| match l {
-            DeviceLaunch::Product(p) => Some(p),
+            DeviceLaunch::Product(p) => Some(&**p),
             DeviceLaunch::Kernel(_) => None,
         })
         .collect()

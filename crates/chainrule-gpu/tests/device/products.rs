@@ -84,7 +84,7 @@ fn operands_and_results_of_bf16_are_rounded() {
         Products { precision: Precision::Bf16, from: 1, attention: true, ..Products::default() };
     let module = KernelModule::with_products(&program, Dialect::Cuda, products).unwrap();
     let product = |l: &DeviceLaunch| match l {
-        DeviceLaunch::Product(p) => Some(p.clone()),
+        DeviceLaunch::Product(p) => Some((**p).clone()),
         DeviceLaunch::Kernel(_) => None,
     };
     let products: Vec<_> = module.launches.iter().filter_map(product).collect();
