@@ -435,8 +435,8 @@ impl DeviceSession {
         self.begin(program, arguments, self.overlaps)
     }
 
-    /// Begins a run. Its arguments take the way beside the run before, if they are to overlap; a run
-    /// whose results are waited for has nothing beside it, and is quicker without.
+    /// Begins a run. Its arguments take the way beside the run before, if they are to overlap; a
+    /// run whose results are waited for has nothing beside it, and is quicker without.
     fn begin(&mut self, program: usize, arguments: &[&Tensor], overlaps: bool) -> Result<()> {
         if let Some(why) = self.mismatch(program, arguments) {
             return Err(fault(why));

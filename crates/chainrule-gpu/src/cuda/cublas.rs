@@ -44,7 +44,7 @@ impl Drop for Library {
 pub(crate) struct Plan {
     product: Description,
     /// Layouts of the right operand, the left one, what is added and the result.
-    layouts: [Layout; 4],
+    layouts: [LibraryLayout; 4],
     algorithm: sys::cublasLtMatmulAlgo_t,
     /// The first element of each.
     places: [u64; 4],
@@ -63,9 +63,9 @@ impl Drop for Description {
 }
 
 /// A matrix in memory.
-struct Layout(sys::cublasLtMatrixLayout_t);
+struct LibraryLayout(sys::cublasLtMatrixLayout_t);
 
-impl Drop for Layout {
+impl Drop for LibraryLayout {
     fn drop(&mut self) {
         // SAFETY: made by the library, and destroyed once.
         let _ = unsafe { result::destroy_matrix_layout(self.0) };
@@ -103,7 +103,7 @@ fn layout(
     matrix: &StridedMatrix,
     [rows, columns]: [usize; 2],
     count: usize,
-) -> Result<(Layout, bool)> {
+) -> Result<(LibraryLayout, bool)> {
     let is_rows = matrix.column == 1;
     let (height, width, ahead) = match is_rows {
         true => (columns, rows, matrix.row),
@@ -112,7 +112,7 @@ fn layout(
     let (height, width) = (height as u64, width as u64);
     let kind = kind(matrix.dtype);
     let made = result::create_matrix_layout(kind, height, width, ahead as i64).map_err(of)?;
-    let made = Layout(made);
+    let made = LibraryLayout(made);
     if count > 1 {
         use sys::cublasLtMatrixLayoutAttribute_t::{
             CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT as COUNT,
@@ -230,7 +230,7 @@ impl Library {
     fn algorithm(
         &self,
         product: &Description,
-        [right, left, added, out]: &[Layout; 4],
+        [right, left, added, out]: &[LibraryLayout; 4],
         places: [u64; 4],
     ) -> Result<sys::cublasLtMatmulAlgo_t> {
         use sys::cublasLtMatmulPreferenceAttributes_t as Preference;

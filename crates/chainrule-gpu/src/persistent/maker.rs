@@ -130,7 +130,8 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
-    /// Gives values that are computed a step ahead their arrays: of this step and the next, by turns.
+    /// Gives values that are computed a step ahead their arrays: of this step and the next, by
+    /// turns.
     pub fn run_ahead(&mut self) {
         for v in self.schedule.ahead().collect::<Vec<_>>() {
             let bytes = self.count(v) * self.graph.values[v].dtype.size();

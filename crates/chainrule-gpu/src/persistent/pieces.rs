@@ -274,8 +274,8 @@ impl Writer<'_> {
         body.lines
     }
 
-    /// Lanes of a warp an element: all of its warp take part to the end, those of no element with the
-    /// last one.
+    /// Lanes of a warp an element: all of its warp take part to the end, those of no element with
+    /// the last one.
     fn in_lanes(&self, body: &mut Body<'_>, task: &Task, targets: &Targets, thread: &str) {
         let warps = self.warps(body, task, thread);
         let there = self.begin_lanes(body, task, thread);
@@ -304,8 +304,8 @@ impl Writer<'_> {
             .then(|| body.open(format!("if ({thread} < {width}) {{")))
     }
 
-    /// Variables of the element and the lane: the tests of a thread that writes the element. A second
-    /// round does not come, as there are as many lanes as fit.
+    /// Variables of the element and the lane: the tests of a thread that writes the element. A
+    /// second round does not come, as there are as many lanes as fit.
     fn begin_lanes(&self, body: &mut Body<'_>, task: &Task, thread: &str) -> Vec<String> {
         let (lanes, count) = (task.lanes, task.count);
         let (element, lane) = (&self.names.element, &self.names.lane);

@@ -42,24 +42,26 @@ pub(crate) struct Schedule {
 }
 
 /// A value with its share, and the barriers of the cluster before it.
-type Chosen = (ValueId, Share, usize);
+type ChosenShare = (ValueId, Share, usize);
 
 impl Schedule {
     /// The work for these values, which come in order.
-    pub fn new(writer: &Writer<'_>, chosen: &[Chosen]) -> Schedule {
+    pub fn new(writer: &Writer<'_>, chosen: &[ChosenShare]) -> Schedule {
         let reads = Readers::new(writer, chosen);
         let last = chosen.iter().map(|c| c.2).max().unwrap_or(0);
         let mut early = reads.early(writer);
         if chosen.iter().all(|c| early.contains(&c.0)) {
             early.clear();
         }
-        let is_early = |c: &&Chosen| early.contains(&c.0);
-        let found: Vec<Chosen> = chosen.iter().filter(is_early).map(|c| (c.0, c.1, 0)).collect();
+        let is_early = |c: &&ChosenShare| early.contains(&c.0);
+        let found: Vec<ChosenShare> =
+            chosen.iter().filter(is_early).map(|c| (c.0, c.1, 0)).collect();
         let ahead = grouped(writer, &found);
         // Each level needs a stage of its own, and each phase has one.
         let ahead: Vec<Group> = ahead.into_iter().filter(|g| g.level.1 <= last).collect();
         let taken: BTreeSet<ValueId> = ahead.iter().flat_map(Group::members).collect();
-        let rest: Vec<Chosen> = chosen.iter().filter(|c| !taken.contains(&c.0)).copied().collect();
+        let rest: Vec<ChosenShare> =
+            chosen.iter().filter(|c| !taken.contains(&c.0)).copied().collect();
         let Parted { groups, beside, waiting } = reads.parted(grouped(writer, &rest), last);
         let ends_apart = reads.ends_apart(&groups, last);
         let mut stages: Vec<Stage> = Vec::new();
@@ -129,7 +131,7 @@ fn run_ahead(stages: &mut [Stage], ahead: Vec<Group>) {
 
 /// The values that each value reads.
 struct Readers<'a> {
-    chosen: &'a [Chosen],
+    chosen: &'a [ChosenShare],
     shares: BTreeMap<ValueId, Share>,
     reads: Vec<Reads>,
     /// Values that blocks read which did not compute them.
@@ -137,9 +139,9 @@ struct Readers<'a> {
 }
 
 impl<'a> Readers<'a> {
-    fn new(writer: &Writer<'_>, chosen: &'a [Chosen]) -> Readers<'a> {
+    fn new(writer: &Writer<'_>, chosen: &'a [ChosenShare]) -> Readers<'a> {
         let shares: BTreeMap<ValueId, Share> = chosen.iter().map(|c| (c.0, c.1)).collect();
-        let of = |&(v, share, _): &Chosen| {
+        let of = |&(v, share, _): &ChosenShare| {
             let task = Task::new(writer.graph, v, share, writer.places.cluster);
             writer.piece(&task, &Targets::default(), 0).reads
         };

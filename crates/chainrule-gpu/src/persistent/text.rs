@@ -12,15 +12,15 @@ use super::shares::{Places, Share};
 use crate::graph::ValueId;
 
 /// Sets of values with the text that computes them.
-type Pieces = Vec<(Vec<ValueId>, Piece)>;
+type NamedPieces = Vec<(Vec<ValueId>, Piece)>;
 
 /// The text of a stage.
 struct StageText {
     phase: usize,
-    groups: Pieces,
-    beside: Pieces,
-    ahead: Pieces,
-    meanwhile: Pieces,
+    groups: NamedPieces,
+    beside: NamedPieces,
+    ahead: NamedPieces,
+    meanwhile: NamedPieces,
 }
 
 impl StageText {
@@ -42,7 +42,7 @@ impl PersistentMaker<'_> {
         let main = self.writer();
         let mut spare = self.writer();
         spare.places.cluster.threads = self.cluster.spare();
-        let pieces = |writer: &Writer<'_>, groups: &[Group], after: &mut usize| -> Pieces {
+        let pieces = |writer: &Writer<'_>, groups: &[Group], after: &mut usize| -> NamedPieces {
             let piece = |group: &Group| {
                 let piece = writer.piece(&group.task, &targets, *after);
                 *after += group.task.width();
@@ -82,7 +82,7 @@ impl PersistentMaker<'_> {
         let [all, ahead] = ["all_threads", "ahead"].map(|name| self.fresh(name));
         let name = format!("persistent_{}", self.cluster.blocks);
         let text = self.text(&name, &stages, [&all, &ahead]);
-        let names = |pieces: &Pieces| {
+        let names = |pieces: &NamedPieces| {
             let values = pieces.iter().flat_map(|(members, _)| members);
             let names = values.map(|v| self.graph.values[*v].name.as_str());
             names.collect::<Vec<_>>().join(", ")
@@ -209,8 +209,8 @@ impl PersistentMaker<'_> {
     fn shared_out(
         &self,
         out: &mut String,
-        most: &Pieces,
-        [beside, ahead]: [&Pieces; 2],
+        most: &NamedPieces,
+        [beside, ahead]: [&NamedPieces; 2],
         [all, next]: [&str; 2],
     ) {
         let Names { thread, step, steps, .. } = &self.names;
@@ -235,7 +235,7 @@ impl PersistentMaker<'_> {
     }
 
     /// Lines of values, headed by what they are.
-    fn told(&self, out: &mut String, pieces: &Pieces) {
+    fn told(&self, out: &mut String, pieces: &NamedPieces) {
         for (members, piece) in pieces {
             for v in members {
                 let _ = writeln!(out, "        // {}", self.note(*v));

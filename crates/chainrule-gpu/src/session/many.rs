@@ -43,14 +43,14 @@ pub(super) struct ManySteps {
     results: Vec<DeviceMemory>,
 }
 
-/// Rooms that were allocated, to be given back if the rest fails.
-struct Rooms<'a> {
+/// NewRooms that were allocated, to be given back if the rest fails.
+struct NewRooms<'a> {
     device: &'a mut dyn Device,
     made: Vec<DeviceMemory>,
     work: Vec<DeviceWork>,
 }
 
-impl Rooms<'_> {
+impl NewRooms<'_> {
     fn copy(&mut self, from: DeviceMemory, to: DeviceMemory, begins: [usize; 2], bytes: usize) {
         if bytes > 0 {
             self.work.push(DeviceWork::Copy { from, to, begins, bytes });
@@ -76,7 +76,7 @@ impl Loaded {
     }
 
     /// Records some steps as one graph; nothing where that is not worth it.
-    fn many_steps(&self, rooms: &mut Rooms, steps: usize) -> Result<ManySteps> {
+    fn many_steps(&self, rooms: &mut NewRooms, steps: usize) -> Result<ManySteps> {
         let Way::Graph(_, work) = &self.way else { unreachable!("asked of graphs alone") };
         let dialect = rooms.device.dialect();
         let each = |meta: &chainrule_core::tensor::value::Meta| {
@@ -124,9 +124,9 @@ impl DeviceSession {
             let fits = BYTES / loaded.bytes(&*self.device).max(1);
             let steps = (self.device.longest() / work.len().max(1)).min(fits).min(MOST);
             let device = &mut *self.device;
-            let mut rooms = Rooms { device, made: Vec::new(), work: Vec::new() };
+            let mut rooms = NewRooms { device, made: Vec::new(), work: Vec::new() };
             let made = (steps >= FEWEST).then(|| loaded.many_steps(&mut rooms, steps));
-            let Rooms { device, made: memory, .. } = rooms;
+            let NewRooms { device, made: memory, .. } = rooms;
             loaded.many = match made {
                 Some(Ok(many)) => {
                     loaded.own.extend(memory);

@@ -9,7 +9,7 @@ use crate::gemm::{self, Block};
 
 /// Writes the result, and for each row of it the largest score and the logarithm of the sum of the
 /// exponentials of what scores are below that. As one number they would lose the logarithm where a
-/// mask adds large ones. Where a query sees no key, the largest score is minus infinity, and the
+/// mask adds large ones. The largest score of a query that sees no key is minus infinity, and its
 /// result is 0.
 ///
 /// # Panics

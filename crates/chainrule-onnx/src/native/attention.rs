@@ -10,7 +10,7 @@ use crate::value::Val;
 const SIDES: usize = 3;
 
 /// The operands and options of a call.
-struct Call {
+struct AttentionCall {
     /// Queries, keys, values and the mask, if there is one.
     operands: Vec<Array>,
     attrs: Vec<(&'static str, Attr)>,
@@ -18,9 +18,9 @@ struct Call {
     seed: Option<Array>,
 }
 
-impl Call {
+impl AttentionCall {
     /// The call, if the device takes it: the same for an attention and its gradient.
-    fn new(at: &Interpreter, operands: &[Val], named: &[(String, Val)]) -> Option<Call> {
+    fn new(at: &Interpreter, operands: &[Val], named: &[(String, Val)]) -> Option<AttentionCall> {
         let takes = at.takes?;
         let of = |name: &str| named.iter().find(|(n, _)| n == name).map(|(_, v)| v);
         let (causal, scale) = (of("causal")?.truth()?, of("scale")?.number()?);
@@ -43,7 +43,7 @@ impl Call {
                 seed = seeded(from, &mut attrs)?;
             }
         }
-        Some(Call { operands, attrs, seed })
+        Some(AttentionCall { operands, attrs, seed })
     }
 
     /// The inputs of the node, behind these.
@@ -71,10 +71,10 @@ fn seeded(from: &Val, attrs: &mut Vec<(&'static str, Attr)>) -> Option<Option<Ar
     }
 }
 
-/// Attention as one node, with the largest score of each row and the logarithm of its sum beside it.
-/// Nothing for one that is read as it is written.
+/// Attention as one node, with the largest score of each row and the logarithm of its sum beside
+/// it. Nothing for one that is read as it is written.
 pub(super) fn forward(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
-    let mut call = Call::new(at, args, named)?;
+    let mut call = AttentionCall::new(at, args, named)?;
     let attrs = std::mem::take(&mut call.attrs);
     let (q, v) = (&call.operands[0], &call.operands[2]);
     let (mut dims, dtype) = (q.dims.clone(), q.dtype);
@@ -88,7 +88,7 @@ pub(super) fn forward(at: &mut Interpreter, args: &[Val], named: &[(String, Val)
 
 /// Its gradients, from the upstream one, the result and the logarithms.
 pub(super) fn backward(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
-    let mut call = Call::new(at, args.get(SIDES..)?, named)?;
+    let mut call = AttentionCall::new(at, args.get(SIDES..)?, named)?;
     let attrs = std::mem::take(&mut call.attrs);
     let before = args[..SIDES].iter().map(array).collect::<Option<Vec<_>>>()?;
     let inputs = call.inputs(&before);

@@ -43,8 +43,8 @@ fn what_is_not_finite_stays_in_its_row() {
     assert_eq!(y.to_vec::<f32>(), [1.0, 2.0]);
 }
 
-/// A mask that is as large for all keys leaves the weights of none, in the gradients too: in f32 the
-/// logarithm of a row's sum is less than a rounding of its largest score.
+/// A mask that is as large for all keys leaves the weights of none, in the gradients too: in f32
+/// the logarithm of a row's sum is less than a rounding of its largest score.
 #[test]
 fn a_row_of_large_numbers_in_a_mask_has_its_gradients() {
     let g = &mut Generator::manual_seed(2);
