@@ -286,6 +286,25 @@ fn a_monitored_run_has_the_same_bits() {
     }
 }
 
+#[test]
+fn looks_that_took_their_share_come_again_before_the_end() {
+    let net = Net::new();
+    // A share that no look fits in.
+    let mut trainer =
+        trainer(&net, options(400)).with_monitor(Monitor::new().every(1), Some(1e-12));
+    let mut looks = Vec::new();
+    let mut listener = |event: &Event<'_>| {
+        if let Event::Looked { step, .. } = event {
+            looks.push(*step);
+        }
+        Ok(())
+    };
+    assert_eq!(trainer.run(&mut listener, &|| false).unwrap(), End::Finished);
+    assert!((11..20).contains(&looks.len()), "{looks:?}");
+    assert!(looks.windows(2).all(|w| w[1] <= 4 * w[0].max(10) + 4), "{looks:?}");
+    assert!(looks.last().is_some_and(|&last| 4 * last + 4 > 400), "{looks:?}");
+}
+
 /// Norms of all that a monitor saw of a run, by name and step.
 fn norms(compiled: bool) -> Vec<(String, u64, Vec<f64>)> {
     let net = Net::new();

@@ -204,8 +204,10 @@ impl Watch {
         let steps = self.monitor.steps() - self.first_step;
         let each = (elapsed - self.spent).max(1e-9) / steps.max(1) as f64;
         // The looks and one more like them, over the time of steps alone.
-        let next = self.spent * (1.0 + 1.0 / self.looks as f64) / share / each;
-        self.monitor.rest_until(self.first_step.saturating_add(next as u64));
+        let next = (self.spent * (1.0 + 1.0 / self.looks as f64) / share / each) as u64;
+        // A first look that took long does not keep a run of short steps unseen to its end.
+        let next = next.min(4 * steps.max(FREE_LOOKS));
+        self.monitor.rest_until(self.first_step.saturating_add(next));
     }
 
     /// The symptoms that are told now for the first time; asked for at looks. A search takes longer
