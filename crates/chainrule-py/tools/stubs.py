@@ -175,7 +175,7 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Optimizer":
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
-        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None, precision: str | None) -> Program: ..."]
+        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool, device: str | None, precision: str | None, compare_first: builtins.bool) -> Program: ..."]
     elif name in ("Monitor", "TextModel", "MonitorLook", "UnwatchedRun", "CountedSteps", "Watched", "Conditions"):
         lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' if of.default is of.empty else f'{p}: Any = {of.default!r}' for p, of in inspect.signature(cls).parameters.items())}) -> {name}: ..."]
     elif name == "Generator":
