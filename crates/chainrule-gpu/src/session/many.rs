@@ -43,7 +43,7 @@ pub(super) struct ManySteps {
     results: Vec<DeviceMemory>,
 }
 
-/// NewRooms that were allocated, to be given back if the rest fails.
+/// Memory that was allocated, to be given back if the rest fails.
 struct NewRooms<'a> {
     device: &'a mut dyn Device,
     made: Vec<DeviceMemory>,
