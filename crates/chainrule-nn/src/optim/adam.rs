@@ -3,7 +3,7 @@
 use crate::param::Parameters;
 use smallvec::smallvec;
 
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use super::{Descent, not_negative, share};
 use crate::dtype::Stored;
 use crate::error::Result;
@@ -126,4 +126,6 @@ impl Rule for AdamOptions {
         self.update_keeping(at, 1.0, p, g, state);
         Ok(())
     }
+
+    erased!();
 }

@@ -2,7 +2,7 @@
 
 use super::Descent;
 use super::adam::AdamOptions;
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use crate::dtype::Stored;
 use crate::error::Result;
 use crate::kernels::math::Real;
@@ -76,4 +76,6 @@ impl Rule for AdamWOptions {
         self.plain().update_keeping(at, 1.0 - at.lr * self.weight_decay, p, g, state);
         Ok(())
     }
+
+    erased!();
 }

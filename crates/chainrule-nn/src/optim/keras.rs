@@ -5,7 +5,7 @@ use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::Descent;
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use crate::dtype::Stored;
 use crate::error::{Error, Result};
 use crate::kernels::math::Real;
@@ -133,6 +133,8 @@ impl Rule for KerasOptions {
         });
         Ok(())
     }
+
+    erased!();
 }
 
 #[cfg(test)]

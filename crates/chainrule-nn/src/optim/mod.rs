@@ -42,6 +42,7 @@ pub mod keras;
 mod lion;
 mod muon;
 mod rms_prop;
+mod rule;
 pub mod schedule;
 mod sgd;
 

@@ -3,7 +3,7 @@
 use crate::param::Parameters;
 use smallvec::smallvec;
 
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use super::{Descent, not_negative};
 use crate::dtype::Stored;
 use crate::error::{Error, Result};
@@ -117,6 +117,8 @@ impl Rule for MuonOptions {
         in_pieces(p, direction, &mut [], |p, d, _| update0(p, d, |p, d| p * keep - size * d));
         Ok(())
     }
+
+    erased!();
 }
 
 /// The matrix of norm `norm` with its singular values brought near 1.

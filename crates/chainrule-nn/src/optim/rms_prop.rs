@@ -3,7 +3,7 @@
 use crate::param::Parameters;
 use smallvec::smallvec;
 
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use super::{Descent, not_negative, share};
 use crate::dtype::Stored;
 use crate::error::Result;
@@ -125,4 +125,6 @@ impl Rule for RmsPropOptions {
         });
         Ok(())
     }
+
+    erased!();
 }

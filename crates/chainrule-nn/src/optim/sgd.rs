@@ -3,7 +3,7 @@
 use crate::param::Parameters;
 use smallvec::smallvec;
 
-use super::descent::{At, Rule, Slots};
+use super::rule::{At, Rule, Slots, erased};
 use super::{Descent, not_negative};
 use crate::dtype::Stored;
 use crate::error::{Error, Result};
@@ -94,6 +94,8 @@ impl Rule for SgdOptions {
         });
         Ok(())
     }
+
+    erased!();
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Slots;
+use super::super::rule::Slots;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::nn::StateDict;

@@ -1,6 +1,7 @@
 //! Groups, states and large parameters, for all optimizers.
 
 use super::*;
+use crate::kernels::map::SHARED;
 use crate::kernels::threads::with_num_threads;
 use crate::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{At, Descent, Rate, Rule, no_gradients};
+use super::super::no_gradients;
+use super::super::rule::{AnyRule, At, Updated};
+use super::updates::{Rate, Updates};
 use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
-use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::param::{Param, Parameters};
 use crate::shape::Shape;
@@ -19,21 +20,20 @@ use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
 use crate::tensor::{Tensor, log, work};
 
-impl<R: Rule> Descent<R> {
+impl Updates {
     pub(super) fn step_in_trace(&mut self) -> Result<()> {
         let _cause = log::enter(log::Cause::Update);
         let mut stepped = false;
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.states).enumerate() {
             let Some(g) = p.grad() else { continue };
             let settings = &self.groups[self.group_of[i]];
-            let slots = settings.options.slots();
+            let slots = settings.rule.slots();
             state.prepare(&slots, p.meta())?;
             state.name(&p.name().unwrap_or_else(|| format!("p{i}")), &slots);
             let lasting = [&self.lr, &state.step].into_iter().chain(&state.slots);
             lasting.clone().for_each(log::lasting);
             let inputs: Vec<&Tensor> = [p, &g].into_iter().chain(lasting).collect();
-            let update =
-                Update { rule: settings.options.clone(), rate: settings.rate(self.base_lr) };
+            let update = Update { rule: settings.rule.clone(), rate: settings.rate(self.base_lr) };
             let (new, extra) = apply_extra(update, &inputs)?;
             p.try_set(&new)?;
             for (leaf, value) in std::iter::once(&state.step).chain(&state.slots).zip(extra) {
@@ -41,25 +41,25 @@ impl<R: Rule> Descent<R> {
             }
             stepped = true;
         }
-        if stepped { Ok(()) } else { Err(no_gradients(R::NAME)) }
+        if stepped { Ok(()) } else { Err(no_gradients(self.name)) }
     }
 }
 
 /// The update of one parameter. Inputs: the parameter, its gradient, the learning rate, the number
 /// of updates before, and the arrays of [`Rule::slots`]. Gives the new parameter, and beside it the
 /// new number and arrays.
-struct Update<R> {
-    rule: R,
+struct Update {
+    rule: Arc<dyn AnyRule>,
     rate: Rate,
 }
 
-impl<R: Rule> fmt::Debug for Update<R> {
+impl fmt::Debug for Update {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.parameters(), f)
     }
 }
 
-impl<R: Rule> Parameters for Update<R> {
+impl Parameters for Update {
     /// The options of the rule, and how far the learning rate of a group is from the base.
     fn parameters(&self) -> Param {
         let mut fields = self.rule.parameters().fields().to_vec();
@@ -70,23 +70,23 @@ impl<R: Rule> Parameters for Update<R> {
     }
 }
 
-impl<R: Rule> Op for Update<R> {
+impl Op for Update {
     fn name(&self) -> &'static str {
-        R::NAME
+        self.rule.name()
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some(R::NUMPY.into())
+        Some(self.rule.numpy().into())
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
-        work::each(R::STEPS, inputs, outputs)
+        work::each(self.rule.steps(), inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let [p, g, lr, step, slots @ ..] = inputs else {
             let why = "an update takes a parameter, its gradient, the learning rate and the step";
-            return Err(Error::argument(R::NAME, why));
+            return Err(Error::argument(self.rule.name(), why));
         };
         let scalar = |meta: &Meta, dtype| meta.shape.rank() == 0 && meta.dtype == dtype;
         let fits = p.dtype.is_float()
@@ -97,7 +97,7 @@ impl<R: Rule> Op for Update<R> {
             && scalar(step, DType::I64);
         if !fits {
             let why = "the gradient and the arrays of an update must be like the parameter, the learning rate an f64, the step an i64";
-            return Err(Error::argument(R::NAME, why));
+            return Err(Error::argument(self.rule.name(), why));
         }
         Ok(*p)
     }
@@ -115,7 +115,7 @@ impl<R: Rule> Op for Update<R> {
     }
 }
 
-impl<R: Rule> WholeKernel for Update<R> {
+impl WholeKernel for Update {
     fn run(&self, inputs: &[Arc<Value>], _: Meta) -> Result<Outcome> {
         let [p, g, lr, rest @ ..] = inputs else { unreachable!("infer counted them") };
         let mut values: SmallVec<[Arc<Value>; 8]> = [p].into_iter().chain(rest).cloned().collect();
@@ -132,7 +132,7 @@ impl<R: Rule> WholeKernel for Update<R> {
     }
 }
 
-impl<R: Rule> UpdateKernel for Update<R> {
+impl UpdateKernel for Update {
     fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()> {
         match gradient.dtype() {
             DType::F32 => self.update_as::<f32>(kept, gradient, lr),
@@ -175,8 +175,8 @@ fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
     Ok(Value::unique(value).expect("it was made so"))
 }
 
-impl<R: Rule> Update<R> {
-    fn update_as<T: Real + Stored>(
+impl Update {
+    fn update_as<T: Updated>(
         &self,
         kept: &mut [&mut Arc<Value>],
         g: &Value,
@@ -188,7 +188,7 @@ impl<R: Rule> Update<R> {
         let g = g.row_major()?;
         let g = g.slice::<T>().expect("made contiguous");
         let mut slices: Slices<'_, T> = slots.iter_mut().map(|s| own(s)).collect::<Result<_>>()?;
-        self.rule.update(at, own(p)?, g, &mut slices)?;
+        T::update(&*self.rule, at, own(p)?, g, &mut slices)?;
         step[0] += 1;
         Ok(())
     }
