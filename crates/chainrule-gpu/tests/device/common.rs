@@ -181,14 +181,13 @@ fn source(cases: &[Case]) -> String {
     out
 }
 
-/// The outputs of all cases.
-fn run(compiler: &str, cases: &[Case], tag: &str) -> Vec<Vec<Vec<f64>>> {
+/// Compiles C++ and runs it on a file of bytes: the bytes that it writes.
+pub fn compile_and_run(compiler: &str, source: &str, given: &[u8], tag: &str) -> Vec<u8> {
     let folder = std::env::temp_dir().join(format!("chainrule-gpu-{tag}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = |name: &str| folder.join(name);
-    std::fs::write(path("all.cpp"), source(cases)).unwrap();
-    let given = cases.iter().flat_map(|c| c.given.iter().flatten().copied());
-    std::fs::write(path("in"), given.collect::<Vec<u8>>()).unwrap();
+    std::fs::write(path("all.cpp"), source).unwrap();
+    std::fs::write(path("in"), given).unwrap();
     let mut compile = Command::new(compiler);
     // No contraction and no fast arithmetic: each op rounds as it is written.
     compile.args(["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-o"]);
@@ -196,7 +195,15 @@ fn run(compiler: &str, cases: &[Case], tag: &str) -> Vec<Vec<Vec<f64>>> {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let status = Command::new(path("all")).arg(path("in")).arg(path("out")).status().unwrap();
     assert!(status.success(), "{status}");
-    let all = std::fs::read(path("out")).unwrap();
+    let written = std::fs::read(path("out")).unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+    written
+}
+
+/// The outputs of all cases.
+fn run(compiler: &str, cases: &[Case], tag: &str) -> Vec<Vec<Vec<f64>>> {
+    let given = cases.iter().flat_map(|c| c.given.iter().flatten().copied());
+    let all = compile_and_run(compiler, &source(cases), &given.collect::<Vec<u8>>(), tag);
     let mut at = 0;
     let mut take = |n: usize| {
         at += n;
@@ -211,7 +218,6 @@ fn run(compiler: &str, cases: &[Case], tag: &str) -> Vec<Vec<Vec<f64>>> {
         };
         results.push(outputs(&case.module).into_iter().map(each).collect());
     }
-    let _ = std::fs::remove_dir_all(&folder);
     results
 }
 

@@ -2,7 +2,6 @@
 //! processor and beside launches of one step each.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use chainrule::optim::{Adam, Optimizer, Sgd, SgdOptions};
 use chainrule::program::{Passes, Program, Simplify};
@@ -10,7 +9,7 @@ use chainrule::{DType, Generator, Tensor};
 use chainrule_gpu::{Dialect, Parameter, PersistentKernel};
 use chainrule_lab::formulas::formula;
 
-use crate::common::{Case, apart, bytes, cells, compiler, numbers};
+use crate::common::{Case, apart, bytes, cells, compile_and_run, compiler, numbers};
 
 /// Steps of a launch.
 const STEPS: usize = 3;
@@ -344,24 +343,13 @@ fn check(cases: &[Steps], tag: &str) -> Vec<String> {
         eprintln!("skipped: there is no g++ to compile the kernels as C++");
         return Vec::new();
     };
-    let folder = std::env::temp_dir().join(format!("chainrule-gpu-{tag}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = |name: &str| folder.join(name);
-    std::fs::write(path("all.cpp"), source(cases)).unwrap();
     let mut given = Vec::new();
     for case in cases {
         case.arguments.iter().for_each(|a| given.extend(a));
         case.cells.iter().for_each(|c| given.extend(bytes(c)));
         constants(&case.kernel).into_iter().for_each(|c| given.extend(c));
     }
-    std::fs::write(path("in"), given).unwrap();
-    let mut compile = Command::new(compiler);
-    compile.args(["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-o"]);
-    let out = compile.arg(path("all")).arg(path("all.cpp")).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let status = Command::new(path("all")).arg(path("in")).arg(path("out")).status().unwrap();
-    assert!(status.success(), "{status}");
-    let all = std::fs::read(path("out")).unwrap();
+    let all = compile_and_run(&compiler, &source(cases), &given, tag);
     let mut at = 0;
     let mut wrong = Vec::new();
     for case in cases {
@@ -386,7 +374,6 @@ fn check(cases: &[Steps], tag: &str) -> Vec<String> {
             }
         }
     }
-    let _ = std::fs::remove_dir_all(&folder);
     wrong
 }
 
