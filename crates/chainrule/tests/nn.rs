@@ -3,10 +3,11 @@
 mod common;
 
 use chainrule::nn::{
-    BatchNorm1d, BatchNormOptions, Embedding, FlattenConsecutive, Layer, Linear, LinearOptions,
-    Module, Relu, Residual, Sequential, StateDict, Tanh, summary, with_scopes,
+    BatchNorm1d, BatchNormOptions, Embedding, FlattenConsecutive, Gru, Layer, Linear,
+    LinearOptions, Module, Relu, Residual, Sequential, StateDict, Tanh, summary, with_scopes,
 };
-use chainrule::{DType, Generator, Tensor, record_all};
+use chainrule::program::Program;
+use chainrule::{DType, Generator, Result, Tensor, record_all};
 use common::{Reference, distance};
 
 /// The largest difference there may be, relative to the largest magnitude where that is above 1.
@@ -260,6 +261,54 @@ fn shapes_that_do_not_fit_are_errors() {
     assert!(FlattenConsecutive::new(2).try_forward(&Tensor::zeros([4, 4])).is_err());
     let g = &mut Generator::manual_seed(0);
     assert!(Residual::new(Linear::new(3, 4, g)).try_forward(&x).is_err());
+}
+
+/// A layer of a user's program, with ops of its own beside those of a layer of the library.
+#[derive(Module)]
+struct Doubled {
+    inner: Linear,
+}
+
+impl Layer for Doubled {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        self.inner.try_forward(x)?.try_mul(2.0)
+    }
+}
+
+#[test]
+fn ops_of_layers_are_called_by_the_users_line() {
+    let g = &mut Generator::manual_seed(5);
+    let model = Sequential::new()
+        .with(Linear::new(3, 4, g))
+        .with(Tanh)
+        .with(Doubled { inner: Linear::new(4, 2, g) });
+    let recurrent = Gru::new(2, 3, g);
+    let (y, here) = (model.forward(&Tensor::ones([5, 3])), line!());
+    let (states, there) = (recurrent.forward(&Tensor::ones([2, 4, 2])), line!());
+    // The line of `compute`, above.
+    let inside = line!() - 17;
+    let loss = y.square().sum_all() + states.sum_all();
+    let lines = |loss: &Tensor| {
+        let trace = loss.trace();
+        let places = trace.steps().iter().filter_map(|step| step.location());
+        places.map(|at| (at.file().ends_with("nn.rs"), at.line())).collect::<Vec<_>>()
+    };
+    let all = lines(&loss);
+    assert!(all.iter().all(|(is_here, _)| *is_here), "{all:?}");
+    for line in [here, there, inside] {
+        assert!(all.contains(&(true, line)), "{line}: {all:?}");
+    }
+    // Errors of ops that layers call, however deep.
+    let error = model.try_forward(&Tensor::ones([5, 7])).unwrap_err().to_string();
+    assert!(error.contains("nn.rs"), "{error}");
+    // And as a program knows them.
+    let program =
+        Program::trace([("x", &Tensor::ones([5, 3]))], |x| Ok(vec![model.try_forward(&x[0])?]));
+    let program = program.unwrap();
+    for line in program.lines() {
+        let place = line.location();
+        assert!(place.is_none_or(|place| place.file().ends_with("nn.rs")), "{program}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Lines of the user's code that called something.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -43,9 +44,57 @@ impl Place {
     /// Whether it is a line of the library, which says nothing to its user: of an op's rule, of
     /// Rust's own sources, or of any Rust code where a script calls it.
     pub fn is_of_library(&self) -> bool {
-        let own = file!().trim_end_matches("tensor/place.rs");
-        let here = self.file.starts_with(own) || self.file.starts_with("/rustc/");
-        self.rust.is_some() && (here || SCRIPT.get().is_some())
+        self.rust.is_some() && (is_of_library(&self.file) || SCRIPT.get().is_some())
+    }
+}
+
+/// Whether a file is one of Rust's own, of this crate or of the layers built on it.
+fn is_of_library(file: &str) -> bool {
+    let own = file!().trim_end_matches("tensor/place.rs");
+    let (folders, rest) = own.rsplit_once("chainrule-core").unwrap_or((own, ""));
+    let of = |name: &str| {
+        let file = file.strip_prefix(folders).and_then(|file| file.strip_prefix(name));
+        file.is_some_and(|file| file.starts_with(rest))
+    };
+    of("chainrule-core") || of("chainrule-nn") || file.starts_with("/rustc/")
+}
+
+thread_local! {
+    /// The user's line that called the layer which runs now.
+    static CALLER: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+}
+
+/// The user's line for an op that is called at `location`: if that is a line of a layer of the
+/// library, the line that called the layer.
+#[inline]
+pub(crate) fn of_user(location: &'static Location<'static>) -> &'static Location<'static> {
+    match CALLER.get() {
+        Some(caller) if is_of_library(location.file()) => caller,
+        _ => location,
+    }
+}
+
+/// Ops that the library calls while this lives are called by the line that made it.
+#[derive(Debug)]
+pub struct Called {
+    before: Option<&'static Location<'static>>,
+}
+
+impl Called {
+    /// Of the line of the caller, unless that is one of the library.
+    #[track_caller]
+    pub fn here() -> Called {
+        let (location, before) = (Location::caller(), CALLER.get());
+        if !is_of_library(location.file()) {
+            CALLER.set(Some(location));
+        }
+        Called { before }
+    }
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        CALLER.set(self.before);
     }
 }
 

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::map::map;
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Extra, Kernel, Op, Outcome, Output, ReduceKernel};
+use super::place::of_user;
 use super::value::{Layout, Meta, Value};
 use super::{Tensor, log, watch, widen};
 use crate::dtype::DType;
@@ -80,7 +81,7 @@ pub(crate) fn apply_offered(op: &mut dyn Offered, inputs: &[&Tensor]) -> Result<
 /// As [`apply_extra`].
 #[track_caller]
 fn run_offered(op: &mut dyn Offered, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
-    let location = Location::caller();
+    let location = of_user(Location::caller());
     let ran = run(op.op(), inputs, location)?;
     if ran.flow == Flow::Constant {
         return Ok(ran.constant());

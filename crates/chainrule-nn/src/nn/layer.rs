@@ -8,6 +8,7 @@ use super::{Field, Module};
 use crate::error::{Result, raise};
 use crate::tensor::Tensor;
 use crate::tensor::log;
+use crate::tensor::place::Called;
 
 /// A module that maps one tensor to another.
 ///
@@ -24,8 +25,11 @@ pub trait Layer: Module {
         None
     }
 
-    /// The layer's result, or the error.
+    /// The layer's result, or the error. Ops of the library's layers are called by the line that
+    /// calls this.
+    #[track_caller]
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _called = Called::here();
         let scope = log::is_on().then(|| LayerScope::enter(Place::of(self, self.kind())));
         let y = self.compute(x)?;
         drop(scope);

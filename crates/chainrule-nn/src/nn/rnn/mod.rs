@@ -21,6 +21,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use crate::tensor::place::Called;
 
 /// The step of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output
 /// first.
@@ -182,11 +183,13 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
     ///
     /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a
     /// start state of another shape.
+    #[track_caller]
     pub fn try_forward_from(
         &self,
         x: &Tensor,
         start: Option<&[Tensor; N]>,
     ) -> Result<(Tensor, [Tensor; N])> {
+        let _called = Called::here();
         let start = self.starts(x, start)?;
         let directions = if self.bidirectional { 2 } else { 1 };
         // Time first: then a step is a run of memory.
