@@ -169,6 +169,23 @@ def test_the_origin_of_a_nan_is_named():
         layer.weight[0, 1] = cr.inf
     text = layer(cr.ones(4, 3)).mean().first_non_finite()
     assert "`linear`" in text and "input 1, `weight`, is inf" in text, text
+    # A mask of infinities before a softmax is meant so; a row that is masked as a whole is not.
+    def masked(rows):
+        scores = cr.ones(2, 3, requires_grad=True).masked_fill(cr.tensor(rows), -cr.inf)
+        return cr.softmax(scores, -1)
+
+    shares = masked([[False, True, True], [False, False, True]])
+    assert (shares * cr.tensor([1.0, 2.0, 3.0])).sum().first_non_finite() is None
+    text = clean((shares * shares.log()).sum().first_non_finite())
+    assert f"`log` at {HERE}:{line_of('shares.log')}" in text and "is 0" in text, text
+    text = (masked([[True, True, True], [False, False, True]]) ** 2).sum().first_non_finite()
+    assert "`softmax`" in text and "is -inf" in text, text
+    # Branches that are not taken.
+    for op in ["log", "rsqrt", "reciprocal"]:
+        text = cr.where(weight > 0, getattr(weight, op)(), weight).sum().first_non_finite()
+        assert f"the gradient of `{op}`" in text and "input 0, `weight`, is 0" in text, text
+    text = cr.where(weight > 0, 1.0 / weight, weight).sum().first_non_finite()
+    assert "the gradient of `" in text and "`weight`, is 0" in text, text
     # Or else the one that is too large.
     with cr.no_grad():
         layer.weight[0, 1] = 3e38

@@ -89,8 +89,10 @@ impl Tensor {
         kept.collect()
     }
 
-    /// The first op behind this tensor whose result is not finite; where all are finite, the first
-    /// whose part of the gradient is not. `None` if there is neither, or the graph was freed.
+    /// The first op behind this tensor whose result is not finite, if this tensor is not finite; if
+    /// it is, the first op whose part of the gradient is not. `None` if there is neither, or the
+    /// graph was freed. An infinity that a constant puts in, as a mask does before a softmax, is
+    /// named where nothing else is found.
     ///
     /// Results that the tape does not have are computed again from the inputs that it has, so that
     /// nothing has to be recorded beforehand; inside [`record_all`](crate::record_all) it has all.
@@ -111,39 +113,17 @@ impl Tensor {
     pub fn first_non_finite(&self) -> Option<NonFinite> {
         let nodes = reachable([self.source()].into_iter(), 0);
         let mut known = known_values(&nodes, self);
-        let mut is_first = true;
-        for node in &nodes {
-            let inputs = inputs(node, &known);
-            let value = match known.get(&node.number) {
-                Some(value) => value.clone(),
-                None => {
-                    let all: Option<Values> = inputs.iter().cloned().collect();
-                    let again = all.and_then(|all| replay(&*node.op, &all).ok());
-                    let Some(value) = again.filter(|value| value.meta == node.meta) else {
-                        is_first = false;
-                        continue;
-                    };
-                    known.insert(node.number, value.clone());
-                    value
-                }
-            };
-            if let Some((at, x)) = non_finite(&value) {
-                let input = culprit(&inputs, &value, at);
-                return Some(NonFinite::of(node, x, false, input).after(is_first));
-            }
+        let in_forward = first_result(&nodes, &mut known);
+        let has_gradient = self.requires_grad() && self.numel() == 1;
+        if !has_gradient || non_finite(&self.value()).is_some() {
+            return in_forward;
         }
-        if !self.requires_grad() || self.numel() != 1 {
-            return None;
-        }
+        // Infinities that a mask puts in and a softmax takes away do no harm.
         let mut search = Search { is_good: true, found: None };
-        Chart::of(self).walk("first_non_finite", self, &mut search).ok()?;
-        let (node, i, part) = search.found?;
-        let (at, x) = non_finite(&part)?;
-        let inputs = inputs(&node, &known);
-        let own =
-            inputs.get(i).and_then(Option::as_ref).and_then(|input| element(input, &part, at));
-        let input = own.map(|x| (i, x)).or_else(|| culprit(&inputs, &part, at));
-        Some(NonFinite::of(&node, x, true, input))
+        match Chart::of(self).walk("first_non_finite", self, &mut search) {
+            Ok(_) => first_part(search.found?, &known),
+            Err(_) => in_forward,
+        }
     }
 
     /// Whether every element is finite; integers and bools are.
@@ -155,6 +135,69 @@ impl Tensor {
         }
         non_finite(&value).is_none()
     }
+}
+
+/// The first op whose result is not finite. An infinity that the program put in as a constant is
+/// named where there is nothing else.
+fn first_result(nodes: &[Arc<Node>], known: &mut HashMap<u64, Arc<Value>>) -> Option<NonFinite> {
+    let (mut is_first, mut put_in) = (true, None);
+    for node in nodes {
+        let inputs = inputs(node, known);
+        let Some(value) = known.get(&node.number).cloned().or_else(|| again(node, &inputs)) else {
+            is_first = false;
+            continue;
+        };
+        known.insert(node.number, value.clone());
+        let Some((at, x)) = non_finite(&value) else { continue };
+        let found = || NonFinite::of(node, x, false, culprit(&inputs, &value, at)).after(is_first);
+        if !is_put_in(node, &inputs, &value) {
+            return Some(found());
+        }
+        put_in.get_or_insert_with(found);
+    }
+    put_in
+}
+
+/// The result of an op of the tape, computed once more, if all inputs are known.
+fn again(node: &Node, inputs: &[Option<Arc<Value>>]) -> Option<Arc<Value>> {
+    let all: Values = inputs.iter().cloned().collect::<Option<_>>()?;
+    replay(&*node.op, &all).ok().filter(|value| value.meta == node.meta)
+}
+
+/// Ops that move and add numbers.
+const MOVING: [&str; 5] = ["where", "add", "sub", "cat", "stack"];
+
+/// Numbers below this share of the largest one have a finite sum.
+const SMALL: f64 = 0.25;
+
+/// Whether infinities of a result come of a constant, as of a mask that is added before a softmax:
+/// the op computes none from the inputs that the tape knows.
+fn is_put_in(node: &Node, inputs: &[Option<Arc<Value>>], result: &Value) -> bool {
+    let most = match result.dtype() {
+        DType::F64 => f64::MAX,
+        DType::F16 => 65504.0,
+        _ => f64::from(f32::MAX),
+    };
+    let is_small = |value: &Value| {
+        numbers(value).is_none_or(|all| all.into_iter().all(|x| x.abs() < SMALL * most))
+    };
+    let tracked = node.inputs.iter().zip(inputs).filter(|(source, _)| source.requires_grad());
+    MOVING.contains(&node.op.name())
+        && tracked.clone().count() < node.inputs.len()
+        && tracked.into_iter().all(|(_, value)| value.as_ref().is_some_and(|v| is_small(v)))
+        && !has_nan(result)
+}
+
+/// The op of the backward pass that gave a part which is not finite.
+fn first_part(
+    (node, i, part): (Arc<Node>, usize, Arc<Value>),
+    known: &HashMap<u64, Arc<Value>>,
+) -> Option<NonFinite> {
+    let (at, x) = non_finite(&part)?;
+    let inputs = inputs(&node, known);
+    let own = inputs.get(i).and_then(Option::as_ref).and_then(|input| element(input, &part, at));
+    let input = own.map(|x| (i, x)).or_else(|| culprit(&inputs, &part, at));
+    Some(NonFinite::of(&node, x, true, input))
 }
 
 impl NonFinite {
@@ -327,6 +370,31 @@ mod tests {
         let large = Tensor::from([[1.0f64, 2.0], [1.7e308, 1.7e308]]).parameter();
         let seen = (large.sum_all() * 1.0).first_non_finite().unwrap();
         assert_eq!((seen.op, seen.input), ("sum", Some((0, 1.7e308))));
+    }
+
+    #[test]
+    fn a_mask_of_infinities_is_not_what_went_wrong() {
+        let x = Tensor::from([[0.5f64, 1.0], [2.0, 3.0]]).parameter();
+        let masked = |mask: [[bool; 2]; 2]| {
+            x.masked_fill(&Tensor::from(mask), f64::NEG_INFINITY).softmax(-1)
+        };
+        let shares = || masked([[false, true], [false, false]]);
+        let weights = Tensor::from([1.0f64, 2.0]);
+        // Values and gradients are finite.
+        assert!((shares() * &weights).sum_all().first_non_finite().is_none());
+        // The logarithm of the share 0 is not, and neither is a row that is masked as a whole.
+        let found = (shares() * shares().log()).sum_all().first_non_finite().unwrap();
+        assert_eq!((found.op, found.input), ("log", Some((0, 0.0))));
+        let all = masked([[true, true], [false, false]]);
+        let found = (all * &weights).sum_all().first_non_finite().unwrap();
+        assert_eq!((found.op, found.input), ("softmax", Some((0, f64::NEG_INFINITY))));
+        // Where nothing else is wrong, it is the mask.
+        let found = x.masked_fill(&x.gt(2.0), f64::INFINITY).sum_all().first_non_finite().unwrap();
+        assert_eq!((found.op, found.value), ("where", f64::INFINITY));
+        // A branch that is not taken: the value is finite, and its slope is not.
+        let zero = Tensor::from([0.0f64, 4.0]).parameter();
+        let found = zero.gt(1.0).where_(&zero.log(), &zero).sum_all().first_non_finite().unwrap();
+        assert_eq!((found.op, found.in_backward, found.input), ("log", true, Some((0, 0.0))));
     }
 
     #[test]
