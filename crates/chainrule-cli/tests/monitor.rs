@@ -163,3 +163,12 @@ fn findings_are_told_live_and_at_the_end() {
     let refused = place.refused("train moons --no-monitor --monitor-every 3", 2);
     assert!(refused.contains("--no-monitor"), "{refused}");
 }
+
+#[test]
+fn the_report_of_names_has_samples() {
+    let place = Place::new();
+    let got = place.json("train names --steps 30 --out run --json");
+    let page = fs::read_to_string(place.path("run").join("report.html")).unwrap();
+    let first = got["samples"][0].as_str().unwrap();
+    assert!(page.contains(&format!("\"samples\":[[30,\"{first}\\n")), "{first}");
+}

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::listen::Metrics;
 use super::page::Page;
 use super::session::DIAGNOSIS_FILE;
-use super::watching;
+use super::watching::{self, Watched};
 use crate::interrupt;
 use crate::run_folder::RunFolder;
 use crate::{output, report};
@@ -33,8 +33,8 @@ pub enum Outcome {
 /// A training that has ended, with its model saved.
 pub struct Ran {
     pub(super) kind: &'static str,
-    /// The findings of the monitor, if there was one.
-    pub(super) findings: Option<Vec<Symptom>>,
+    /// What the monitor saw, if there was one.
+    pub(super) watched: Option<Watched>,
     /// Signs of mistakes from before the first step.
     pub(super) signs: Vec<Suspicion>,
     /// The diagnosis, if it was asked for.
@@ -74,8 +74,8 @@ impl Ran {
         all.insert("parameters".into(), json!(self.parameters));
         all.insert("best".into(), json!(self.best));
         all.extend(self.overfit_floor.map(|floor| ("overfit_floor".to_owned(), json!(floor))));
-        if let Some(findings) = &self.findings {
-            let rows: Vec<Value> = findings.iter().map(Symptom::to_json).collect();
+        if let Some(watched) = &self.watched {
+            let rows: Vec<Value> = watched.findings().map(Symptom::to_json).collect();
             all.insert("findings".into(), json!(rows));
         }
         let signs = self.signs.iter().map(|s| {
@@ -112,7 +112,8 @@ impl Ran {
         last.extend(summary.clone());
         let Ran {
             kind,
-            findings,
+            watched,
+            folder,
             proof,
             metrics,
             steps,
@@ -138,8 +139,8 @@ impl Ran {
             if !numbers.is_empty() {
                 output::line(&numbers.join(", "))?;
             }
-            if let Some(findings) = &findings {
-                findings.iter().try_for_each(|s| output::line(&format!("finding: {s}")))?;
+            if let Some(watched) = &watched {
+                watched.findings().try_for_each(|s| output::line(&format!("finding: {s}")))?;
                 let file = Path::new(&place).join(watching::REPORT_FILE);
                 output::line(&format!("the report is {}", file.display()))?;
             }
@@ -153,6 +154,12 @@ impl Ran {
                     "some equal inputs of the batch have different targets: its loss cannot go below {floor:.4}"
                 ))?;
             }
+        }
+        if let Some(watched) = watched {
+            let samples = summary.get("samples").and_then(Value::as_array);
+            let samples: Vec<&str> =
+                samples.into_iter().flatten().filter_map(Value::as_str).collect();
+            watched.report(&folder, &samples)?;
         }
         if let Some(error) = error {
             bail!("{error}; the model after {} is in {place}", report::steps(steps));

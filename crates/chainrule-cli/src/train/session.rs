@@ -27,9 +27,10 @@ use super::experiments::{self, Beginning, Experiments, SharedBatches};
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
 use super::page::Page;
 use super::ran::{Outcome, Ran, StepTime, not_finite};
+use super::ranks;
 use super::resumed::Resumed;
 use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
-use super::{ranks, watching};
+use super::watching::{self, Watched};
 use crate::args::train::Common;
 use crate::interrupt::{self, Interrupt};
 use crate::names::MODEL_FILE;
@@ -228,7 +229,7 @@ impl<'a> Session<'a> {
         let [svg, png] = ["loss.svg", "loss.png"].map(|name| folder.file(name));
         let title = format!("{}: loss over {}", self.ways.label, report::steps(steps));
         plot::loss_curve(&losses.points, &losses.held, &title, &svg, &png)?;
-        let findings = watching::report(&trainer, &title, &folder)?;
+        let watched = Watched::of(&trainer, &title);
         let experiments = beginning.map(|beginning| Experiments {
             task,
             batches: shared,
@@ -251,7 +252,7 @@ impl<'a> Session<'a> {
         let lr = self.settings.lr;
         let ran = Ran {
             kind: self.kind,
-            findings,
+            watched,
             signs,
             proof,
             complaint: None,

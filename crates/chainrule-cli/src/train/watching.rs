@@ -49,17 +49,34 @@ fn restore(monitor: &mut Monitor, folder: &RunFolder, name: &str) {
     rows.for_each(|row| monitor.restore(&row));
 }
 
-/// The findings at the end, after the report was written; `None` without a monitor.
-pub fn report(
-    trainer: &Trainer<'_>,
-    title: &str,
-    folder: &RunFolder,
-) -> anyhow::Result<Option<Vec<Symptom>>> {
-    let Some(monitor) = trainer.monitor() else { return Ok(None) };
-    let mut findings = monitor.findings();
-    folder.write(REPORT_FILE, monitor::html(monitor, title, &findings).as_bytes())?;
-    findings.retain(|symptom| symptom.confidence > 0.5);
-    Ok(Some(findings))
+/// What a monitor saw, at the end.
+pub struct Watched {
+    monitor: Monitor,
+    title: String,
+    /// All findings, of which those of more than even confidence are told.
+    all: Vec<Symptom>,
+}
+
+impl Watched {
+    /// `None` without a monitor.
+    pub fn of(trainer: &Trainer<'_>, title: &str) -> Option<Watched> {
+        let monitor = trainer.monitor()?.clone();
+        Some(Watched { all: monitor.findings(), monitor, title: title.to_owned() })
+    }
+
+    /// The findings to be told.
+    pub fn findings(&self) -> impl Iterator<Item = &Symptom> {
+        self.all.iter().filter(|symptom| symptom.confidence > 0.5)
+    }
+
+    /// Writes the report, with what the model made up at the end.
+    pub fn report(mut self, folder: &RunFolder, samples: &[&str]) -> anyhow::Result<()> {
+        if !samples.is_empty() {
+            self.monitor.sampled(&samples.join("\n"));
+        }
+        let page = monitor::html(&self.monitor, &self.title, &self.all);
+        folder.write(REPORT_FILE, page.as_bytes())
+    }
 }
 
 /// The command that comes next for a model of that kind.
