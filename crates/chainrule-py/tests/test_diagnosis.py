@@ -220,6 +220,23 @@ def test_dropout_that_never_acts_and_dropout_that_always_does():
     assert not cr.diagnose.before(lambda: mlp(3, nn.Dropout(0.1)), classes(), F.cross_entropy, adam())
 
 
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_a_tying_that_copies(is_tied):
+    class Bigram(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(7, 5), nn.Linear(5, 7, bias=False)
+            weight = self.table.weight
+            self.head.weight = weight if is_tied else nn.Parameter(weight.detach().clone())
+
+        def forward(self, x):
+            return self.head(self.table(x))
+
+    x = np.random.default_rng(0).integers(0, 7, 200)
+    signs = cr.diagnose.before(Bigram, (x, (x + 1) % 7), F.cross_entropy, adam())
+    assert any("tied" in s.evidence for s in signs) != is_tied, signs
+
+
 def test_parameters_that_the_optimizer_does_not_have():
     signs = cr.diagnose.before(lambda: mlp(3), classes(), F.cross_entropy, lambda p: cr.optim.SGD(list(p)[:2], lr=0.1))
     assert signs[0].kind == "optimizer" and "2.weight" in signs[0].evidence

@@ -333,6 +333,7 @@ def _weights(backend: Backend, model: Any, training: Training, facts: Facts) -> 
     equal = [name for name, v in values.items() if v.ndim >= 2 and v.shape[0] > 1 and (v == v[:1]).all()]
     if equal:
         out.append(Suspect("init_constant", 1.0, equal[0], f"all units of {equal[0]} begin with equal weights", ("init",)))
+    out += _untied(model, values)
     out += _moments(optimizer.param_groups[0])
     rows = min(len(training.x), 64)
     x, y = backend.tensor(training.x[:rows]), backend.tensor(training.y[:rows])
@@ -365,6 +366,18 @@ def _weights(backend: Backend, model: Any, training: Training, facts: Facts) -> 
             out.append(Suspect("init_scale", 0.7, name, f"{name} multiplies the size of its input by {size:.2g} at the start", ("init",)))
             break
     return out
+
+
+def _untied(model: Any, values: dict[str, Array]) -> list[Suspect]:
+    """Weights that begin as a copy of an embedding's, and are trained apart from it."""
+    embeddings = [f"{name}.weight" for name, m in model.named_modules() if type(m).__name__ == "Embedding"]
+    for name in embeddings:
+        table = values.get(name)
+        copies = [other for other, v in values.items() if other not in embeddings and table is not None and np.array_equal(v, table)]
+        if copies:
+            told = f"{copies[0]} begins as a copy of {name} and is another parameter: the two are not tied"
+            return [Suspect("architecture", 0.6, copies[0], told)]
+    return []
 
 
 def _moments(group: Any) -> list[Suspect]:
