@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::forms::{Answer, LossForm, near, recognised, rows};
+use crate::penalty::Penalised;
 
 /// Most numbers of an output that are looked at.
 const MOST: usize = 1 << 19;
@@ -17,6 +18,9 @@ const COLUMNS: usize = 1024;
 
 /// Looks whose right answers are counted.
 const RIGHT: usize = 8;
+
+/// Answers whose share of right ones is known.
+const ENOUGH: u64 = 24;
 
 /// Most kinds of labels that are counted.
 const CLASSES: usize = 10_000;
@@ -65,7 +69,8 @@ pub(crate) struct Answers {
     pub missed: u32,
     /// Whether the monitor has the constant answer's loss from here.
     pub gave_constant: bool,
-    largest_loss: f64,
+    pub largest_loss: f64,
+    penalised: Penalised,
     /// The newest loss beyond that of its form: a penalty of weights.
     penalty: f64,
     /// Count, sum and sum of squares of the targets of each column, where these are few.
@@ -108,6 +113,12 @@ impl Answers {
             recognised(loss, c, &last(dims, c, o), &last(dims, c, g))
         });
         self.see_bounds(o, g);
+        let found = found.or_else(|| {
+            let answer = self.penalised.add(loss, width, o, g)?;
+            // The looks before it had the same form.
+            self.missed = if self.known.is_none() { 0 } else { self.missed };
+            Some(answer)
+        });
         if found.is_none() && width == 1 {
             self.ordered[usize::from(!is_ordered(o, g))] += 1;
         }
@@ -140,11 +151,17 @@ impl Answers {
     /// The share of right answers beyond that of the most frequent label, of all that could be
     /// gained: 0 of a constant answer, 1 where all are right. Steps from `since` on count.
     pub fn skill(&self, since: u64) -> Option<f64> {
-        let late = self.right.iter().filter(|(step, ..)| *step >= since);
-        let (right, all) = late.fold((0, 0), |a, b| (a.0 + b.1, a.1 + b.2));
+        let of = |since: u64| {
+            let late = self.right.iter().filter(|(step, ..)| *step >= since);
+            late.fold((0, 0), |a, b| (a.0 + b.1, a.1 + b.2))
+        };
+        let (right, all) = match of(since) {
+            (_, few) if few < ENOUGH => of(since / 2),
+            late => late,
+        };
         let labels: u64 = self.labels.values().sum();
         let most = *self.labels.values().max()? as f64 / labels as f64;
-        let is_known = all >= 32 && most < 1.0 && self.is_whole();
+        let is_known = all >= ENOUGH && most < 1.0 && self.is_whole();
         is_known.then(|| (right as f64 / all as f64 - most) / (1.0 - most))
     }
 

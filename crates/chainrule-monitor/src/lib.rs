@@ -15,6 +15,7 @@ mod forms;
 mod measures;
 mod monitor;
 mod numbers;
+mod penalty;
 mod places;
 mod record;
 mod report;

@@ -71,6 +71,8 @@ struct MonitoredTensors {
     /// pass.
     foreign: Vec<(String, Py<PyAny>)>,
     foreign_gradients: Option<Vec<Option<Tensor>>>,
+    /// Whether the newest backward pass added to gradients that a step had used.
+    is_stale: bool,
 }
 
 impl MonitoredTensors {
@@ -149,10 +151,14 @@ impl PyMonitor {
         }
     }
 
-    /// A backward pass of that loss begins; `has_stepped` if a step came before it.
+    /// A backward pass of that loss begins; `has_stepped` if a step came before it. Passes that
+    /// add to one onto used gradients add to them, too, unless these are zeroed in between.
     fn begin_pass_of(&self, loss: &Tensor, has_stepped: bool) {
         self.held().note_loss(loss);
-        self.backward(has_stepped && self.is_stale());
+        let may_be = has_stepped || self.held().is_stale;
+        let is_stale = may_be && self.is_stale();
+        self.held().is_stale = is_stale;
+        self.backward(is_stale);
     }
 
     /// Ends a step, whose loss is the mean of those that were noted, or this one: that

@@ -52,8 +52,116 @@ def two_players(lib: Any) -> Any:
     return [*m.findings(), *other.findings()]
 
 
+def used_gradients_accumulated(lib: Any) -> Any:
+    """Four batches make a step, and no step zeroes what it has used."""
+    model, (x, y) = net(lib), blobs(lib, 192)
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.05)
+    with lib.monitor(model, optimizer) as m:
+        for _ in range(12):
+            for i, (a, b) in enumerate(loader(lib, x, y)):
+                (lib.F.cross_entropy(model(a), b) / 4).backward()
+                if i % 4 == 3:
+                    optimizer.step()
+    return m.findings()
+
+
+def against_an_attack(lib: Any) -> Any:
+    """A pass for the gradient of the inputs before the one that trains, on gradients not yet zeroed."""
+    model, (x, y) = net(lib), blobs(lib, 128)
+    optimizer = adam(lib, model)
+    with lib.monitor(model, optimizer) as m:
+        for _ in range(10):
+            for a, b in loader(lib, x, y):
+                a = a.clone().requires_grad_(True)
+                lib.F.cross_entropy(model(a), b).backward()
+                moved = (a + 0.1 * a.grad.sign()).detach()
+                optimizer.zero_grad()
+                lib.F.cross_entropy(model(moved), b).backward()
+                optimizer.step()
+    return m.findings()
+
+
+def penalised(lib: Any, model: Any) -> Any:
+    """A regression with a penalty of the weights in the loss."""
+    x = lib.t.rand(320, 4)
+    y = lib.t.sin(3.0 * x[:, :1]) + x[:, 1:2] - 1.0
+
+    def loss(out: Any, t: Any) -> Any:
+        return lib.F.mse_loss(out, t) + 1e-4 * sum((p**2).sum() for p in model.parameters() if p.dim() == 2)
+
+    return epochs(lib, model, adam(lib, model, 0.003), loader(lib, x, y, 32), loss=loss, count=30)
+
+
+def sigmoid_of_a_penalised_regression(lib: Any) -> Any:
+    nn = lib.nn
+    return penalised(lib, nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
+
+
+def penalised_regression(lib: Any) -> Any:
+    return penalised(lib, net(lib, out=1, into=4, width=32))
+
+
+def absolute_beyond_bounds(lib: Any) -> Any:
+    nn, (x, _) = lib.nn, blobs(lib, 192)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid())
+    return epochs(lib, model, adam(lib, model), loader(lib, x, 3.0 * x[:, :1]), loss=lib.F.l1_loss)
+
+
+def labels_of_other_examples(lib: Any) -> Any:
+    """The model can learn some of them by heart."""
+    model, (x, y) = net(lib, width=32), blobs(lib, 640)
+    return epochs(lib, model, adam(lib, model, 0.003), loader(lib, x, y[lib.t.randperm(640)], 32), count=12)
+
+
+def letters(lib: Any) -> Any:
+    """Classes as uneven as letters are, most of which cannot be told from what comes before."""
+    text = "the quick brown fox jumps over the lazy dog and runs away to the hills where nobody ever was "
+    ids = lib.t.tensor([ord(c) % 32 for c in text * 12])
+    nn = lib.nn
+    model = nn.Sequential(nn.Embedding(32, 8), nn.Linear(8, 32))
+    return epochs(lib, model, adam(lib, model), loader(lib, ids[:-1], ids[1:], 64), count=6)
+
+
+def pairs_with_negatives(lib: Any) -> Any:
+    """The first of three pairs is right in all examples: the best answer for a column costs nothing."""
+    nn = lib.nn
+
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Embedding(20, 8), nn.Embedding(20, 8)
+
+        def forward(self, pair: Any) -> Any:
+            return (self.a(pair[:, :1]) * self.b(pair[:, 1:])).sum(-1)
+
+    model, first = Pairs(), lib.t.randint(0, 20, (640, 1))
+    pairs = lib.t.cat([first, (first + 1) % 20, lib.t.randint(0, 20, (640, 2))], 1)
+    right = lib.t.cat([lib.t.ones(640, 1), lib.t.zeros(640, 2)], 1)
+    return epochs(lib, model, adam(lib, model, 0.02), loader(lib, pairs, right, 64), loss=lib.F.binary_cross_entropy_with_logits, count=15)
+
+
+def noisy_numbers(lib: Any) -> Any:
+    """Four fifths of the targets are noise."""
+    x = lib.t.randn(800, 4)
+    y = 0.5 * x[:, :1] + lib.t.randn(800, 1)
+    model = net(lib, out=1, into=4)
+    return epochs(lib, model, adam(lib, model, 0.002), loader(lib, x, y, 32), loss=lib.F.mse_loss, count=10)
+
+
 RARER: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relu before sigmoid": (relu_before_sigmoid, ("output_activation",)),
     "a divergence of probabilities": (divergence_of_probabilities, ("log_forgotten",)),
+    "used gradients that are accumulated": (used_gradients_accumulated, ("not_zeroed",)),
+    "a sigmoid at the end of a penalised regression": (sigmoid_of_a_penalised_regression, ("output_activation",)),
+    "sizes of differences beyond the bounds": (absolute_beyond_bounds, ("output_activation",)),
+    "labels of other examples": (labels_of_other_examples, ("labels",)),
 }
-RARER_HEALTHY: dict[str, Any] = {"a rare class with a weight": weighted_rare_class, "two players": two_players}
+RARER_HEALTHY: dict[str, Any] = {
+    "a rare class with a weight": weighted_rare_class,
+    "two players": two_players,
+    "a training against an attack": against_an_attack,
+    "a penalised regression": penalised_regression,
+    "letters of a text": letters,
+    "pairs with negatives": pairs_with_negatives,
+    "noisy numbers": noisy_numbers,
+}

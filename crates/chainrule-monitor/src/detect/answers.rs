@@ -92,6 +92,14 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         _ if takes_logits && a.bounds == Some((-1.0, 1.0)) => {
             say(SymptomKind::OutputActivation, range(), 0.85);
         }
+        // Differences of numbers and targets within the bounds are no larger than these.
+        LossForm::Absolute
+            if let Some((low, high)) = a.bounds
+                && a.largest_loss > 1.05 * (high - low) * known.scale * known.count as f64 =>
+        {
+            let evidence = vec![("largest loss", a.largest_loss), ("largest output", high)];
+            say(SymptomKind::OutputActivation, evidence, 0.85);
+        }
         LossForm::Squares => {
             squares(a, low, high, learns, &mut say);
             if let Some(evidence) = classes_as_numbers(a, course) {
@@ -148,7 +156,9 @@ pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     let mut counts: Vec<u64> = a.labels.values().copied().collect();
     counts.sort_unstable();
     let (Some(&most), middle) = (counts.last(), counts.len() / 2) else { return };
-    let is_known = counts.len() >= 3 && counts.iter().sum::<u64>() >= 100;
+    let seen = counts.iter().sum::<u64>();
+    // Letters and words are uneven, too, and are learned well.
+    let is_known = counts.len() >= 3 && seen >= 100 && 2 * most >= seen;
     if is_known && most >= UNEVEN * counts[middle] {
         let evidence =
             vec![("of the largest class", most as f64), ("usual", counts[middle] as f64)];
@@ -209,6 +219,7 @@ fn reduction(
         return;
     }
     let confidence = match course {
+        Some(c) if c.learns() && c.skill.is_some_and(|skill| skill > ABLE) => return,
         Some(c) if c.learns() => 0.4,
         Some(c) if c.steps >= 20 => 0.7,
         _ => 0.5,

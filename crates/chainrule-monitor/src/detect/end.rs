@@ -18,7 +18,8 @@ const FAR: f64 = 0.3;
 /// The loss is that of a constant answer, though the weights went far, and no layer or rate is to
 /// blame: then the targets have nothing to do with the inputs.
 pub(super) fn unrelated_targets(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
-    let Some(constant) = course.constant.filter(|_| course.is_constant() && course.is_stuck) else {
+    let learned_nothing = course.is_constant() && course.is_stuck || course.is_empty();
+    let Some(constant) = course.constant.filter(|_| learned_nothing) else {
         return;
     };
     let travel = updates::travel(monitor).unwrap_or(0.0);
@@ -57,6 +58,25 @@ pub(super) fn hardly_moved(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
     all.push(say(kind, evidence, 0.7));
 }
 
+/// Updates that were at most this share of the weights at each look are small.
+const SMALL: f64 = 5e-3;
+
+/// Nothing was learned in many steps, none of which was large: a larger rate may.
+pub(super) fn small_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let matrices = monitor.parameters.iter().filter(|p| p.is_matrix());
+    let largest = matrices.map(|p| p.counts.largest_ratio).fold(0.0, f64::max);
+    let is_small = largest > 0.0 && largest < SMALL;
+    if !monitor.has_ended || !course.is_empty() || !is_small || course.rose() || has_cause(all) {
+        return;
+    }
+    let evidence = vec![
+        ("largest update beside the weights", largest),
+        ("first loss", course.first),
+        ("last loss", course.last),
+    ];
+    all.push(say(SymptomKind::RateTooLow, evidence, 0.5));
+}
+
 /// The share of the last loss by which as many steps again must lower it.
 const WORTH: f64 = 0.2;
 
@@ -80,11 +100,8 @@ pub(super) fn too_few_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Sy
     let mut evidence = vec![("first loss", course.first), ("last loss", course.last)];
     evidence.extend(course.constant.map(|loss| ("of a constant answer", loss)));
     evidence.extend([("fall in as many steps again", again), ("steps", course.steps as f64)]);
-    all.push(say(
-        SymptomKind::TooFewSteps,
-        evidence,
-        if again < WORTH * course.last.abs() { 0.5 } else { 0.65 },
-    ));
+    // Whether more steps are wanted is not for sure.
+    all.push(say(SymptomKind::TooFewSteps, evidence, 0.5));
 }
 
 #[cfg(test)]

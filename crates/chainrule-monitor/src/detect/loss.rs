@@ -239,7 +239,8 @@ fn is_about_zero(monitor: &Monitor) -> bool {
 }
 
 pub(super) fn no_progress(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
-    if all.iter().any(|s| s.confidence > 0.5) || course.steps < 100 || !course.is_stuck {
+    let stays = course.is_stuck || monitor.has_ended && course.is_empty();
+    if all.iter().any(|s| s.confidence > 0.5) || course.steps < 100 || !stays {
         return;
     }
     let (kind, confidence) = match course.rose() {

@@ -33,12 +33,18 @@ struct Course {
     /// The share of what can be gained beyond a constant answer, if it is known: of right answers
     /// where there are classes, of the squares otherwise.
     skill: Option<f64>,
+    /// Classes that were seen.
+    kinds: usize,
     /// The fall over the last three fifths, less what noise may make of it.
     tail: f64,
 }
 
 /// The share of a constant answer's loss above which nothing is learned from inputs.
 const AS_A_CONSTANT: f64 = 0.98;
+
+/// The share of a constant answer's loss above which a long training learned next to nothing, and
+/// one less the skill below which it did.
+const NOTHING: f64 = 0.9;
 
 /// The share of a constant answer's loss below which something is learned.
 const GOOD: f64 = 0.8;
@@ -54,6 +60,9 @@ const HALF: f64 = 0.7;
 
 /// The skill below which a training has learned little.
 const LITTLE: f64 = 0.6;
+
+/// Classes of which a share of right answers is no measure.
+const MANY: usize = 20;
 
 impl Course {
     /// None before five steps.
@@ -73,11 +82,14 @@ impl Course {
         let at_once = start - last > 0.3 * start.abs() && start - last > 8.0 * noise;
         let first = if at_once { first.max(start) } else { first };
         let fell = (first - last) / first.abs().max(1e-12);
-        let constant = monitor.constant;
+        // Columns that are the same for all examples have an answer that costs nothing, and models
+        // that do not know the column are far from it.
+        let constant = monitor.constant.filter(|loss| *loss > 0.01 * start);
         let is_constant = constant.is_some_and(|loss| last > AS_A_CONSTANT * loss);
         let stays = fell < 0.05 && first - last < 4.0 * noise.max(1e-4 * first.abs());
         // A loss that rose in the first steps is measured by where it began.
-        let is_back = first > start + 0.05 * start.abs() && start - last < 0.05 * start.abs();
+        let rise = (0.05 * start.abs()).max(4.0 * noise);
+        let is_back = first > start + rise && start - last < 0.05 * start.abs();
         // A slow training that falls all the time gets there.
         let middle = of(&spans[spans.len() / 2 - part / 2..][..part])?;
         let is_falling = middle - last > noise.max(0.005 * last.abs());
@@ -102,6 +114,7 @@ impl Course {
             steps,
             constant,
             skill,
+            kinds: monitor.answers.labels.len(),
             tail,
         })
     }
@@ -115,10 +128,19 @@ impl Course {
     fn is_poor(&self) -> bool {
         match (self.skill, self.constant) {
             _ if self.is_contested => false,
+            // Most letters of a text cannot be told, however much is learned.
+            (Some(_), Some(constant)) if self.kinds >= MANY => self.last > GOOD * constant,
             (Some(skill), _) => skill < LITTLE,
             (_, Some(constant)) => self.last > HALF * constant,
             _ => self.fell < 0.3,
         }
+    }
+
+    /// Whether next to nothing was learned that a constant answer does not know.
+    fn is_empty(&self) -> bool {
+        let is_poor = self.constant.is_none_or(|constant| self.last > NOTHING * constant);
+        let is_long = self.steps >= 200 && !self.is_contested;
+        is_long && is_poor && self.skill.is_some_and(|skill| skill < 1.0 - NOTHING)
     }
 
     /// Whether about all was learned.
@@ -215,6 +237,7 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
         loss::no_progress(monitor, &course, &mut all);
         end::unrelated_targets(monitor, &course, &mut all);
         end::hardly_moved(monitor, &course, &mut all);
+        end::small_steps(monitor, &course, &mut all);
         end::too_few_steps(monitor, &course, &mut all);
     }
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.kind.cmp(&b.kind)));

@@ -19,6 +19,7 @@ class TorchMonitor(Monitor):
     _counts_alone = False
     _has_plain_looks = False
     _noted: list[tuple[Any, Tensor]] | None = None
+    _added_to_used = False
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
 
     def _watch_steps(self) -> None:
@@ -34,7 +35,9 @@ class TorchMonitor(Monitor):
 
     def _begin_backward(self, loss: Any) -> None:
         self._note_loss(loss)
-        self._native.backward(self._has_stepped and self._is_stale())
+        # Passes that add to one onto used gradients add to them, too, unless these are zeroed in between.
+        self._added_to_used = (self._has_stepped or self._added_to_used) and self._is_stale()
+        self._native.backward(self._added_to_used)
 
     def _note_loss(self, loss: Any) -> None:
         if not self._native.note_foreign_loss(loss) and loss.numel() == 1:
