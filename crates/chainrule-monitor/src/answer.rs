@@ -72,7 +72,7 @@ pub(crate) struct Answers {
     pub largest_loss: f64,
     penalised: Penalised,
     /// The newest loss beyond that of its form: a penalty of weights.
-    penalty: f64,
+    pub penalty: f64,
     /// Count, sum and sum of squares of the targets of each column, where these are few.
     columns: Vec<[f64; 3]>,
     /// Count, sum, sum of squares, least and largest of targets that are numbers.
@@ -209,7 +209,9 @@ impl Answers {
         let is_binary = |y: &f64| y.abs().min((y - 1.0).abs()) < 0.05;
         let has_numbers = match answer.form {
             LossForm::Squares => true,
-            LossForm::BinaryProbabilities => !targets.iter().all(is_binary),
+            LossForm::BinaryProbabilities | LossForm::BinaryLogits => {
+                !targets.iter().all(is_binary)
+            }
             _ => false,
         };
         self.count_columns(&targets, answer);

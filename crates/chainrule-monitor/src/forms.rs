@@ -131,8 +131,8 @@ pub(crate) fn recognised(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Optio
         (is_narrow, of_shares),
         (is_narrow, of_softmax_squares),
     ];
-    let of_numbers: [Form; 6] =
-        [of_elements, of_any_targets, of_one, of_pairs, of_squares, of_absolute];
+    let of_numbers: [Form; 7] =
+        [of_elements, of_any_targets, of_one, of_pairs, of_squares, of_any_logits, of_absolute];
     let of_rows = of_rows.into_iter().filter_map(|(applies, form)| applies.then_some(form));
     let found = of_rows.chain(of_numbers).find_map(|form| form(loss, width, o, g));
     let found = found.or_else(|| with_penalty(loss, width, o, g));
@@ -497,6 +497,16 @@ fn of_any_targets(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         && if is_whole { near(scale * sum, loss) } else { is_binary && loss >= scale * sum * 0.99 };
     let (form, count) = (LossForm::BinaryProbabilities, o.len());
     fits.then_some(Answer { form, scale, count, own: loss, targets })
+}
+
+/// Binary cross-entropy of logits with targets that may be any numbers: `s (sigmoid(o) - t)`.
+fn of_any_logits(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
+    let scale = 1.0 / o.len() as f64;
+    let targets: Vec<f64> = o.iter().zip(g).map(|(o, g)| sigmoid(*o) - g / scale).collect();
+    let part = |(o, t): (&f64, &f64)| o.max(0.0) + (-o.abs()).exp().ln_1p() - t * o;
+    let own = scale * o.iter().zip(&targets).map(part).sum::<f64>();
+    let (form, count) = (LossForm::BinaryLogits, o.len());
+    near(own, loss).then_some(Answer { form, scale, count, own, targets })
 }
 
 /// Sizes of differences: the gradient is a number up or down, or zero.

@@ -107,6 +107,35 @@ def absolute_beyond_bounds(lib: Any) -> Any:
     return epochs(lib, model, adam(lib, model), loader(lib, x, 3.0 * x[:, :1]), loss=lib.F.l1_loss)
 
 
+def labels_of_signs(lib: Any) -> Any:
+    """Targets of -1 and 1 for a loss of zeros and ones."""
+    model, (x, y) = net(lib, out=1), blobs(lib, 192, classes=2)
+    signs = (2 * y - 1).float().reshape(-1, 1)
+    return epochs(lib, model, adam(lib, model), loader(lib, x, signs), loss=lib.F.binary_cross_entropy_with_logits, count=10)
+
+
+def penalty_that_outweighs(lib: Any) -> Any:
+    model, (x, y) = net(lib, width=32), blobs(lib, 192)
+
+    def loss(out: Any, t: Any) -> Any:
+        return lib.F.cross_entropy(out, t) + 2.0 * sum((p**2).sum() for p in model.parameters())
+
+    return epochs(lib, model, adam(lib, model, 0.001), loader(lib, x, y), loss=loss, count=15)
+
+
+def triplets(lib: Any) -> Any:
+    """Differences of outputs: the gradient of the last bias is zero, and its units are alive."""
+    model, (x, _) = net(lib, out=8, width=32), blobs(lib, 192)
+    optimizer = adam(lib, model, 0.003)
+    with lib.monitor(model, optimizer) as m:
+        for _ in range(60):
+            anchor, same, other = model(x), model(x + 0.1 * lib.t.randn(192, 6)), model(x[lib.t.arange(192) - 1])
+            optimizer.zero_grad()
+            (((anchor - same) ** 2).sum(1) - ((anchor - other) ** 2).sum(1) + 1.0).clamp(min=0.0).mean().backward()
+            optimizer.step()
+    return m.findings()
+
+
 def labels_of_other_examples(lib: Any) -> Any:
     """The model can learn some of them by heart."""
     model, (x, y) = net(lib, width=32), blobs(lib, 640)
@@ -154,6 +183,8 @@ RARER: dict[str, tuple[Any, tuple[str, ...]]] = {
     "used gradients that are accumulated": (used_gradients_accumulated, ("not_zeroed",)),
     "a sigmoid at the end of a penalised regression": (sigmoid_of_a_penalised_regression, ("output_activation",)),
     "sizes of differences beyond the bounds": (absolute_beyond_bounds, ("output_activation",)),
+    "labels of -1 and 1 as zeros and ones": (labels_of_signs, ("loss",)),
+    "a penalty that outweighs the loss": (penalty_that_outweighs, ("weights_vanish",)),
     "labels of other examples": (labels_of_other_examples, ("labels",)),
 }
 RARER_HEALTHY: dict[str, Any] = {
@@ -164,4 +195,5 @@ RARER_HEALTHY: dict[str, Any] = {
     "letters of a text": letters,
     "pairs with negatives": pairs_with_negatives,
     "noisy numbers": noisy_numbers,
+    "triplets": triplets,
 }

@@ -2,7 +2,7 @@
 
 use super::{Course, median};
 use crate::answer::Answers;
-use crate::forms::LossForm;
+use crate::forms::{Answer, LossForm};
 use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
 
@@ -57,7 +57,7 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         LossForm::SquaresOfSoftmax if !course.is_some_and(|c| c.is_done()) => {
             say(SymptomKind::Loss, range(), 0.7);
         }
-        LossForm::BinaryProbabilities
+        LossForm::BinaryProbabilities | LossForm::BinaryLogits
             if let Some([.., least, most]) = a.numbers
                 && (least < -0.05 || most > 1.05) =>
         {
@@ -138,6 +138,22 @@ fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'sta
 /// The loss of the first step beside that of a chance answer from which on it begins wrong.
 const SURE: f64 = 3.0;
 
+/// The penalty beside the loss of the answers above which it decides what is learned.
+const OUTWEIGHS: f64 = 2.0;
+
+/// A penalty of the weights that is most of the loss of a training which does not learn.
+pub(super) fn penalty(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let a = &monitor.answers;
+    let Some(own) = a.known.as_ref().map(|known| known.own) else { return };
+    let learns = course.learns() || course.skill.is_some_and(|skill| skill > ABLE);
+    if learns || course.steps < 50 || own <= 0.0 || a.penalty < OUTWEIGHS * own {
+        return;
+    }
+    let (kind, place) = (SymptomKind::WeightsVanish, "the penalty in the loss".to_owned());
+    let evidence = vec![("penalty", a.penalty), ("loss of the answers", own)];
+    all.push(Symptom { kind, place, since: 0, evidence, confidence: 0.7 });
+}
+
 /// Rules that read the first loss and the counts of labels.
 pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let a = &monitor.answers;
@@ -210,7 +226,9 @@ fn reduction(
     course: Option<&Course>,
     say: &mut impl FnMut(SymptomKind, Vec<(&'static str, f64)>, f64),
 ) {
-    let Some(known) = a.known.as_ref().filter(|known| known.count >= 8) else { return };
+    // A form that fits one look of many is chance.
+    let is_known = |known: &&Answer| known.count >= 8 && a.is_whole();
+    let Some(known) = a.known.as_ref().filter(is_known) else { return };
     let n = known.count as f64;
     let factor = known.scale.abs() * n;
     let is_sum = factor > 0.9 * n;

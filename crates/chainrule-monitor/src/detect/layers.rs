@@ -66,7 +66,8 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
     }
     let mut worst: Option<Symptom> = None;
     // The biases, whose gradients are zero, and the outputs, whose values are.
-    let biases = monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4).map(|p| {
+    let biases = monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4);
+    let biases = biases.filter(|p| has_dead_rows(monitor, p)).map(|p| {
         let dead = p.zero_for.iter().filter(|run| **run >= 4).count();
         // The first point from which on most of the gradient is zero.
         let zeros = |point: &crate::track::ParameterPoint| {
@@ -106,6 +107,19 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
         });
     }
     all.extend(worst);
+}
+
+/// Whether as much of the gradient of a layer's matrix is zero as of its bias, whose gradient is
+/// zero for another reason where a loss takes differences of outputs.
+fn has_dead_rows(monitor: &Monitor, bias: &ParameterTrack) -> bool {
+    let of = |p: &ParameterTrack| {
+        let gradient = p.points().last()?.1.gradient.as_ref()?;
+        Some(gradient.zeros() as f64 / gradient.count().max(1) as f64)
+    };
+    let layer = owner(&bias.name);
+    let matrix = monitor.parameters.iter().find(|p| p.is_matrix() && owner(&p.name) == layer);
+    let shares = matrix.and_then(of).zip(of(bias));
+    shares.is_none_or(|(of_matrix, of_bias)| of_matrix >= 0.5 * of_bias)
 }
 
 /// The matrices in order, with the size of their gradients where these are not exactly zero.

@@ -155,7 +155,8 @@ pub(super) fn spike(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) 
             }));
             evidence
         },
-        confidence: 0.6,
+        // A training that is done has got over it.
+        confidence: if course.is_done() { 0.5 } else { 0.6 },
     });
 }
 
