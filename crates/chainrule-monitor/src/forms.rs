@@ -499,8 +499,15 @@ fn of_any_targets(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     fits.then_some(Answer { form, scale, count, own: loss, targets })
 }
 
+/// Logits below which a sigmoid is away from its bounds.
+const BENT: f64 = 8.0;
+
 /// Binary cross-entropy of logits with targets that may be any numbers: `s (sigmoid(o) - t)`.
 fn of_any_logits(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
+    // Other losses give the same if sigmoids are at their bounds.
+    if 2 * o.iter().filter(|o| o.abs() < BENT).count() < o.len() {
+        return None;
+    }
     let scale = 1.0 / o.len() as f64;
     let targets: Vec<f64> = o.iter().zip(g).map(|(o, g)| sigmoid(*o) - g / scale).collect();
     let part = |(o, t): (&f64, &f64)| o.max(0.0) + (-o.abs()).exp().ln_1p() - t * o;

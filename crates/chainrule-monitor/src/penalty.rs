@@ -20,7 +20,7 @@ const VARIED: f64 = 1e-3;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Penalised {
     seen: Vec<(f64, f64)>,
-    /// Which scale it is, once that is known, and what the newest loss had beyond the squares.
+    /// The place of the scale, once it is known, and the part of the newest loss beyond squares.
     known: Option<(usize, f64)>,
 }
 

@@ -66,7 +66,7 @@ def used_gradients_accumulated(lib: Any) -> Any:
 
 
 def against_an_attack(lib: Any) -> Any:
-    """A pass for the gradient of the inputs before the one that trains, on gradients not yet zeroed."""
+    """A pass for the gradient of inputs, on gradients not yet zeroed, before each that trains."""
     model, (x, y) = net(lib), blobs(lib, 128)
     optimizer = adam(lib, model)
     with lib.monitor(model, optimizer) as m:
@@ -152,7 +152,7 @@ def letters(lib: Any) -> Any:
 
 
 def pairs_with_negatives(lib: Any) -> Any:
-    """The first of three pairs is right in all examples: the best answer for a column costs nothing."""
+    """The first of three pairs is right in all examples: an answer by column costs nothing."""
     nn = lib.nn
 
     class Pairs(nn.Module):

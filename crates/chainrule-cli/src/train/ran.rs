@@ -33,7 +33,7 @@ pub enum Outcome {
 /// A training that has ended, with its model saved.
 pub struct Ran {
     pub(super) kind: &'static str,
-    /// What the monitor saw, if there was one.
+    /// The monitor's records and findings, if there was one.
     pub(super) watched: Option<Watched>,
     /// Signs of mistakes from before the first step.
     pub(super) signs: Vec<Suspicion>,

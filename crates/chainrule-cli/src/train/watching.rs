@@ -49,7 +49,7 @@ fn restore(monitor: &mut Monitor, folder: &RunFolder, name: &str) {
     rows.for_each(|row| monitor.restore(&row));
 }
 
-/// What a monitor saw, at the end.
+/// A monitor's records and findings at the end.
 pub struct Watched {
     monitor: Monitor,
     title: String,

@@ -149,6 +149,11 @@ fn first_result(nodes: &[Arc<Node>], known: &mut HashMap<u64, Arc<Value>>) -> Op
         };
         known.insert(node.number, value.clone());
         let Some((at, x)) = non_finite(&value) else { continue };
+        // An infinity that was put in goes on as it is.
+        let has_infinity = |v: &Arc<Value>| non_finite(v).is_some();
+        if put_in.is_some() && !has_nan(&value) && inputs.iter().flatten().any(has_infinity) {
+            continue;
+        }
         let found = || NonFinite::of(node, x, false, culprit(&inputs, &value, at)).after(is_first);
         if !is_put_in(node, &inputs, &value) {
             return Some(found());
@@ -388,7 +393,7 @@ mod tests {
         let all = masked([[true, true], [false, false]]);
         let found = (all * &weights).sum_all().first_non_finite().unwrap();
         assert_eq!((found.op, found.input), ("softmax", Some((0, f64::NEG_INFINITY))));
-        // Where nothing else is wrong, it is the mask.
+        // The mask is named if nothing else is wrong.
         let found = x.masked_fill(&x.gt(2.0), f64::INFINITY).sum_all().first_non_finite().unwrap();
         assert_eq!((found.op, found.value), ("where", f64::INFINITY));
         // A branch that is not taken: the value is finite, and its slope is not.

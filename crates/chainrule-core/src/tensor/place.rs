@@ -81,7 +81,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// Of the line of the caller, unless that is one of the library.
+    /// Takes the line of the caller, unless that is one of the library.
     #[track_caller]
     pub fn here() -> Called {
         let (location, before) = (Location::caller(), CALLER.get());

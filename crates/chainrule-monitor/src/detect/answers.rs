@@ -59,7 +59,8 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         }
         LossForm::BinaryProbabilities | LossForm::BinaryLogits
             if let Some([.., least, most]) = a.numbers
-                && (least < -0.05 || most > 1.05) =>
+                && (least < -0.05 || most > 1.05)
+                && a.is_whole() =>
         {
             let evidence = vec![("least target", least), ("largest target", most)];
             say(SymptomKind::Loss, evidence, 0.9);
@@ -137,22 +138,6 @@ fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'sta
 
 /// The loss of the first step beside that of a chance answer from which on it begins wrong.
 const SURE: f64 = 3.0;
-
-/// The penalty beside the loss of the answers above which it decides what is learned.
-const OUTWEIGHS: f64 = 2.0;
-
-/// A penalty of the weights that is most of the loss of a training which does not learn.
-pub(super) fn penalty(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
-    let a = &monitor.answers;
-    let Some(own) = a.known.as_ref().map(|known| known.own) else { return };
-    let learns = course.learns() || course.skill.is_some_and(|skill| skill > ABLE);
-    if learns || course.steps < 50 || own <= 0.0 || a.penalty < OUTWEIGHS * own {
-        return;
-    }
-    let (kind, place) = (SymptomKind::WeightsVanish, "the penalty in the loss".to_owned());
-    let evidence = vec![("penalty", a.penalty), ("loss of the answers", own)];
-    all.push(Symptom { kind, place, since: 0, evidence, confidence: 0.7 });
-}
 
 /// Rules that read the first loss and the counts of labels.
 pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
@@ -237,7 +222,7 @@ fn reduction(
         return;
     }
     let confidence = match course {
-        Some(c) if c.learns() && c.skill.is_some_and(|skill| skill > ABLE) => return,
+        Some(c) if c.learns() && !c.rose() && c.skill.is_some_and(|skill| skill > ABLE) => return,
         Some(c) if c.learns() => 0.4,
         Some(c) if c.steps >= 20 => 0.7,
         _ => 0.5,

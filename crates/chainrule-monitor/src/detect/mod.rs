@@ -229,7 +229,6 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
         told::same_batch(monitor, &course, &mut all);
         told::rate_decays(monitor, &course, &mut all);
         answers::scales(monitor, &course, &mut all);
-        answers::penalty(monitor, &course, &mut all);
         answers::beginning(monitor, &course, &mut all);
         layers::hidden_softmax(monitor, &course, &mut all);
         loss::overfitting(monitor, &course, &mut all);

@@ -35,7 +35,7 @@ class TorchMonitor(Monitor):
 
     def _begin_backward(self, loss: Any) -> None:
         self._note_loss(loss)
-        # Passes that add to one onto used gradients add to them, too, unless these are zeroed in between.
+        # Passes after one onto used gradients add to them, too, unless these are zeroed.
         self._added_to_used = (self._has_stepped or self._added_to_used) and self._is_stale()
         self._native.backward(self._added_to_used)
 
