@@ -1,23 +1,31 @@
 //! Distances between all pairs of rows of two matrices, from their differences: so that near rows
 //! keep their digits.
 //!
-//! Columns of the result are computed side by side from a transposed copy of the second matrix. The
-//! differences of 32 elements are summed in the dtype, these sums in f64.
+//! Columns of the result are computed side by side from a transposed copy of the second matrix, of
+//! some rows at once, so that what is read of it serves all of them. The differences of 32 elements
+//! are summed in the dtype, these sums in f64.
 
 use super::map::{PIECE, SHARED};
 use super::math::Real;
-use super::simd::vectorized;
+use super::simd::{Level, array, level, vectorized};
 use super::threads;
 
 /// Columns of the result computed side by side.
 const WIDE: usize = 64;
+/// Rows that are computed at once, at most.
+const STRIP: usize = 2;
+/// Rows of a piece where those of the second matrix are many, and pieces of a matrix with fewer.
+const HIGH: usize = 32;
+const PARTS: usize = 8;
+/// Differences added in one pass over the sums of a row.
+const STEP: usize = 4;
 /// Differences summed in their own dtype.
 const BLOCK: usize = 32;
-/// Differences added in one pass over the sums.
-const STEP: usize = 4;
 
 /// Sum that a distance is made of.
 trait Metric: Copy + Send + Sync {
+    /// Whether a difference takes an instruction or two.
+    const IS_SHORT: bool = true;
     /// The sum with one more difference.
     fn plus<const FMA: bool, T: Real>(self, sum: T, difference: T) -> T;
     /// The sum of two sums.
@@ -87,6 +95,7 @@ impl Metric for Hamming {
 struct Power(f64);
 
 impl Metric for Power {
+    const IS_SHORT: bool = false;
     #[inline(always)]
     fn plus<const FMA: bool, T: Real>(self, sum: T, difference: T) -> T {
         sum + difference.abs().pow::<FMA>(T::from_f64(self.0))
@@ -135,6 +144,70 @@ fn add_block<const FMA: bool, T: Real, M: Metric>(
     }
 }
 
+/// As [`add_block`], of `R` rows, for which each column is read once.
+#[inline(always)]
+fn add_blocks<const FMA: bool, const R: usize, T: Real, M: Metric>(
+    rows: [&[T]; R],
+    panel: &[[T; WIDE]],
+    metric: M,
+    sums: &mut [[T; WIDE]; R],
+) {
+    for (at, column) in panel.iter().enumerate() {
+        for r in 0..R {
+            let x = rows[r][at];
+            for i in 0..WIDE {
+                sums[r][i] = metric.plus::<FMA, T>(sums[r][i], x - column[i]);
+            }
+        }
+    }
+}
+
+/// The sums over `R` rows and a panel.
+#[inline(always)]
+fn sums<const FMA: bool, const R: usize, T: Real, M: Metric>(
+    rows: [&[T]; R],
+    panel: &[[T; WIDE]],
+    metric: M,
+) -> [[f64; WIDE]; R] {
+    let mut totals = [[0.0; WIDE]; R];
+    for (k, panel) in panel.chunks(BLOCK).enumerate() {
+        let rows: [&[T]; R] = array(|r| &rows[r][k * BLOCK..][..panel.len()]);
+        let mut sums = [[T::ZERO; WIDE]; R];
+        match R {
+            1 => add_block::<FMA, T, M>(rows[0], panel, metric, &mut sums[0]),
+            _ => add_blocks::<FMA, R, T, M>(rows, panel, metric, &mut sums),
+        }
+        for (totals, sums) in totals.iter_mut().zip(&sums) {
+            for i in 0..WIDE {
+                totals[i] = metric.join(totals[i], sums[i].to_f64());
+            }
+        }
+    }
+    totals
+}
+
+/// The distances of rows to those of the panels, `R` of them at a time; `out` has `count` columns.
+/// Rows that are left over, fewer than `R`.
+#[inline(always)]
+fn strips<'a, const FMA: bool, const R: usize, T: Real, M: Metric>(
+    (a, width): (&'a [T], usize),
+    panel: &[[T; WIDE]],
+    (out, count, first): (&mut [T], usize, usize),
+    metric: M,
+) -> &'a [T] {
+    let strips = a.chunks_exact(R * width);
+    let rest = strips.remainder();
+    for (strip, out) in strips.zip(out.chunks_exact_mut(R * count)) {
+        let totals = sums::<FMA, R, T, M>(array(|r| &strip[r * width..][..width]), panel, metric);
+        for (out, totals) in out.chunks_exact_mut(count).zip(&totals) {
+            for (out, &total) in out[first..].iter_mut().zip(totals) {
+                *out = metric.root(T::from_f64(total));
+            }
+        }
+    }
+    rest
+}
+
 #[inline(always)]
 fn rows_body<const FMA: bool, T: Real, M: Metric>(
     a: &[T],
@@ -144,21 +217,15 @@ fn rows_body<const FMA: bool, T: Real, M: Metric>(
     metric: M,
     out: &mut [T],
 ) {
-    let (mut totals, mut sums) = ([0.0; WIDE], [T::ZERO; WIDE]);
     for (p, panel) in panels.chunks_exact(width).enumerate() {
-        for (row, out) in a.chunks_exact(width).zip(out.chunks_exact_mut(count)) {
-            totals.fill(0.0);
-            for (row, panel) in row.chunks(BLOCK).zip(panel.chunks(BLOCK)) {
-                sums.fill(T::ZERO);
-                add_block::<FMA, T, M>(row, panel, metric, &mut sums);
-                for (total, sum) in totals.iter_mut().zip(&sums) {
-                    *total = metric.join(*total, sum.to_f64());
-                }
-            }
-            for (out, &total) in out[p * WIDE..].iter_mut().zip(&totals) {
-                *out = metric.root(T::from_f64(total));
-            }
-        }
+        let first = p * WIDE;
+        // Sums of several rows need the registers of AVX-512.
+        let rest = match M::IS_SHORT && level() == Level::Avx512 {
+            true => strips::<FMA, STRIP, T, M>((a, width), panel, (out, count, first), metric),
+            false => a,
+        };
+        let done = (a.len() - rest.len()) / width * count;
+        strips::<FMA, 1, T, M>((rest, width), panel, (&mut out[done..], count, first), metric);
     }
 }
 
@@ -189,7 +256,9 @@ pub fn distances<T: Real>(a: &[T], b: &[T], width: usize, p: f64, out: &mut [T])
 
 fn run<T: Real, M: Metric>((a, b, width): (&[T], &[T], usize), metric: M, out: &mut [T]) {
     let (panels, count) = (panels(b, width), b.len() / width);
-    let high = (PIECE / (count * width)).max(1);
+    // Rows that share what is read of a panel; few enough that there is work for many threads.
+    let high = (PIECE / (count * width)).max((a.len() / width).div_ceil(PARTS).min(HIGH));
+    let high = high.next_multiple_of(STRIP);
     let shared = out.len().saturating_mul(width) >= SHARED;
     let pieces = a.chunks(high * width).zip(out.chunks_mut(high * count));
     threads::for_each(shared, pieces, |(a, out)| rows(a, width, &panels, count, metric, out));

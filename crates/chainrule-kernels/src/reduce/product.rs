@@ -62,6 +62,26 @@ fn row<T: Summed<Total: Factor>>(x: &[T]) -> T::Total {
 
 /// Columns that are multiplied together: their totals stay in L1.
 const TILE: usize = 256;
+/// Rows that are multiplied in one pass over the totals.
+const ROWS: usize = 4;
+
+/// Multiplies the totals of some columns by those of rows of `inner` elements.
+#[inline(always)]
+fn columns<T: Summed<Total: Factor>>(x: &[T], inner: usize, first: usize, totals: &mut [T::Total]) {
+    let rows = x.chunks_exact(ROWS * inner);
+    for rest in rows.remainder().chunks_exact(inner) {
+        for (total, &x) in totals.iter_mut().zip(&rest[first..]) {
+            *total = total.times(x.widen());
+        }
+    }
+    for rows in rows {
+        let [a, b, c, d] = crate::simd::array(|k| &rows[k * inner + first..][..totals.len()]);
+        for ((((total, a), b), c), d) in totals.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let two = total.times(a.widen()).times(b.widen());
+            *total = two.times(c.widen()).times(d.widen());
+        }
+    }
+}
 
 #[inline(always)]
 fn product_body<const FMA: bool, T: Summed<Total: Factor>>(
@@ -85,11 +105,7 @@ fn product_body<const FMA: bool, T: Summed<Total: Factor>>(
         for (t, out) in out.chunks_mut(TILE).enumerate() {
             let totals = &mut totals[..out.len()];
             totals.fill(T::Total::ONE);
-            for row in x.chunks_exact(inner) {
-                for (total, &x) in totals.iter_mut().zip(&row[t * TILE..]) {
-                    *total = total.times(x.widen());
-                }
-            }
+            columns(x, inner, t * TILE, totals);
             for (o, &total) in out.iter_mut().zip(totals.iter()) {
                 *o = T::narrow(total);
             }
