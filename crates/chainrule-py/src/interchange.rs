@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use chainrule::{DType, Memory, Tensor};
-use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 
 use crate::alias::Shown;
 use crate::error::{GradientError, argument_error, run};
@@ -136,8 +137,13 @@ pub fn names() -> String {
 /// NumPy's dtype. The package ml_dtypes has bfloat16, if it is installed.
 fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     let name = dtype.numpy_name();
-    if dtype != DType::BF16 {
-        return PyArrayDescr::new(py, name);
+    match dtype {
+        DType::F32 => return Ok(numpy::dtype::<f32>(py)),
+        DType::F64 => return Ok(numpy::dtype::<f64>(py)),
+        DType::I64 => return Ok(numpy::dtype::<i64>(py)),
+        DType::Bool => return Ok(numpy::dtype::<bool>(py)),
+        DType::BF16 => {}
+        _ => return PyArrayDescr::new(py, name),
     }
     let lacking = |_| {
         PyTypeError::new_err(
@@ -159,8 +165,8 @@ fn array_of<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let memory = run(|| t.memory())?;
     let size = memory.dtype().size() as isize;
-    let dims: Vec<isize> = memory.shape().iter().map(|&d| d as isize).collect();
-    let strides: Vec<isize> = memory.strides().iter().map(|s| s * size).collect();
+    let dims = memory.shape().iter().map(|&d| d as isize).collect();
+    let strides = memory.strides().iter().map(|s| s * size).collect();
     let address = memory.address();
     let descr = numpy_dtype(py, memory.dtype())?;
     address.expose_provenance();
@@ -176,8 +182,8 @@ fn array_beside<'py>(
     shown: Arc<Shown>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let array = own.bind(py).cast::<PyUntypedArray>()?;
-    let dims: Vec<isize> = array.shape().iter().map(|&d| d as isize).collect();
-    let strides = array.strides().to_vec();
+    let dims = array.shape().iter().map(|&d| d as isize).collect();
+    let strides = array.strides().into();
     let place =
         Place { dims, strides, address: std::ptr::with_exposed_provenance(first_of(array)) };
     let descr = array.dtype();
@@ -185,10 +191,43 @@ fn array_beside<'py>(
     unsafe { read_only(place, descr, Keeper(Held::Array(own), Some(shown))) }
 }
 
+/// A new array of the elements, in memory of its own.
+pub fn copied_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    if !t.is_contiguous() {
+        return array_over(py, t)?.call_method1("copy", ("K",));
+    }
+    let memory = run(|| t.memory())?;
+    let mut dims: Sizes = memory.shape().iter().map(|&d| d as isize).collect();
+    let bytes = t.numel() * memory.dtype().size();
+    let descr = numpy_dtype(py, memory.dtype())?;
+    // SAFETY: without an address NumPy takes memory for the elements in row-major order, which is
+    // that of the tensor's.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            descr.into_dtype_ptr(),
+            dims.len() as i32,
+            dims.as_mut_ptr(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let to = (*array.as_ptr().cast::<PyArrayObject>()).fields.data;
+        std::ptr::copy_nonoverlapping(memory.address(), to.cast(), bytes);
+        Ok(array)
+    }
+}
+
+/// Sizes or strides of an array.
+type Sizes = SmallVec<[isize; 4]>;
+
 /// The place of an array's elements; strides count bytes.
 struct Place {
-    dims: Vec<isize>,
-    strides: Vec<isize>,
+    dims: Sizes,
+    strides: Sizes,
     address: *const u8,
 }
 

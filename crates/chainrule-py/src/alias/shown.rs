@@ -17,7 +17,7 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use super::{Link, Path};
 use crate::error::run;
-use crate::interchange::array_over;
+use crate::interchange::{array_over, copied_array};
 use crate::session;
 use crate::tensor::PyTensor;
 
@@ -128,7 +128,7 @@ impl PyTensor {
         // Over the memory of another array it sees the writes to that one.
         let copies = behind || written || !foreign && (parts || has_views || is_small);
         let copy = match copies {
-            true => Some(array_over(py, t)?.call_method1("copy", ("K",))?.unbind()),
+            true => Some(copied_array(py, t)?.unbind()),
             false => None,
         };
         let array = copy.as_ref().map(|c| c.clone_ref(py));
