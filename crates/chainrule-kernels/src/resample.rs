@@ -43,6 +43,14 @@ impl Taps {
         &self.entries[self.starts[i]..self.starts[i + 1]]
     }
 
+    /// The weight of a single line that has the whole axis with one weight.
+    fn whole(&self) -> Option<f64> {
+        let (_, weight) = *self.entries.first()?;
+        let is_one = |(at, entry): (usize, &(usize, f64))| *entry == (at, weight);
+        let is_whole = self.output() == 1 && self.entries.len() == self.input;
+        (is_whole && self.entries.iter().enumerate().all(is_one)).then_some(weight)
+    }
+
     /// The transposed matrix.
     pub fn transposed(&self) -> Taps {
         let mut lines = vec![Vec::new(); self.input];
@@ -218,6 +226,32 @@ fn columns_first<T: Real>(x: &[T], maps: &Maps<'_>, wide: &mut [f64], out: &mut 
     }
 }
 
+/// Sums that are kept side by side, so that an addition does not wait for the one before.
+const LANES: usize = 32;
+
+/// The sum of all elements.
+#[inline(always)]
+fn sum<T: Real>(x: &[T]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for few in whole {
+        for (sum, x) in sums.iter_mut().zip(few) {
+            *sum += x.to_f64();
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum += x.to_f64();
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            sums[i] += sums[i + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
 #[inline(always)]
 fn images_body<const FMA: bool, T: Real>(x: &[T], maps: &Maps<'_>, out: &mut [T]) {
     let Maps { rows, cols, .. } = maps;
@@ -225,6 +259,12 @@ fn images_body<const FMA: bool, T: Real>(x: &[T], maps: &Maps<'_>, out: &mut [T]
     let images = x.chunks_exact(from).zip(out.chunks_exact_mut(to));
     if let (Pattern::Picks(r), Pattern::Picks(c)) = (&maps.of_rows, &maps.of_cols) {
         return images.for_each(|(x, out)| pick(x, cols.input, r, c, out));
+    }
+    if let (Some(row), Some(col)) = (rows.whole(), cols.whole()) {
+        for (x, out) in images {
+            out[0] = T::from_f64(row * col * sum(x));
+        }
+        return;
     }
     let mut wide = vec![0.0; cols.input + (1 + KEPT) * cols.output()];
     for (x, out) in images {
