@@ -172,6 +172,28 @@ pub fn binary<T: Copy, U>(
     by_rows([a, b], n, out, &mut |[a, b], out| pairs(a, b, out, &f));
 }
 
+#[inline(always)]
+fn scale_rows_body<const FMA: bool, T: Copy + std::ops::Mul<Output = T>>(
+    factors: &Rows<'_, T>,
+    rows: &Rows<'_, T>,
+    n: usize,
+    out: &mut [T],
+) {
+    for (i, out) in out.chunks_exact_mut(n.max(1)).enumerate() {
+        let factor = factors.one(i);
+        for (o, &x) in out.iter_mut().zip(rows.row(i, n)) {
+            *o = factor * x;
+        }
+    }
+}
+
+vectorized! {
+    /// `out[i, j] = factors[i] * rows[i, j]` for rows of `n` elements, of which the factors are one
+    /// repeated element each and the others are not.
+    pub fn scale_rows[T](factors: &Rows<'_, T>, rows: &Rows<'_, T>, n: usize, out: &mut [T])
+        where [T: Copy + std::ops::Mul<Output = T>] = scale_rows_body
+}
+
 /// A function of one float, whose body may differ where a fused multiply-add is one instruction.
 /// Parameters are its fields.
 pub trait Function: Copy {
@@ -332,6 +354,22 @@ mod tests {
                         assert_eq!(ba[i * n + j], y - 2.0 * x);
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn scaled_rows_are_products() {
+        for n in SIZES {
+            let x: Vec<f32> = (0..3 * n).map(|i| i as f32 * 0.5 - 7.0).collect();
+            let factors = [2.0f32, -3.0, 0.25];
+            for (step, own) in [(n, 1), (0, 1), (n, 0)] {
+                let rows = Rows { data: &x, step, splat: false };
+                let repeated = Rows { data: &factors, step: own, splat: true };
+                let (mut out, mut want) = (vec![0.0f32; 3 * n], vec![0.0f32; 3 * n]);
+                scale_rows(&repeated, &rows, n, &mut out);
+                binary(&repeated, &rows, n, &mut want, |a, b| a * b);
+                assert_eq!(out, want);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `mul`: the product of two tensors, element by element.
 
+use crate::kernels::map::{Rows, scale_rows};
 use crate::ops::prelude::*;
 
 #[derive(Debug, Parameters)]
@@ -41,7 +42,15 @@ impl Op for Mul {
 }
 
 impl MapKernel for Mul {
-    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, mut out: Output<'_>) {
+        let is_done = match (inputs, &mut out) {
+            ([Input::F32(a), Input::F32(b)], Output::F32(out)) => scaled(a, b, n, out),
+            ([Input::F64(a), Input::F64(b)], Output::F64(out)) => scaled(a, b, n, out),
+            _ => false,
+        };
+        if is_done {
+            return;
+        }
         tile!(inputs, n, out;
             F32, F32 => F32: |a, b| a * b;
             F64, F64 => F64: |a, b| a * b;
@@ -52,6 +61,21 @@ impl MapKernel for Mul {
     fn arithmetic(&self) -> Option<Arithmetic> {
         Some(Arithmetic::Mul)
     }
+}
+
+/// Rows of which each is scaled by a number, without copies of it.
+fn scaled<T: Copy + std::ops::Mul<Output = T>>(
+    a: &Rows<'_, T>,
+    b: &Rows<'_, T>,
+    n: usize,
+    out: &mut [T],
+) -> bool {
+    match (a.splat, b.splat) {
+        (true, false) => scale_rows(a, b, n, out),
+        (false, true) => scale_rows(b, a, n, out),
+        _ => return false,
+    }
+    true
 }
 
 methods! {
