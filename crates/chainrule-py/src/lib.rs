@@ -17,6 +17,8 @@ mod alias;
 mod args;
 mod complex;
 mod create;
+#[cfg(feature = "linalg")]
+mod decompositions;
 mod derive;
 mod device;
 mod diagnose;

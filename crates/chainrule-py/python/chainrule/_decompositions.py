@@ -1,5 +1,5 @@
-"""Singular values, eigenvalues and what is made of them. NumPy computes the values; the gradients
-are ours and can be differentiated again.
+"""Singular values, eigenvalues and what is made of them. The native side computes those with their
+vectors, NumPy the rest; the gradients are ours and can be differentiated again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from ._errors import ArgumentError, LinAlgError
 from ._complex import _matrices as _m
 from ._complex._tensor import ComplexTensor
 from ._making import eye
+
+
+# The types that the native side decomposes; a package without it leaves all to NumPy.
+_NATIVE = ("float32", "float64") if hasattr(Tensor, "_svd") else ()
 
 
 class SVD(NamedTuple):
@@ -51,24 +55,29 @@ def _finite(name: str, x: Any, half: str = "") -> Any:
     return x
 
 
-def _parts(A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: Callable[..., Tensor]) -> list[Tensor]:
+def _parts(
+    A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: Callable[..., Tensor], native: Callable[[Tensor], Sequence[Tensor]] | None = None
+) -> list[Tensor]:
     """Several results of one function: they travel as one row, and `rule(A, gradients)` gives the
-    gradient of A.
+    gradient of A. `native` gives them, where there is such a function, for matrices with elements.
     """
     shapes: list[tuple[int, ...]] = []
     batch = tuple(A.shape[:-2])
 
-    def computed(x: Tensor) -> list[Any]:
+    def computed(x: Tensor) -> list[Tensor]:
+        x = x.detach()
+        if native is not None and x.numel() and x.dtype.name in _NATIVE:
+            return list(native(x))
         try:
-            return [np.ascontiguousarray(part) for part in compute(x.detach().numpy())]
+            return [_c.from_numpy(np.ascontiguousarray(part)) for part in compute(x.numpy())]
         except np.linalg.LinAlgError as error:
             raise LinAlgError(f"{name}: {error}") from None
 
     if not (A.requires_grad and _c.is_grad_enabled()) and not _c._session_on():
-        return [_c.from_numpy(part) for part in computed(A)]
+        return computed(A)
 
     def forward(x: Tensor) -> Tensor:
-        found = computed(x)
+        found = [part.numpy() for part in computed(x)]
         shapes[:] = [part.shape[len(batch) :] for part in found]
         return _c.from_numpy(np.concatenate([part.reshape((*batch, math.prod(s))) for part, s in zip(found, shapes)], -1))
 
@@ -129,7 +138,10 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     def rule(A: Tensor, gU: Tensor, gS: Tensor, gV: Tensor) -> Tensor:
         return _svd_rule(A, gU.narrow(-1, 0, k), gS, gV.narrow(-2, 0, k))
 
-    return SVD(*_parts(A, "svd", lambda x: np.linalg.svd(_finite("svd", x), full_matrices=full_matrices), rule))
+    def compute(x: Any) -> Any:
+        return np.linalg.svd(_finite("svd", x), full_matrices=full_matrices)
+
+    return SVD(*_parts(A, "svd", compute, rule, lambda x: x._svd(full_matrices)))
 
 
 def svdvals(A: Tensor) -> Tensor:
@@ -162,7 +174,10 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
         L, V = eigh(A, half)
         return V @ (_skew(V.mT @ gV) / (2 * _differences(L)) + gL.diag_embed()) @ V.mT
 
-    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", lambda x: np.linalg.eigh(_finite("eigh", x, half), half), rule))
+    def compute(x: Any) -> Any:
+        return np.linalg.eigh(_finite("eigh", x, half), half)
+
+    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", compute, rule, lambda x: x._eigh(half == "U")))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
