@@ -458,7 +458,7 @@ impl Conditions {
     }
 
     /// The tensors in the arguments, if a run with them does what the function would.
-    fn tensors<'py>(
+    pub fn tensors<'py>(
         &self,
         watched: &Bound<'py, Watched>,
         args: &Bound<'py, PyTuple>,
@@ -491,10 +491,7 @@ impl Conditions {
     ) -> PyResult<Option<Vec<PyTensor>>> {
         match self.tensors(watched, args, kwargs)? {
             None => Ok(None),
-            Some(tensors) => {
-                self.begin();
-                self.program.get().run(args.py(), tensors).map(Some)
-            }
+            Some(tensors) => self.results(args.py(), tensors).map(Some),
         }
     }
 
@@ -515,6 +512,16 @@ impl Conditions {
 }
 
 impl Conditions {
+    /// The results of the program for the tensors in its arguments.
+    pub fn results(
+        &self,
+        py: Python<'_>,
+        tensors: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        self.begin();
+        self.program.get().run(py, tensors)
+    }
+
     fn is_apart(&self, tensors: &[Bound<'_, PyTensor>]) -> bool {
         let met = self.met.get();
         if tensors.iter().any(|t| met.writes(t)) {

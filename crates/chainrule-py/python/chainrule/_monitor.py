@@ -36,7 +36,9 @@ _RARE = 16
 # Looks at first that ask for all settings, and every how many later ones do; of looks at each step
 # it is as many times fewer.
 _OFTEN = 8
-# The native side has told of a part of a look itself.
+# What the native side says of a part of a step: it is not looked at, or the native side tells of
+# the look itself.
+_CALM = 1
 _LOOK = 2
 # Steps to the next look from which on it is worth to take out what wraps them.
 _FAR = 4
@@ -78,6 +80,8 @@ class Monitor:
         self._has_stepped = False
         self._is_probing = False
         self._was_due = False
+        # Nothing is to be done before a compiled function but the look at it.
+        self._is_settled = False
         self._lines: dict[str, str] = {}
         self._undo: list[Callable[[], Any]] = []
         # Functions that take the wrappers of backward passes and steps out.
@@ -149,6 +153,7 @@ class Monitor:
             if isinstance(other, Monitor):
                 other._count_no_more()
         self._undo.append(self._unwrap)
+        self._is_settled = False
         self._wrap()
         self._watch_modules()
         ACTIVE.append(self)
@@ -247,7 +252,8 @@ class Monitor:
         first looks that cost much leave no long time unseen.
         """
         looks = self._native.looked()
-        if self._share is None and looks > _OFTEN and looks % _OFTEN:
+        often = _OFTEN if looks <= _OFTEN * _OFTEN else _OFTEN * _OFTEN
+        if self._share is None and looks > _OFTEN and looks % often:
             return
         spent = self._timed.spent + self._native.spent()
         steps = self._native.steps()
@@ -371,7 +377,9 @@ class Monitor:
 
     def _end_look(self, out: Any = None) -> None:
         """Ends a step that was looked at and asks nothing more."""
-        is_spike, is_due = self._native.end_look(self._optimizer, out)
+        self._looked_alone(*self._native.end_look(self._optimizer, out))
+
+    def _looked_alone(self, is_spike: bool, is_due: bool) -> None:
         if self._sights is not None and (is_spike or not is_due):
             if is_spike:
                 self._sights.see_spike()
@@ -501,19 +509,27 @@ class Monitor:
         """A call of a compiled function: as a program, which gives at looks what is to be seen, or
         with a step op by op beside it.
         """
+        key = id(compiled)
+        # Steps that the native side tells of alone, of functions that were seen before.
+        stage = self._native.stage() if self._is_settled else None
+        if stage == _CALM and self._has_calm_steps and self._whole.get(key, False):
+            out = compiled._call(*args, **kwargs)
+            self._pass_over(out)
+            return out
+        beside = self._beside.get(key)
+        if stage == _LOOK and beside is not None and beside.is_usable:
+            found = beside.look(args, kwargs)
+            if found is not None:
+                self._looked_alone(found[1], found[2])
+                return found[0]
         # Programs step where no optimizer tells of it.
         self._counts_alone = False
         self._count_no_more()
         if self._sights is not None:
             self._sights.stay()
+        self._is_settled = True
         is_due = self._native.is_due()
-        key = id(compiled)
-        if not is_due and self._has_calm_steps and self._whole.get(key, False):
-            out = compiled._call(*args, **kwargs)
-            self._pass_over(out)
-            return out
         if is_due and self._whole.get(key, True):
-            beside = self._beside.get(key)
             is_plain = self._native.is_plain()
             if beside is not None and beside.is_usable and (is_plain or not self._is_rare()):
                 out = beside.run(args, kwargs)

@@ -124,6 +124,23 @@ class Beside:
         finally:
             give_again()
 
+    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, bool] | None:
+        """A look that asks nothing of Python, in one call: the result, whether its loss was a
+        spike, and whether the next step is looked at. Nothing where it takes more than that.
+        """
+        monitor = self._monitor
+        if monitor._sights is not None and monitor._sights.sees_batches:
+            return None
+        for traced in self._seen._recent:
+            known, watched, place = self._known.get(id(traced)), traced.guards.watched, traced.shape[0]
+            if known is None or watched is None or place.__class__ is not Place or _gives_more(traced):
+                continue
+            plan = known[1]
+            found = monitor._native.look_at(plan.look, traced.conditions, watched, args, kwargs, (place.number, plan.given), monitor._optimizer)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        return None
+
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             traced, tensors = self._seen._found(args, kwargs)
@@ -141,20 +158,21 @@ class Beside:
         if plan is None or traced.eager is not None or traced.refilled or not self._has_same_bits(traced, tensors, args, kwargs):
             self.is_usable = False
             return None
-        if not (traced.written or traced.graded or traced.given or traced.views):
+        if not _gives_more(traced):
             # The results of the program are then told as they come.
             numbers = [place.number for place in traced.shape[1]]
             inputs = None if plan.inputs is None else numbers[plan.inputs]
-            plan = _Plan(plan.look.renumbered(numbers), inputs, plan.given)
+            plan = _Plan(plan.look.renumbered(numbers, traced.views), inputs, plan.given)
         self._known[id(traced)] = traced, plan
         return self._looked(traced, tensors, plan, args, kwargs)
 
     def _results(self, traced: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         """The results of the function, and the results of the program that are looked at."""
-        if traced.written or traced.graded or traced.given or traced.views:
+        if _gives_more(traced):
             return self._seen._run(traced, tensors, args, kwargs)
         traced.conditions.begin()
         values = traced.program.run(tensors)
+        values += [path.of(values[i]) for i, path in traced.views]
         out = traced.shape[0]
         return (values[out.number] if out.__class__ is Place else put_back(out, values)), values
 
@@ -188,6 +206,11 @@ class Beside:
                 with monitor._timed:
                     sights.see_batch(x)
         return out
+
+
+def _gives_more(traced: Any) -> bool:
+    """Whether a call gives or changes more than the results of the program and views of them."""
+    return bool(traced.written or traced.graded or traced.given)
 
 
 def _bits(x: Any) -> Any:

@@ -151,6 +151,13 @@ impl PyTensor {
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct ViewPath(Path);
 
+impl ViewPath {
+    /// The elements of the same view of this tensor.
+    pub fn take(&self, base: &Tensor) -> PyResult<Tensor> {
+        run(|| self.0.take(base))
+    }
+}
+
 #[pymethods]
 impl ViewPath {
     /// The same view of this tensor.

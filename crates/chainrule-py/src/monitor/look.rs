@@ -2,9 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::PyMonitor;
+use super::program::{MonitorLook, number_of};
+use crate::ready::{Conditions, Watched};
 use crate::tensor::PyTensor;
 
 /// A part of a step that Python has to tell of itself.
@@ -24,6 +28,20 @@ impl PyMonitor {
         self.shared.spend(began);
     }
 
+    fn is_asked(&self, looks: u64) -> bool {
+        // Once there are many, the time of a step is asked for as seldom as settings are.
+        let asks = |n: u64| {
+            let next = if looks < n * n { n } else { n * n };
+            looks < n || looks.is_multiple_of(n * n) || (looks + 1).is_multiple_of(next)
+        };
+        self.often.is_none_or(asks)
+    }
+}
+
+#[pymethods]
+impl PyMonitor {
+    /// The part of a step that comes next: 0 if Python has to tell of it, 1 if it is not looked at,
+    /// 2 if it is a look that the native side tells of.
     fn stage(&self) -> u8 {
         match self.is_due() {
             _ if crate::session::current().is_some() => BY_PYTHON,
@@ -32,10 +50,41 @@ impl PyMonitor {
             true => BY_PYTHON,
         }
     }
-}
 
-#[pymethods]
-impl PyMonitor {
+    /// A look at a step that a program makes for these arguments, as `begin_look`, `see_results`
+    /// and `end_look` in one: the result of that number, whether its loss was a spike, and whether
+    /// the next step is looked at. `given` is the argument that holds the inputs of the model.
+    /// Nothing where the program is not for them.
+    #[expect(clippy::too_many_arguments, reason = "a program with its conditions and arguments")]
+    fn look_at(
+        &self,
+        look: &MonitorLook,
+        conditions: &Conditions,
+        watched: &Bound<'_, Watched>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        places: (usize, Option<usize>),
+        optimizer: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(PyTensor, bool, bool)>> {
+        let (result, given) = places;
+        let Some(tensors) = conditions.tensors(watched, args, kwargs)? else { return Ok(None) };
+        let inputs = given.and_then(|at| tensors.get(at)).map(|t| t.get().tensor());
+        self.begin_look()?;
+        let mut results = conditions.results(args.py(), tensors)?;
+        let began = self.shared.clock();
+        let seen = look.seen(&results)?;
+        look.tell(&mut self.held(), &mut self.lock(), &seen, inputs.as_ref());
+        self.shared.spend(began);
+        self.see_updates();
+        self.looked();
+        if result >= results.len() {
+            return Err(PyIndexError::new_err(format!("there is no result {result}")));
+        }
+        let rate = self.rate(optimizer)?;
+        let (_, is_spike) = self.step(number_of(&seen[result]), rate);
+        Ok(Some((results.swap_remove(result), is_spike, self.is_due())))
+    }
+
     /// Looks so far.
     fn looks(&self) -> u64 {
         self.looks.load(Ordering::Relaxed)
@@ -56,10 +105,7 @@ impl PyMonitor {
     /// Whether the next look asks nothing of Python: neither for settings nor for what costs
     /// several passes, and it earns no time.
     fn is_plain(&self) -> bool {
-        let looks = self.looks();
-        let asks =
-            |n: u64| looks < n || looks.is_multiple_of(n * n) || (looks + 1).is_multiple_of(n);
-        self.often.is_some_and(|n| !asks(n))
+        !self.is_asked(self.looks())
     }
 
     /// A backward pass of that loss begins, if Python has not to tell of it: 0 if it has, 1 in a

@@ -8,6 +8,7 @@ use pyo3::types::{PyList, PySequence, PyTuple};
 
 use super::MonitoredTensors;
 use super::sights::kind_of;
+use crate::alias::ViewPath;
 use crate::tensor::PyTensor;
 
 /// Name and bounds of an output, and the numbers of it and of its gradient among results.
@@ -27,6 +28,8 @@ pub struct MonitorLook {
     /// The answer, its gradient, and the bounds of the module that gave it.
     answer: Option<(usize, usize)>,
     bounds: Option<(f64, f64)>,
+    /// Views that are counted after the results of the program, each of a result.
+    views: Vec<(usize, Py<ViewPath>)>,
 }
 
 #[pymethods]
@@ -41,11 +44,17 @@ impl MonitorLook {
         bounds: Option<(f64, f64)>,
     ) -> MonitorLook {
         let (before, after) = gradients;
-        MonitorLook { outputs, before, after, losses, inputs, answer, bounds }
+        let views = Vec::new();
+        MonitorLook { outputs, before, after, losses, inputs, answer, bounds, views }
     }
 
-    /// The same look where the results that were counted have these numbers.
-    fn renumbered(&self, numbers: Vec<usize>) -> PyResult<MonitorLook> {
+    /// The same look where the results that were counted have these numbers, and these views come
+    /// after those of the program.
+    fn renumbered(
+        &self,
+        numbers: Vec<usize>,
+        views: Vec<(usize, Py<ViewPath>)>,
+    ) -> PyResult<MonitorLook> {
         let number = |at: usize| {
             let out = || PyIndexError::new_err(format!("there is no result {at}"));
             numbers.get(at).copied().ok_or_else(out)
@@ -66,11 +75,23 @@ impl MonitorLook {
             inputs: perhaps(self.inputs)?,
             answer: self.answer.map(pair).transpose()?,
             bounds: self.bounds,
+            views,
         })
     }
 }
 
 impl MonitorLook {
+    /// The results of the program, and the views of them.
+    pub(super) fn seen(&self, results: &[PyTensor]) -> PyResult<Vec<Tensor>> {
+        let mut seen: Vec<Tensor> = results.iter().map(PyTensor::tensor).collect();
+        for (at, path) in &self.views {
+            let out = || PyIndexError::new_err(format!("there is no result {at}"));
+            let view = path.get().take(seen.get(*at).ok_or_else(out)?)?;
+            seen.push(view);
+        }
+        Ok(seen)
+    }
+
     pub(super) fn tell(
         &self,
         held: &mut MonitoredTensors,
@@ -134,12 +155,14 @@ impl MonitorLook {
     }
 }
 
+/// The number with a fraction that a tensor holds, if it is one.
+pub(super) fn number_of(t: &Tensor) -> Option<f64> {
+    (t.numel() == 1 && t.dtype().is_float()).then(|| t.try_item().ok()).flatten()
+}
+
 /// The first tensor of one number with a fraction: the result, or one of several.
 pub(super) fn first_number(out: &Bound<'_, PyAny>) -> Option<f64> {
-    let number = |x: &Bound<'_, PyAny>| {
-        let t = x.cast::<PyTensor>().ok()?.get().tensor();
-        (t.numel() == 1 && t.dtype().is_float()).then(|| t.try_item().ok()).flatten()
-    };
+    let number = |x: &Bound<'_, PyAny>| number_of(&x.cast::<PyTensor>().ok()?.get().tensor());
     if let Some(x) = number(out) {
         return Some(x);
     }
