@@ -142,10 +142,7 @@ class Guards:
         elif isinstance(x, types.BuiltinMethodType):
             self._see(x.__self__, name, depth)
         elif isinstance(x, Optimizer):
-            self._sizes.append((x.param_groups, len(x.param_groups), f"{name}.param_groups"))
-            for i, group in enumerate(x.param_groups):
-                self._see_fields(group, f"{name}.param_groups[{i}]", depth, skip=("lr", "initial_lr", "params"))
-                self._see(group["params"], name, depth + 1)
+            self._see_groups(x, name, depth)
         elif isinstance(x, LRScheduler):
             self._see_fields(x.__dict__, name, depth)
         elif isinstance(x, Module):
@@ -201,6 +198,15 @@ class Guards:
 
     def _watch(self, state: Callable[[Any], Any], x: Any, name: str) -> None:
         self._states.append((state, x, state(x), name))
+
+    def _see_groups(self, optimizer: Optimizer, name: str, depth: int) -> None:
+        """The groups of parameters, their order and settings; programs read rates themselves."""
+        groups, name = optimizer.param_groups, f"{name}.param_groups"
+        self._fields.append((optimizer.__dict__, "param_groups", groups, name))
+        self._sizes.append((groups, len(groups), name))
+        for i, group in enumerate(groups):
+            self._items.append((groups, i, group, f"{name}[{i}]"))
+            self._see_fields(group, f"{name}[{i}]", depth, skip=("lr", "initial_lr"))
 
     def _see_class(self, cls: type, name: str, depth: int) -> None:
         for base in cls.__mro__:

@@ -39,6 +39,8 @@ class Native(Optimizer):
         self._native_late: tuple[int, dict[Any, Any], list[dict[str, int]]] | None = None
         # Momentum that was switched off.
         self._native_aside: dict[Tensor, Any] = {}
+        # The state of parameters that are in no group any more.
+        self._native_left: dict[Tensor, dict[str, Any]] = {}
         # The state as it was given out so far.
         self._native_kept: dict[Any, Any] = defaultdict(dict)
 
@@ -100,31 +102,32 @@ class Native(Optimizer):
                 self._take(given)
 
     def _remembered(self) -> list[tuple[Tensor, dict[str, Any]]]:
-        out = []
+        """The state of each parameter that was stepped, in the order of the groups."""
         self._take_back()
-        for group, native in zip(self.param_groups, self._native):
-            found: dict[int, dict[str, Any]] = {}
+        pool = self._pool()
+        grouped = {p: pool[p] for group in self.param_groups for p in group["params"] if p in pool}
+        return list((grouped | pool).items())
+
+    def _pool(self) -> dict[Tensor, dict[str, Any]]:
+        """The state of each parameter, whichever group it is in or was in."""
+        out = dict(self._native_left)
+        for native, params in zip(self._native, self._native_params):
             for name, t in native.state_dict():
                 _, _, rest = name.partition(".")
                 number, _, slot = rest.partition(".")
                 if slot:
-                    found.setdefault(int(number), {})[slot] = t
-            out += [(_unique(group)[i], found[i]) for i in sorted(found)]
+                    out.setdefault(params[int(number)], {})[slot] = t
         return out
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         self._take_back()
         super().add_param_group(param_group)
-        group = self.param_groups[-1]
         try:
-            self._native.append(self._new(group))
+            self._renew()
         except Exception:
             self.param_groups.pop()
+            self._resize(len(self.param_groups))
             raise
-        self._native_made.append(_settings(group))
-        self._native_looked.append((None,))
-        self._native_again.append(_is_again(group))
-        self._native_params.append(_unique(group)[:])
 
     def _new(self, group: dict[str, Any]) -> _c.Optimizer:
         lr = float(group["lr"])
@@ -132,7 +135,7 @@ class Native(Optimizer):
         kind = self.kind
         if "decoupled_weight_decay" in group:
             kind = "AdamW" if group["decoupled_weight_decay"] else "Adam"
-        return _c.Optimizer(kind, _unique(group), lr if lr != 0 else 1.0, group)
+        return _c.Optimizer(kind, _stepped_of(group), lr if lr != 0 else 1.0, group)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         super().load_state_dict(state_dict)
@@ -152,25 +155,25 @@ class Native(Optimizer):
             new = self._new(group)
             entries = [(name, t) for name, t in new.state_dict() if not name.startswith("state.")]
             for i, p in enumerate(_unique(group)):
-                remembered = {k: v for k, v in state.get(p, {}).items() if v is not None}
-                if remembered:
-                    step = remembered.pop("step", 1)
-                    entries.append((f"state.{i}.step", _c.tensor(int(step), "int64")))
-                    entries += [(f"state.{i}.{k}", v) for k, v in remembered.items()]
+                entries += self._entries(i, group, state.get(p, {}))
             new.load_state_dict(entries)
-            made.append((new, entries))
-        if len(self._native) != len(made):
-            self._begin()
-            self._native = [new for new, _ in made]
-            self._native_made = [_settings(group) for group in self.param_groups]
-            self._native_looked = [(None,) for _ in made]
-            self._native_again = [_is_again(group) for group in self.param_groups]
-            self._native_params = [_unique(group)[:] for group in self.param_groups]
-            return
+            made.append(entries)
         # All of it fits. Programs hold the native side, which stays the same where it can.
         self._renew()
-        for native, (_, entries) in zip(self._native, made):
+        for native, entries in zip(self._native, made):
             native.load_state_dict(entries)
+        grouped = {id(p) for group in self.param_groups for p in group["params"]}
+        self._native_left = {p: _counted(found) for p, found in state.items() if isinstance(p, Tensor) and id(p) not in grouped and found}
+
+    def _entries(self, i: int, group: dict[str, Any], state: dict[str, Any]) -> list[tuple[str, Any]]:
+        """The native entries of parameter `i` with this state. A count of 0 beside what a fresh
+        state has is a fresh one.
+        """
+        state = {name: value for name, value in state.items() if value is not None}
+        start = {"sum": float(group.get("initial_accumulator_value", 0.0))}
+        if "step" in state and int(state["step"]) == 0 and all(bool((v == start.get(k, 0.0)).all()) for k, v in state.items() if k != "step"):
+            return []
+        return [(f"state.{i}.{name}", value) for name, value in _counted(state).items()] if state else []
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "state": [(p, dict(found)) for p, found in self._remembered()]}
@@ -183,10 +186,15 @@ class Native(Optimizer):
         self._take(dict(remembered))
 
     def _renew(self) -> None:
-        """Makes the native side anew for groups whose settings were changed, or whose parameters
-        were given other values; what it remembers goes on.
+        """Makes the native side anew for groups whose settings or parameters were changed, or whose
+        parameters were given other values; what it remembers of each parameter goes on, in
+        whichever group it is now.
         """
         self._take_back()
+        pool = None
+        if len(self._native) != len(self.param_groups):
+            pool = self._pool()
+            self._resize(len(self.param_groups))
         for i, group in enumerate(self.param_groups):
             native = self._native[i]
             # Most steps change nothing: the same objects are there.
@@ -197,20 +205,38 @@ class Native(Optimizer):
             self._native_looked[i] = (None,) if any(isinstance(v, list) for k, v in group.items() if k != "params") else tuple(group.values())
             if settings == self._native_made[i] and _holds(native, group):
                 continue
-            new = self._new(group)
-            state = _of_parameters(native.state_dict(), self._native_params[i], _unique(group))
-            if any(name.endswith(".step") for name, _ in state):
-                state = self._with_momentum(i, state)
-                try:
-                    new.load_state_dict(state)
-                except ValueError as error:
-                    old = self._native_made[i]
-                    what = ", ".join(k for k in settings if settings[k] != old.get(k)) or "the dtype of a parameter"
-                    raise ValueError(
-                        f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
-                    ) from error
-            self._native[i], self._native_made[i], self._native_again[i] = new, settings, _is_again(group)
+            pool = self._pool() if pool is None else pool
+            self._native[i] = self._renewed(i, group, settings, pool)
+            self._native_made[i], self._native_again[i] = settings, _is_again(group)
             self._native_params[i] = _unique(group)[:]
+        if pool is not None:
+            grouped = {id(p) for group in self.param_groups for p in group["params"]}
+            self._native_left = {p: found for p, found in pool.items() if id(p) not in grouped}
+
+    def _resize(self, n: int) -> None:
+        """As many places as there are groups; new ones hold nothing yet."""
+        more = n - len(self._native)
+        empty: tuple[tuple[list[Any], Any], ...] = (
+            (self._native, None), (self._native_made, None), (self._native_looked, (None,)), (self._native_again, False), (self._native_params, []),
+        )
+        for places, nothing in empty:
+            places[n:] = [nothing] * more
+
+    def _renewed(self, i: int, group: dict[str, Any], settings: dict[str, Any], pool: dict[Tensor, dict[str, Any]]) -> _c.Optimizer:
+        """The native side of a group, with what is remembered of its parameters."""
+        new = self._new(group)
+        state = [(f"state.{j}.{slot}", t) for j, p in enumerate(_unique(group)) for slot, t in pool.get(p, {}).items()]
+        if not any(name.endswith(".step") for name, _ in state):
+            return new
+        try:
+            new.load_state_dict([*new.state_dict(), *self._with_momentum(i, state)])
+        except ValueError as error:
+            old = self._native_made[i] or {}
+            what = ", ".join(k for k in settings if settings[k] != old.get(k)) or "the parameters of a group, or the dtype of one,"
+            raise ValueError(
+                f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
+            ) from error
+        return new
 
     def _with_momentum(self, i: int, state: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """The state for the group's momentum as it is now. Buffers of a momentum that was switched
@@ -333,6 +359,8 @@ class _Probe:
 
 
 ALONE = _Probe().count()
+# The parameter of a group without one, which never has a gradient.
+NOBODY = _c._full((), 0.0, None).requires_grad_()
 
 
 def _marks(state: dict[Any, Any]) -> dict[Any, Any]:
@@ -346,29 +374,23 @@ def _unique(group: dict[str, Any]) -> list[Tensor]:
     return params if len(set(map(id, params))) == len(params) else list({id(p): p for p in params}.values())
 
 
-def _of_parameters(state: list[tuple[str, Any]], before: list[Tensor], now: list[Tensor]) -> list[tuple[str, Any]]:
-    """The state of parameters that are still there, under their new numbers."""
-    if len(before) == len(now) and all(map(operator.is_, before, now)):
-        return state
-    places = {id(p): i for i, p in enumerate(now)}
-    out = []
-    for name, t in state:
-        kind, _, rest = name.partition(".")
-        number, _, slot = rest.partition(".")
-        if not slot:
-            out.append((name, t))
-        elif id(before[int(number)]) in places:
-            out.append((f"{kind}.{places[id(before[int(number)])]}.{slot}", t))
-    return out
+def _stepped_of(group: dict[str, Any]) -> list[Tensor]:
+    """The parameters of a group for the native side, which takes at least one."""
+    return _unique(group) or [NOBODY]
+
+
+def _counted(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a parameter with its count of steps, whole."""
+    return {**{k: v for k, v in state.items() if v is not None}, "step": _c.tensor(int(state.get("step", 1)), "int64")}
 
 
 def _is_again(group: dict[str, Any]) -> bool:
     return len(_unique(group)) < len(group["params"])
 
 
-def _holds(native: _c.Optimizer, group: dict[str, Any]) -> bool:
+def _holds(native: _c.Optimizer | None, group: dict[str, Any]) -> bool:
     """Whether the native side steps the parameters of the group, as they are."""
-    return native.holds(group["params"]) or native.holds(_unique(group))
+    return native is not None and (native.holds(group["params"]) or native.holds(_stepped_of(group)))
 
 
 def _uphill(params: list[Tensor], native: _c.Optimizer, lr: float) -> None:

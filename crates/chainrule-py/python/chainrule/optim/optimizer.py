@@ -165,7 +165,9 @@ class Optimizer(Hooked):
         for p in itertools.chain(*(g["params"] for g in self.param_groups)):
             numbers.setdefault(id(p), len(numbers))
         groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
-        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in self._shown().items()}
+        # Parameters that were taken out of their group have no number.
+        shown = {k: v for k, v in self._shown().items() if not isinstance(k, Tensor) or id(k) in numbers}
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: dict(v) if isinstance(k, Tensor) else v for k, v in shown.items()}
         out: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._hooks("_state_after"):
             new = hook(self, out)
