@@ -65,7 +65,7 @@ from .autograd import checkpoint, enable_grad, inference_mode, no_grad, record_a
 
 from . import autograd, distributed, distributions, fft, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
 from .io import load, save  # noqa: E402
-from .program import compile  # noqa: E402
+from .compiler import compile  # noqa: E402
 from .diagnosis import diagnose  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
 from . import accelerator, amp, backends, compiler, cuda, hub, jit, mps, multiprocessing, profiler, random, sparse, testing, version  # noqa: E402

@@ -7,6 +7,7 @@ code written for either catches these.
 from __future__ import annotations
 
 import dis
+from types import TracebackType
 
 
 class ArgumentError(ValueError, RuntimeError):
@@ -34,11 +35,26 @@ class _Raised(_NotInPrograms):
     """An exception that the function raised in its trace: it is run as it is, and raises again."""
 
 
-def raised_by_the_function(error: BaseException, package: str) -> bool:
-    """Whether a `raise` or an `assert` outside of this package is the origin of an exception."""
+def _origin(error: BaseException) -> TracebackType | None:
+    """The innermost call that an exception came through."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
+    return trace
+
+
+def read_by_the_package(error: BaseException, package: str) -> bool:
+    """Whether an op of this package, and not its caller, read elements that a trace does not know:
+    one that is computed by NumPy, or by values.
+    """
+    trace = _origin(error)
+    is_reading = isinstance(error, ArgumentError) and "are read inside a trace" in str(error)
+    return is_reading and trace is not None and trace.tb_frame.f_code.co_filename.startswith(package)
+
+
+def raised_by_the_function(error: BaseException, package: str) -> bool:
+    """Whether a `raise` or an `assert` outside of this package is the origin of an exception."""
+    trace = _origin(error)
     if trace is None or isinstance(error, (ArgumentError, DTypeError)) or trace.tb_frame.f_code.co_filename.startswith(package):
         return False
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"

@@ -11,13 +11,13 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._complex._tensor import ComplexTensor
 from ._captured import name_captured
-from ._errors import ArgumentError, _NotInPrograms, _Raised, raised_by_the_function
+from ._errors import ArgumentError, _NotInPrograms, _Raised, raised_by_the_function, read_by_the_package
 from ._guards import Guards
 from ._nest import Place, key_of, put_back, taken
 from ._observers import ACTIVE
@@ -221,7 +221,10 @@ class Compiled:
                 raise
         except Exception as error:
             # The trace took all writes back; what Python's objects hold it cannot.
-            if not raised_by_the_function(error, _OWN) or guards.drawn() != drawn or guards.changed() is not None:
+            can_run = guards.drawn() == drawn and guards.changed() is None
+            if can_run and read_by_the_package(error, _OWN):
+                raise _NotInPrograms(f"compile: {error}") from error
+            if not can_run or not raised_by_the_function(error, _OWN):
                 raise
             raise _Raised(f"compile: the function raised {type(error).__name__}") from error
         if guards.drawn() != drawn:
@@ -588,29 +591,3 @@ def _fetch_before_forks() -> None:
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_c._devices_fetch)
-
-
-@overload
-def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True) -> Compiled: ...
-@overload
-def compile(
-    f: None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True
-) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(
-    f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True, device: str | None = None, precision: str | None = None, compare_first: bool = True
-) -> Any:
-    """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
-
-    The program is simplified by algebra and its chains of ops are fused. Without both the results
-    are those of the eager mode, bit for bit.
-
-    A `device` runs it: "wgpu" or "cuda", with a number such as "wgpu:1", where the package was
-    built with them. Parameters and the optimizer's state live there; what a call changed is
-    fetched by whatever reads it, and what was written since is seen by the next one. Random
-    numbers are another stream there. The first run of a program there is compared with the
-    processor's, and an error where they part, unless it draws random numbers or `compare_first` is
-    false. `precision` is that of large products of f32 there: "f32", "tf32" or "bf16", all with
-    sums of f32; "bf16" rounds the results, too.
-    """
-    passes = simplify, fuse, device, precision, compare_first
-    return Compiled(f, *passes) if f is not None else lambda f: Compiled(f, *passes)

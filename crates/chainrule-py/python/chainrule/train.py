@@ -163,7 +163,7 @@ def fit(
     called without recording, every `evaluate_every` steps and at the end; `progress` shows a bar of
     tqdm, or a line where tqdm is not installed.
     """
-    from .program import compile
+    from .compiler import compile
 
     def step(*batch: Tensor) -> Tensor:
         optimizer.zero_grad()
