@@ -67,7 +67,7 @@ from . import autograd, distributed, distributions, fft, func, linalg, memory, n
 from .io import load, save  # noqa: E402
 from .compiler import compile  # noqa: E402
 from .diagnosis import diagnose  # noqa: E402
-from .dlpack import from_dlpack  # noqa: E402
+from .dlpack import from_dlpack, to_dlpack  # noqa: E402
 from . import accelerator, amp, backends, compiler, cuda, hub, jit, mps, multiprocessing, profiler, random, sparse, testing, version  # noqa: E402
 from .sparse import sparse_coo_tensor, spmm  # noqa: E402
 from ._devices import device  # noqa: E402
@@ -134,5 +134,5 @@ __all__ = [
     "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "overrides", "pi", "profiler",
     "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal", "sparse",
-    "sparse_coo_tensor", "special", "spmm", "studio", "testing", "types", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
+    "sparse_coo_tensor", "special", "spmm", "studio", "testing", "to_dlpack", "types", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
 ]

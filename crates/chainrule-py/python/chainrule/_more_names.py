@@ -49,11 +49,6 @@ def get_device(input: Tensor) -> int:
     return -1
 
 
-def to_dlpack(tensor: Tensor) -> Any:
-    """A capsule of the tensor, for `from_dlpack` of another library."""
-    return tensor.__dlpack__()
-
-
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A vector over the memory of a buffer, as of `from_numpy`: bytes, an `array`, `bytearray`."""
     name = _c._dtype(dtype).name
@@ -167,5 +162,5 @@ def is_anomaly_enabled() -> bool:
 
 __all__ = [
     "celu_", "detach_", "empty_strided", "fill_", "frombuffer", "get_device", "get_num_interop_threads", "gru_cell", "is_anomaly_enabled", "is_storage", "lstm_cell",
-    "pca_lowrank", "rnn_relu_cell", "rnn_tanh_cell", "selu_", "set_deterministic_debug_mode", "svd_lowrank", "sym_float", "sym_int", "threshold_", "to_dlpack",
+    "pca_lowrank", "rnn_relu_cell", "rnn_tanh_cell", "selu_", "set_deterministic_debug_mode", "svd_lowrank", "sym_float", "sym_int", "threshold_",
 ]

@@ -133,3 +133,18 @@ def numbers_drawn_compiled(torch, compile):
     drop = torch.nn.Dropout(0.5)
     f = compile(lambda x: drop(x.transpose(0, 1) + 1).sum(2))
     return [f(torch.ones(2, 3, 4)) for _ in range(2)]
+
+
+def capsules_there_and_back(torch):
+    from importlib import import_module
+
+    dlpack = import_module(torch.__name__ + ".utils.dlpack")
+    x = torch.arange(4.0)
+    y = dlpack.from_dlpack(dlpack.to_dlpack(x))
+    row = torch.from_dlpack(torch.to_dlpack(x[1:]))
+    x.add_(1)
+    y[0] = 50
+    row.mul_(2)
+    capsule = dlpack.to_dlpack(x)
+    del x
+    return y, row, dlpack.from_dlpack(capsule)
