@@ -533,6 +533,16 @@ impl PyTensor {
         Ok(())
     }
 
+    /// Whether a program used up the gradient of the other leaf: then that of this one is unknown
+    /// too.
+    fn _used_up_as(&self, other: &Bound<'_, PyTensor>) -> bool {
+        let has_lost = other.get().tensor().has_lost_grad();
+        if has_lost {
+            self.tensor().lose_grad();
+        }
+        has_lost
+    }
+
     /// A leaf with these elements that requires a gradient, and aliases nothing.
     fn _apart(&self) -> PyResult<PyTensor> {
         run(|| self.tensor().detach().try_parameter()).map(PyTensor::from)

@@ -44,7 +44,7 @@ RESULTS = {
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
     "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "run_steps": "list[list[Tensor]]", "listing": "str", "to_python": "str", "to_cuda": "str", "to_wgsl": "str", "to_onnx": "tuple[list[str], list[str]]",
     "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
-    "_is_new": "bool", "_is_same": "bool", "_shows_other": "bool", "_writes": "int", "_root_id": "int", "_as_leaf": "None", "_recast": "None",
+    "_is_new": "bool", "_used_up_as": "bool", "_is_same": "bool", "_shows_other": "bool", "_writes": "int", "_root_id": "int", "_as_leaf": "None", "_recast": "None",
     "_default_generator": "Generator", "_device": "str | None", "_devices_fetch": "None", "_first_not_finite": "tuple[builtins.int, builtins.int, builtins.float] | None", "_lose": "None", "_rng_state": "list[int]", "_set_rng_state": "None", "_session_begin": "bool", "_session_end": "tuple[Met, bool]", "_session_on": "bool",
     "_session_stepped": "None", "_session_walked": "bool", "_session_twins": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",

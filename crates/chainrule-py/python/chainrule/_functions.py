@@ -58,15 +58,19 @@ def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Grids of coordinates."""
+    """Grids of coordinates, as views of them."""
     if len(tensors) == 1 and not isinstance(tensors[0], (Tensor, ComplexTensor)):
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not '{indexing}'")
-    if any(isinstance(t, ComplexTensor) for t in tensors):
-        places = _c._meshgrid([_c._arange(0, t.numel(), 1, None) for t in tensors], indexing == "xy")
-        return tuple(t.reshape(-1)[at] for t, at in zip(tensors, places))
-    return tuple(_c._meshgrid(list(tensors), indexing == "xy"))
+    if any(t.ndim > 1 for t in tensors):
+        shapes = ", ".join(str(list(t.shape)) for t in tensors)
+        raise ArgumentError(f"meshgrid: shapes {shapes}: each tensor must have one axis; flatten it first")
+    order = list(range(len(tensors)))
+    if indexing == "xy":
+        order[:2] = order[:2][::-1]
+    size = [tensors[i].numel() for i in order]
+    return tuple(t.reshape([-1 if i == own else 1 for own in order]).expand(size) for i, t in enumerate(tensors))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

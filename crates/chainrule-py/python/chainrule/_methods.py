@@ -278,7 +278,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = new
     # A parameter's copy has no gradient, as in PyTorch, and no attributes.
     if not is_parameter:
-        if self.is_leaf and self.requires_grad and self.grad is not None:
+        if self.is_leaf and self.requires_grad and not new._used_up_as(self) and self.grad is not None:
             new.grad = copy.deepcopy(self.grad, memo)
         new.__dict__.update(copy.deepcopy(_attributes(self), memo))
     return new

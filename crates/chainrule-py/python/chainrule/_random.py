@@ -90,6 +90,11 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
     return self
 
 
+def _clone_state(self: Generator) -> Generator:
+    """Another generator, in the state of this one."""
+    return Generator().set_state(self.get_state())
+
+
 def _seed(self: Generator) -> int:
     """Seeds the generator with a number of the operating system, and gives that number."""
     import secrets
@@ -101,7 +106,7 @@ def _seed(self: Generator) -> int:
 
 def attach() -> None:
     """Gives the native generator its methods of this module."""
-    methods: dict[str, Any] = {"get_state": _get_state, "set_state": _set_state, "seed": _seed}
+    methods: dict[str, Any] = {"get_state": _get_state, "set_state": _set_state, "clone_state": _clone_state, "seed": _seed}
     for name, value in methods.items():
         setattr(Generator, name, value)
 
