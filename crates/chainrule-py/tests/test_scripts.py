@@ -24,6 +24,8 @@ def scripts():
 
 
 SCRIPTS = dict(scripts())
+# Steps that are run as they are, with what says so.
+RUN_AS_THEY_ARE = {"attentive.graph_attention": "read inside a trace", "attentive.speech": "ctc_loss goes by the elements"}
 
 
 def numbers(x):
@@ -65,9 +67,10 @@ class Counted:
         self.made.append(cr.compile(f, **self.passes))
         return self.made[-1]
 
-    def assert_compiled(self):
+    def assert_compiled(self, name):
         for f in self.made:
-            assert f.eager is None, f.eager
+            assert (f.eager is None) == (name not in RUN_AS_THEY_ARE), f.eager
+            assert f.eager is None or RUN_AS_THEY_ARE[name] in f.eager
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -75,7 +78,7 @@ def test_compiled_as_eager(name):
     eager = outcome(SCRIPTS[name], cr, lambda f: f)
     compiled = Counted()
     assert_same(outcome(SCRIPTS[name], cr, compiled), eager, 1e-9)
-    compiled.assert_compiled()
+    compiled.assert_compiled(name)
     plain = Counted(simplify=False, fuse=False)
     assert_same(outcome(SCRIPTS[name], cr, plain), eager, 0)
 
