@@ -88,6 +88,9 @@ from ._autocast import *  # noqa: E402, F403
 from .func import vmap  # noqa: E402
 from . import _more_names  # noqa: E402
 from ._more_names import *  # noqa: E402, F403
+from . import _later_names  # noqa: E402
+from ._later_names import *  # noqa: E402, F403
+from . import cpu, return_types, xpu  # noqa: E402
 from . import _dynamo, _utils, functional, overrides, types  # noqa: E402
 from ._finding import Finding  # noqa: E402
 from ._monitor import monitor  # noqa: E402
@@ -126,13 +129,13 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_aliases.__all__, *_autocast.__all__, *_complex.__all__, *_more_names.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
+    *_aliases.__all__, *_autocast.__all__, *_complex.__all__, *_more_names.__all__, *_later_names.__all__, *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_stft.__all__, *_switches.__all__,
     "ArgumentError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DTypeError", "DoubleTensor", "Finding", "FloatTensor", "Generator", "GradientError",
     "HalfTensor", "IntTensor", "InternalError", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "__version__", "accelerator", "amp",
-    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "compiler", "cuda", "default_generator", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
+    "autograd", "backends", "bfloat16", "bool", "checkpoint", "compile", "compiler", "cpu", "cuda", "default_generator", "device", "diagnose", "distributed", "distributions", "double", "dtype", "e",
     "enable_grad", "explain", "fft", "finfo", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "functional", "get_default_dtype",
     "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8",
-    "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "overrides", "pi", "profiler",
+    "is_grad_enabled", "jit", "linalg", "load", "long", "memory", "monitor", "mps", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "op_table", "optim", "overrides", "pi", "profiler", "return_types",
     "random", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "short", "signal", "sparse",
-    "sparse_coo_tensor", "special", "spmm", "studio", "testing", "to_dlpack", "types", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap",
+    "sparse_coo_tensor", "special", "spmm", "studio", "testing", "to_dlpack", "types", "uint16", "uint32", "uint64", "uint8", "utils", "version", "vmap", "xpu",
 ]

@@ -104,8 +104,13 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return run
 
 
+def allow_in_graph(fn: Any) -> Any:
+    """The function: ops that it calls are traced as those of its caller."""
+    return fn
+
+
 def reset() -> None:
     """Nothing: programs belong to their functions."""
 
 
-__all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "reset"]
+__all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_compiling", "reset"]

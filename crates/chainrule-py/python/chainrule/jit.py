@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final as Final
 
 
 def _absent(name: str, instead: str, module: str = "jit") -> Any:

@@ -3,4 +3,6 @@
 from .._custom import Context as FunctionCtx
 from .._custom import Function, once_differentiable
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+InplaceFunction = Function
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]

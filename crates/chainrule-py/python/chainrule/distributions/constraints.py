@@ -4,7 +4,7 @@ last axes are one value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._chainrule import Tensor
@@ -112,10 +112,34 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
     return Constraint(f"independent({base_constraint!r}, {n})", check, base_constraint.event_dim + n, base_constraint.is_discrete, base=base_constraint)
 
 
+def cat(cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> Constraint:
+    """Constraints of parts along an axis, one after the other."""
+    sizes = [1] * len(cseq) if lengths is None else list(lengths)
+
+    def check(x: Tensor) -> Any:
+        from .._functions import cat as joined
+
+        return joined([c.check(part) for c, part in zip(cseq, x.split(sizes, dim))], dim)
+
+    return Constraint(f"cat({list(cseq)!r})", check, max(c.event_dim for c in cseq), any(c.is_discrete for c in cseq))
+
+
+def stack(cseq: Sequence[Constraint], dim: int = 0) -> Constraint:
+    """Constraints of the slices along an axis, one for each."""
+
+    def check(x: Tensor) -> Any:
+        from .._functions import stack as piled
+
+        return piled([c.check(part) for c, part in zip(cseq, x.unbind(dim))], dim)
+
+    inner = max(c.event_dim for c in cseq)
+    return Constraint(f"stack({list(cseq)!r})", check, inner + (dim + inner < 0), any(c.is_discrete for c in cseq))
+
+
 real_vector = independent(real, 1)
 
 __all__ = [
-    "Constraint", "boolean", "corr_cholesky", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval",
+    "Constraint", "boolean", "cat", "corr_cholesky", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval",
     "less_than", "lower_cholesky", "lower_triangular", "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_definite",
-    "positive_integer", "real", "real_vector", "simplex", "symmetric", "unit_interval",
+    "positive_integer", "real", "real_vector", "simplex", "stack", "symmetric", "unit_interval",
 ]

@@ -37,5 +37,6 @@ __all__ = [
 ]
 
 from . import attention as attention  # noqa: E402
+from . import common_types as common_types  # noqa: E402
 from . import modules as modules  # noqa: E402
 from . import parallel as parallel  # noqa: E402

@@ -329,3 +329,8 @@ def _dropped_attention(
     if attn_mask is not None:
         weights = weights.masked_fill(attn_mask.logical_not(), -math.inf) if attn_mask.dtype == _c._dtype("bool") else weights + attn_mask
     return dropout(softmax(weights, -1), dropout_p) @ value
+
+
+native_channel_shuffle = channel_shuffle
+
+from ._later_functional import *  # noqa: E402, F403

@@ -406,7 +406,14 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
-class Dropout(Module):
+class _DropoutNd(Module):
+    """Zeros at random, of single elements or of whole channels."""
+
+    p: float
+    inplace: bool
+
+
+class Dropout(_DropoutNd):
     """Zeros with probability `p` in training."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:

@@ -12,7 +12,7 @@ from .._errors import ArgumentError
 from ..autograd import no_grad
 from . import _more_functional as M
 from . import functional as F
-from .layers import _BatchNorm, _draw, _empty
+from .layers import _BatchNorm, _draw, _DropoutNd, _empty
 from .module import Module, Parameter
 
 
@@ -114,7 +114,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class _ChannelDropout(Module):
+class _ChannelDropout(_DropoutNd):
     function: Any = None
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -278,6 +278,10 @@ class LocalResponseNorm(Module):
         return M.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
+class CrossMapLRN2d(LocalResponseNorm):
+    """`LocalResponseNorm` of pictures under an older name."""
+
+
 class DataParallel(Module):
     """The module itself: there is one device. Its parameters have the names that PyTorch's wrapper
     gives them.
@@ -293,6 +297,6 @@ class DataParallel(Module):
 
 
 __all__ = [
-    "Bilinear", "DataParallel", "Dropout1d", "Dropout2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "PReLU", "PixelShuffle",
+    "Bilinear", "CrossMapLRN2d", "DataParallel", "Dropout1d", "Dropout2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "PReLU", "PixelShuffle",
     "PixelUnshuffle", "Softmax2d", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
 ]

@@ -248,6 +248,13 @@ def _taken(name: str, value: Any, p: Tensor) -> Any:
     return value.clone() if name == "step" or given.requires_grad else given
 
 
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step without a tape, as PyTorch's own optimizers are written."""
+    from ..autograd import no_grad
+
+    return no_grad()(step)  # type: ignore[no-any-return]
+
+
 def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step of a subclass; a program would not do again what it does in Python."""
 

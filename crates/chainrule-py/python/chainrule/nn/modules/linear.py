@@ -3,4 +3,9 @@
 from ..layers import Identity, Linear
 from ..more_layers import Bilinear
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """`Linear`: nothing is quantized."""
+
+
+__all__ = ["Bilinear", "Identity", "Linear", "NonDynamicallyQuantizableLinear"]

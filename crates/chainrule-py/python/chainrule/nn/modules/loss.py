@@ -2,6 +2,6 @@
 
 from ..loss_layers import *  # noqa: F403
 from ..loss_layers import __all__ as _all
-from ..loss_layers import _Loss
+from ..loss_layers import _Loss, _WeightedLoss
 
-__all__ = [*_all, "_Loss"]
+__all__ = [*_all, "_Loss", "_WeightedLoss"]

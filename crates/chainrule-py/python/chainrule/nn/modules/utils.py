@@ -13,6 +13,10 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
     return parse
 
 
+def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
+    return tuple(x for x in reversed(tuple(t)) for _ in range(n))
+
+
 _single, _pair, _triple, _quadruple = map(_ntuple, (1, 2, 3, 4))
 
-__all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
+__all__ = ["_ntuple", "_pair", "_quadruple", "_reverse_repeat_tuple", "_single", "_triple"]

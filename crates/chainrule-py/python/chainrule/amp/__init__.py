@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _chainrule as _c
-from ._autocast import autocast, custom_bwd, custom_fwd, is_autocast_available
-from ._chainrule import Tensor
+from .. import _chainrule as _c
+from .._autocast import autocast, custom_bwd, custom_fwd, is_autocast_available
+from .._chainrule import Tensor
 
 
 class GradScaler:
@@ -155,4 +155,6 @@ class GradScaler:
         self._since = state_dict["_growth_tracker"]
 
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+from . import autocast_mode, grad_scaler  # noqa: E402
+
+__all__ = ["GradScaler", "autocast", "autocast_mode", "custom_bwd", "custom_fwd", "grad_scaler", "is_autocast_available"]

@@ -1,0 +1,5 @@
+"""`GradScaler` under the name of PyTorch's module of it."""
+
+from . import GradScaler
+
+__all__ = ["GradScaler"]
