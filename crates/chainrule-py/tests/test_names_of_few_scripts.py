@@ -201,3 +201,13 @@ def test_names_that_are_others_here():
     cr.rand(2, generator=g)
     h = g.clone_state()
     assert cr.equal(cr.rand(3, generator=g), cr.rand(3, generator=h))
+
+
+def test_sums_of_products_by_the_numbers_of_axes():
+    a, b, c = array(2, 3), array(3, 4), array(5, 3, 3)
+    same(lambda m: m.einsum(m.tensor(a), [0, 1], m.tensor(b), [1, 2], [0, 2]))
+    same(lambda m: m.einsum(m.tensor(a), [0, 30], m.tensor(b), [30, 2]))
+    same(lambda m: (m.einsum(m.tensor(c), [..., 1, 1], [...]), m.einsum(m.tensor(a), [1, 0])))
+    same(lambda m: m.einsum("ij,jk", [m.tensor(a), m.tensor(b)]))
+    with pytest.raises(ValueError, match="from 0 to 51"):
+        cr.einsum(cr.ones(2), [60])

@@ -104,9 +104,27 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return Size(out)
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sums of products, as the equation says: `einsum('ij,jk->ik', a, b)`."""
-    if len(operands) == 1 and not isinstance(operands[0], Tensor):
+def _as_equation(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The equation of operands with the numbers of their axes, and the operands alone."""
+
+    def letters(axes: Sequence[Any]) -> str:
+        wrong = [i for i in axes if i is not Ellipsis and not 0 <= i < 52]
+        if wrong:
+            raise ArgumentError(f"einsum: axes have numbers from 0 to 51, not {wrong[0]}")
+        return "".join("..." if i is Ellipsis else chr(ord("A") + i if i < 26 else ord("a") + i - 26) for i in axes)
+
+    parts = ",".join(letters(axes) for axes in operands[1::2])
+    has_result = len(operands) % 2 == 1
+    return (f"{parts}->{letters(operands[-1])}" if has_result else parts), list(operands[: len(operands) - has_result : 2])
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products, as the equation says: `einsum('ij,jk->ik', a, b)`, or with the numbers of
+    axes behind each operand: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    """
+    if not isinstance(equation, str):
+        equation, operands = _as_equation((equation, *operands))  # type: ignore[assignment]
+    elif len(operands) == 1 and not isinstance(operands[0], Tensor):
         operands = tuple(operands[0])
     try:
         return _c._einsum(equation, list(operands))

@@ -252,7 +252,7 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
     """The step without a tape, as PyTorch's own optimizers are written."""
     from ..autograd import no_grad
 
-    return no_grad()(step)  # type: ignore[no-any-return]
+    return no_grad()(step)
 
 
 def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
