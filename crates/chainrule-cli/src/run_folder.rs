@@ -17,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 use self::lock::Lock;
+use crate::train::{Running, Written};
 
 /// Folder of runs without `--out`, seen from the current folder.
 const RUNS: &str = "runs";
@@ -246,6 +247,7 @@ pub struct MetricsWriter {
     path: PathBuf,
     line: Vec<u8>,
     flushed: Instant,
+    running: Running,
 }
 
 impl MetricsWriter {
@@ -263,6 +265,7 @@ impl MetricsWriter {
             path: shown,
             line: Vec::new(),
             flushed: Instant::now(),
+            running: Running::default(),
         })
     }
 
@@ -271,12 +274,20 @@ impl MetricsWriter {
         write_atomic(path, earlier)?;
         let file = OpenOptions::new().append(true).open(path);
         let file = file.map_err(|e| cannot("write", path, &e))?;
+        let mut running = Running::default();
+        running.add(earlier);
         Ok(MetricsWriter {
             out: BufWriter::with_capacity(1 << 16, file),
             path: path.to_owned(),
             line: Vec::new(),
             flushed: Instant::now(),
+            running,
         })
+    }
+
+    /// The lines so far, as a checkpoint keeps them.
+    pub fn written(&self) -> Written {
+        self.running.written()
     }
 
     /// Adds a row as one line of JSON.
@@ -299,6 +310,7 @@ impl MetricsWriter {
 
     fn send(&mut self) -> Result<()> {
         self.line.push(b'\n');
+        self.running.add(&self.line);
         self.out.write_all(&self.line).map_err(|e| cannot("write", &self.path, &e))?;
         if self.flushed.elapsed() >= FLUSH_EVERY {
             self.flush()?;

@@ -68,6 +68,36 @@ fn damaged_metrics_are_told_and_kept() {
     }
 }
 
+/// A line that was cut out or changed by hand is told, and nothing where all is as it was.
+#[test]
+fn metrics_that_were_cut_or_changed_are_told() {
+    for file in ["metrics.jsonl", "metrics.csv"] {
+        let place = Place::new();
+        place.json(&format!("{LINE} --steps 20 --out run"));
+        let path = place.path("run").join(file);
+        let resume = |steps: u32| {
+            let words =
+                format!("train regression --resume run --steps {steps} --save-every 1 --json");
+            let output = place.run(&words);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            text(&output.stderr)
+        };
+        let told = resume(22);
+        assert!(!told.contains("warning"), "{told}");
+        let good = fs::read_to_string(&path).unwrap();
+        let rows: Vec<&str> = good.lines().collect();
+        fs::write(&path, [&rows[..5], &rows[6..]].concat().join("\n") + "\n").unwrap();
+        let told = resume(24);
+        assert!(told.contains(file) && told.contains("is missing"), "{told}");
+        // It goes on with what is there, and that is what the next checkpoint knows.
+        assert!(!resume(26).contains("warning"));
+        let now = fs::read_to_string(&path).unwrap();
+        fs::write(&path, now.replacen(rows[7], &rows[7].replacen('.', ".9", 1), 1)).unwrap();
+        let told = resume(28);
+        assert!(told.contains(file) && told.contains("were changed"), "{told}");
+    }
+}
+
 #[test]
 fn metrics_that_cannot_be_read_end_the_resume() {
     let place = Place::new();

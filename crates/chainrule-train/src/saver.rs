@@ -17,6 +17,8 @@ const WAITING: usize = 64 << 20;
 pub(super) struct Saver {
     folder: CheckpointFolder,
     about: String,
+    /// Text that changes from checkpoint to checkpoint.
+    notes: Arc<Mutex<String>>,
     running: Option<(Save, JoinHandle<Result<()>>)>,
     pieces: Arc<Pieces>,
 }
@@ -30,14 +32,21 @@ pub(super) struct Save {
 
 impl Saver {
     pub fn new(folder: CheckpointFolder, about: String) -> Saver {
-        Saver { folder, about, running: None, pieces: Arc::default() }
+        Saver { folder, about, notes: Arc::default(), running: None, pieces: Arc::default() }
+    }
+
+    pub fn with_notes(mut self, notes: Arc<Mutex<String>>) -> Saver {
+        self.notes = notes;
+        self
     }
 
     /// Begins to save these tensors, whose bytes are to be given by [`Saver::give`] in their order
     /// and ended by [`Saver::end`]. The checkpoint before must have been waited for.
     pub fn start(&mut self, save: Save, entries: Vec<CheckpointEntry>) -> Result<()> {
         debug_assert!(self.running.is_none(), "one at a time");
-        let (folder, about) = (self.folder.clone(), self.about.clone());
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (folder, about) = (self.folder.clone(), format!("{}{notes}", self.about));
+        drop(notes);
         let pieces = Arc::new(Pieces::default());
         self.pieces = pieces.clone();
         let work = move || {

@@ -171,6 +171,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Puts a text behind that of each checkpoint, as it is when [`Event::Saving`] was heard:
+    /// whoever hears it may write there what belongs to the checkpoint.
+    pub fn with_notes(mut self, notes: Arc<Mutex<String>>) -> Self {
+        self.rest.saver = self.rest.saver.map(|saver| saver.with_notes(notes));
+        self
+    }
+
     /// Has the steps watched by a monitor, which tells of what goes wrong by [`Event::Found`]. The
     /// training has the same bits.
     ///

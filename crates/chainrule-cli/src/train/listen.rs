@@ -1,7 +1,9 @@
 //! Listeners of a training: the files of metrics, the losses for the picture, the bar.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -10,6 +12,7 @@ use chainrule::train::{Event, Listener, StepEvent};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::metrics_sums::MetricsSums;
 use crate::output;
 use crate::progress::Progress;
 use crate::report::measure;
@@ -39,6 +42,8 @@ pub struct Metrics {
     last: u64,
     /// Why they cannot be written, in full.
     failed: Option<anyhow::Error>,
+    /// The checksums of what is written so far, for the next checkpoint.
+    notes: Arc<Mutex<String>>,
 }
 
 /// Looks of which fewer are written as they grow many: all of the first, then every second, fourth
@@ -72,15 +77,37 @@ impl Metrics {
         let mut csv = folder.metrics(CSV_FILE)?;
         csv.line(CSV_HEAD)?;
         let monitor = is_watched.then(|| folder.metrics(MONITOR_FILE)).transpose()?;
-        Ok(Metrics { json, csv, monitor, looks: Thinned::default(), every, last: 0, failed: None })
+        Ok(Metrics::of(json, csv, monitor, every))
+    }
+
+    fn of(
+        json: MetricsWriter,
+        csv: MetricsWriter,
+        monitor: Option<MetricsWriter>,
+        every: u64,
+    ) -> Metrics {
+        let (looks, notes) = (Thinned::default(), Arc::default());
+        Metrics { json, csv, monitor, looks, every, last: 0, failed: None, notes }
+    }
+
+    /// Notes for checkpoints, which tell what the files hold.
+    pub fn notes(&self) -> Arc<Mutex<String>> {
+        self.notes.clone()
     }
 
     /// The files of a run that goes on: what they hold of later steps is taken out, for these steps
     /// are taken again.
     ///
     /// Both are read before one is written; a file that cannot be read is an error, and a damaged
-    /// one is kept beside the new one.
-    pub fn resume(folder: &RunFolder, every: u64, step: u64, is_watched: bool) -> Result<Metrics> {
+    /// one is kept beside the new one. Lines that the checkpoint knows, and that were taken out or
+    /// changed since, are told.
+    pub fn resume(
+        folder: &RunFolder,
+        every: u64,
+        step: u64,
+        is_watched: bool,
+        sums: &MetricsSums,
+    ) -> Result<Metrics> {
         let json = Earlier::read(&folder.file(JSON_FILE), step, json_line)?;
         let mut csv = Earlier::read(&folder.file(CSV_FILE), step, csv_line)?;
         if csv.kept.is_empty() {
@@ -90,14 +117,14 @@ impl Metrics {
         let looks = Earlier::read(&folder.file(MONITOR_FILE), step, json_line)?;
         for (earlier, name) in [(&json, JSON_FILE), (&csv, CSV_FILE), (&looks, MONITOR_FILE)] {
             if earlier.is_there || name != MONITOR_FILE {
-                earlier.report(folder, name, step)?;
+                earlier.report(folder, name, step, sums)?;
             }
         }
         let append = || MetricsWriter::append(&folder.file(MONITOR_FILE), &looks.kept);
         let monitor = is_watched.then(append).transpose()?;
         let json = MetricsWriter::append(&folder.file(JSON_FILE), &json.kept)?;
         let csv = MetricsWriter::append(&folder.file(CSV_FILE), &csv.kept)?;
-        Ok(Metrics { json, csv, monitor, looks: Thinned::default(), every, last: 0, failed: None })
+        Ok(Metrics::of(json, csv, monitor, every))
     }
 
     /// Writes the last line and closes the files.
@@ -150,9 +177,20 @@ impl Metrics {
                 self.json.sync()?;
                 self.monitor.as_mut().map_or(Ok(()), MetricsWriter::sync)?;
                 self.csv.sync()?;
+                self.note()?;
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Tells the checkpoint that is saved next what the files hold.
+    fn note(&self) -> Result<()> {
+        let files = [(JSON_FILE, &self.json), (CSV_FILE, &self.csv)];
+        let sums = files.map(|(name, file)| (name.to_owned(), file.written()));
+        let sums = BTreeMap::from([("metrics", MetricsSums::from(sums))]);
+        let text = format!("\n{}", toml::to_string(&sums)?);
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = text;
         Ok(())
     }
 }
@@ -252,7 +290,7 @@ impl Earlier {
     }
 
     /// Says what does not go on as it was, and keeps a damaged file.
-    fn report(&self, folder: &RunFolder, name: &str, step: u64) -> Result<()> {
+    fn report(&self, folder: &RunFolder, name: &str, step: u64, sums: &MetricsSums) -> Result<()> {
         let path = folder.file(name);
         let shown = path.display();
         if !self.is_there && step > 0 {
@@ -270,6 +308,14 @@ impl Earlier {
                 "warning: {shown}: line {first} is damaged ({} in all), and left out; the file as it was is now {}",
                 self.damaged.len(),
                 copy.display()
+            ));
+        }
+        let is_whole = self.is_there && self.damaged.is_empty();
+        if let Some(told) = sums.get(name).and_then(|then| then.difference(&self.kept))
+            && is_whole
+        {
+            output::complain(&format!(
+                "warning: {shown}: not as it was when the checkpoint was saved: {told}; the run goes on with what is there"
             ));
         }
         if self.later > 0 && name == JSON_FILE {

@@ -7,6 +7,7 @@ mod device;
 mod events;
 mod experiments;
 mod listen;
+mod metrics_sums;
 mod page;
 mod ran;
 mod ranks;
@@ -17,6 +18,7 @@ mod watching;
 
 pub use data_sums::DataSums;
 pub use listen::{JSON_FILE, MONITOR_FILE};
+pub use metrics_sums::{Running, Written};
 pub use ran::{Outcome, Ran};
 pub use ranks::leave;
 pub use session::{Session, absolute, load_weights};

@@ -9,6 +9,7 @@ use chainrule::nn::StateDict;
 use chainrule::train::Trainer;
 
 use super::DataSums;
+use super::metrics_sums::MetricsSums;
 use super::settings::Config;
 use crate::args::train::KeptKind;
 use crate::names::MODEL_FILE;
@@ -25,6 +26,8 @@ pub struct Resumed {
     data: Option<DataSums>,
     /// Whether the data are other ones now, and that is wanted.
     data_changed: bool,
+    /// The files of metrics when the checkpoint was made.
+    metrics: MetricsSums,
 }
 
 /// The settings of a model that say which data it learns from, and not what it is.
@@ -75,8 +78,15 @@ impl Resumed {
                 "warning: {e}; the run goes on from its checkpoint, and writes this file again at its end"
             ));
         }
-        let data = about.and_then(|about| about.data);
-        Ok(Resumed { folder, file, checkpoint, data, data_changed: false })
+        let (data, metrics) = about.map_or((None, None), |about| (about.data, about.metrics));
+        let metrics = metrics.unwrap_or_default();
+        Ok(Resumed { folder, file, checkpoint, data, data_changed: false, metrics })
+    }
+
+    /// The files of metrics when the checkpoint was made; none in those of versions that did not
+    /// keep them.
+    pub fn metrics(&self) -> MetricsSums {
+        self.metrics.clone()
     }
 
     /// Compares the data with those that the run began with. Other data are an error, unless that

@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         folder.write(CONFIG_FILE, about.as_bytes())?;
         self.announce(task, &folder, trainer.step());
         let kept = CheckpointFolder::new(folder.place());
-        let trainer = trainer.with_checkpoints(kept.clone(), about);
+        let trainer = trainer.with_checkpoints(kept.clone(), about).with_notes(metrics.notes());
         let mut trainer = watching::attach(trainer, self.args, &folder);
         // A clone, which tells the trainer where its checkpoints are from then on.
         let mut replace = Replace { folder: &folder, kept };
@@ -413,6 +413,7 @@ impl<'a> Session<'a> {
             training: self.settings.clone(),
             versions: Versions::current(),
             data: self.data.clone(),
+            metrics: None,
         })
     }
 
@@ -431,11 +432,12 @@ impl<'a> Session<'a> {
             let metrics = Metrics::create(&folder, every, watching::is_wanted(self.args))?;
             return Ok((folder, metrics, losses));
         };
+        let sums = resumed.metrics();
         let folder = resumed.load(trainer)?;
         let folder = folder.ok_or_else(|| anyhow!("the folder of the run is not open"))?;
         let losses = losses.with_earlier(&folder, trainer.step());
-        let metrics =
-            Metrics::resume(&folder, every, trainer.step(), watching::is_wanted(self.args))?;
+        let is_watched = watching::is_wanted(self.args);
+        let metrics = Metrics::resume(&folder, every, trainer.step(), is_watched, &sums)?;
         Ok((folder, metrics, losses))
     }
 

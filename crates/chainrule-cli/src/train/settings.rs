@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::DataSums;
+use super::metrics_sums::MetricsSums;
 use crate::args::train::{Autocast, Common, OptimizerKind, ScheduleKind, check_settings};
 
 /// The file's name in the folder of a run.
@@ -289,6 +290,9 @@ pub struct Config {
     /// The data that the run read; none in files of versions that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSums>,
+    /// The files of metrics so far, in checkpoints alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsSums>,
 }
 
 /// The settings of a model, as they stand in a file: of sizes that the options for them allow.
@@ -304,7 +308,8 @@ impl Config {
         let mut table = toml::Table::try_from(model)?;
         let word = if kind == FAMILY { "names" } else { kind };
         table.insert("kind".into(), word.into());
-        Ok(Config { model: table, training, versions: Versions::current(), data: None })
+        let versions = Versions::current();
+        Ok(Config { model: table, training, versions, data: None, metrics: None })
     }
 
     /// The text of the file.
