@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-FILES = ("views", "states", "compiled", "more", "last", "calls", "memory", "again", "others", "results", "ported", "computed", "signals", "places", "kept", "small", "traced", "arrays", "copies", "derived", "edits", "held", "loops", "deeper", "between", "whole", "shared", "parts", "groups", "daily", "written", "trained")
+FILES = ("views", "states", "compiled", "more", "last", "calls", "memory", "again", "others", "results", "ported", "computed", "signals", "places", "kept", "small", "traced", "arrays", "copies", "derived", "edits", "held", "loops", "deeper", "between", "whole", "shared", "parts", "groups", "daily", "written", "trained", "edited")
 
 
 def programs() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -245,7 +245,7 @@ def _taken(name: str, value: Any, p: Tensor) -> Any:
     given, value = value, value.detach()
     if name != "step" and value.is_floating_point() and value.dtype != p.dtype:
         return value._to_dtype(p.dtype)
-    return value.clone() if name == "step" or given.requires_grad else given
+    return value.clone() if given.requires_grad else given
 
 
 def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
