@@ -76,8 +76,7 @@ fn metrics_that_were_cut_or_changed_are_told() {
         place.json(&format!("{LINE} --steps 20 --out run"));
         let path = place.path("run").join(file);
         let resume = |steps: u32| {
-            let words =
-                format!("train regression --resume run --steps {steps} --save-every 1 --json");
+            let words = format!("train regression --resume run --steps {steps} --json");
             let output = place.run(&words);
             assert!(output.status.success(), "{}", text(&output.stderr));
             text(&output.stderr)

@@ -75,7 +75,7 @@ def translation(torch, compile):
 
 
 def patches(torch, compile):
-    """A vision transformer: patches by unfold, a class token, learned places, warm-up, smoothing."""
+    """A vision transformer: patches by unfold, a class token, learned places, warm-up."""
     nn, F = torch.nn, torch.nn.functional
 
     class ViT(nn.Module):
@@ -216,7 +216,7 @@ def graph_attention(torch, compile):
 
 
 def speech(torch, compile):
-    """Convolutions over time, a bidirectional LSTM, CTC with lengths, gradients clipped by value."""
+    """Convolutions over time, a bidirectional LSTM, CTC with lengths, clipping by value."""
     nn, F = torch.nn, torch.nn.functional
 
     class Net(nn.Module):

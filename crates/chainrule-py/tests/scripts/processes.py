@@ -1,4 +1,4 @@
-"""Training scripts of processes: Gaussian ones, differential equations, control with soft critics."""
+"""Training scripts of Gaussian processes, differential equations, soft critics, distillation."""
 
 import copy
 import math

@@ -214,7 +214,7 @@ class Native(Optimizer):
             self._native_left = {p: found for p, found in pool.items() if id(p) not in grouped}
 
     def _resize(self, n: int) -> None:
-        """As many places as there are groups; new ones hold nothing yet."""
+        """Makes a place for each group; new ones hold nothing yet."""
         more = n - len(self._native)
         empty: tuple[tuple[list[Any], Any], ...] = (
             (self._native, None), (self._native_made, None), (self._native_looked, (None,)), (self._native_again, False), (self._native_params, []),
