@@ -257,3 +257,166 @@ def pickled_between_steps(torch, compile):
         m, o = pickle.loads(pickle.dumps((m, o)))
         out.append((m.weight, o.param_groups[0]["params"][0] is m.weight))
     return out
+
+
+def schedulers_and_edited_groups(torch, compile):
+    L = torch.optim.lr_scheduler
+    out = []
+    for mk in (lambda o: L.StepLR(o, 2, 0.5), lambda o: L.CosineAnnealingLR(o, 5), lambda o: L.LambdaLR(o, lambda e: 0.9 ** e), lambda o: L.ExponentialLR(o, 0.9), lambda o: L.LinearLR(o, 0.5, 1.0, 4)):
+        a, b, c = (torch.nn.Parameter(torch.full((1,), float(i + 1))) for i in range(3))
+        o = torch.optim.SGD([{"params": [a], "lr": 1.0}, {"params": [b], "lr": 0.5}], momentum=0.9, lr=0.1)
+        s = mk(o)
+
+        def step():
+            o.zero_grad()
+            (a * b * c * 0.1).sum().backward()
+            o.step()
+        step = compile(step)
+        for i in range(6):
+            if i == 2:
+                o.param_groups.reverse()
+            if i == 4:
+                o.param_groups[0]["lr"] *= 0.1
+            step()
+            s.step()
+            out.append((a.item(), b.item(), [g["lr"] for g in o.param_groups], s.get_last_lr()))
+    return out
+
+
+def parameter_swapped_inside_a_group(torch, compile):
+    torch.manual_seed(0)
+    m = torch.nn.Linear(2, 2)
+    o = torch.optim.AdamW(m.parameters(), lr=0.1)
+    out = []
+
+    def step(x):
+        o.zero_grad()
+        l = m(x).pow(2).sum()
+        l.backward()
+        o.step()
+        return l
+    step = compile(step)
+    for i in range(6):
+        if i == 2:
+            new = torch.nn.Parameter(m.weight.detach() * 0.5)
+            st = o.state.pop(m.weight)
+            o.state[new] = st
+            o.param_groups[0]["params"][0] = new
+            m.weight = new
+        if i == 4:
+            new = torch.nn.Parameter(torch.cat([m.weight.detach(), torch.ones(1, 2)]))
+            st = o.state.pop(m.weight)
+            for k in ("exp_avg", "exp_avg_sq"):
+                st[k] = torch.cat([st[k], torch.zeros(1, 2)])
+            o.state[new] = st
+            o.param_groups[0]["params"][0] = new
+            m.weight = new
+            m.bias = None
+            o.param_groups[0]["params"].pop()
+        out.append(step(torch.ones(1, 2)))
+    return (out, m.weight, [v["step"] for k, v in o.state.items() if k is m.weight])
+
+
+def pruned_rows_of_a_parameter(torch, compile):
+    torch.manual_seed(0)
+    pts = torch.nn.Parameter(torch.randn(6, 2))
+    o = torch.optim.Adam([{"params": [pts], "name": "xyz"}], lr=0.05)
+    out = []
+    for i in range(6):
+        o.zero_grad()
+        loss = (pts.norm(dim=1) - 1).pow(2).mean()
+        loss.backward()
+        o.step()
+        out.append(loss)
+        if i % 2:
+            keep = pts.detach().norm(dim=1) > 0.6
+            g = o.param_groups[0]
+            st = o.state.get(g["params"][0])
+            st["exp_avg"] = st["exp_avg"][keep]
+            st["exp_avg_sq"] = st["exp_avg_sq"][keep]
+            del o.state[g["params"][0]]
+            g["params"][0] = torch.nn.Parameter(pts[keep].detach().requires_grad_(True))
+            o.state[g["params"][0]] = st
+            pts = g["params"][0]
+    return (out, pts, o.state[pts]["exp_avg"], o.state[pts]["step"])
+
+
+def averaged_model_and_buffers(torch, compile):
+    from importlib import import_module
+    swa = import_module(torch.__name__ + ".optim.swa_utils")
+    torch.manual_seed(0)
+    m = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    out = []
+    for kw in ({}, {"use_buffers": True}, {"multi_avg_fn": swa.get_ema_multi_avg_fn(0.9)}):
+        a = swa.AveragedModel(m, **kw)
+        for i in range(3):
+            m(torch.randn(4, 2))
+            m[0].weight.data.add_(i)
+            a.update_parameters(m)
+        out += [list(a.state_dict().values()), a.module[1].running_mean]
+        swa.update_bn([torch.randn(4, 2), torch.randn(4, 2)], a)
+        out.append(a.module[1].running_mean)
+    return out
+
+
+def optimizer_copied_over_a_new_model(torch, compile):
+    torch.manual_seed(0)
+    m = torch.nn.Linear(2, 1)
+    o = torch.optim.Adam(m.parameters(), 0.1)
+    m(torch.ones(1, 2)).sum().backward()
+    o.step()
+    m2, o2 = copy.deepcopy((m, o))
+    o3 = copy.copy(o)
+    out = [o2.param_groups[0]["params"][0] is m2.weight, o3.param_groups is o.param_groups]
+    for q, w in ((o2, m2), (o3, m), (o, m)):
+        q.zero_grad()
+        w(torch.ones(1, 2)).sum().backward()
+        q.step()
+    return (out, m.weight, m2.weight, o.state[m.weight]["step"], o3.state[m.weight]["step"], o2.state[m2.weight]["step"])
+
+
+def defaults_of_the_optimizer_changed(torch, compile):
+    a, b = (torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1)))
+    o = torch.optim.SGD([a], lr=0.1)
+    o.defaults["lr"] = 5.0
+    o.defaults["momentum"] = 0.5
+    (a * b).sum().backward()
+    o.step()
+    o.add_param_group({"params": b})
+    o.step()
+    o.step()
+    return (a, b, [{k: v for k, v in g.items() if k in ("lr", "momentum")} for g in o.param_groups])
+
+
+def clip_by_groups_and_foreach(torch, compile):
+    torch.manual_seed(0)
+    m = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    out = []
+    m(torch.ones(1, 2)).pow(2).sum().mul(50).backward()
+    out.append(torch.nn.utils.clip_grad_norm_(m[0].parameters(), 1.0, norm_type=float("inf")))
+    out.append([p.grad.clone() for p in m.parameters()])
+    out.append(torch.nn.utils.clip_grad_norm_([p for p in m.parameters()], 0.5))
+    torch.nn.utils.clip_grad_value_(m.parameters(), 0.1)
+    out.append([p.grad.clone() for p in m.parameters()])
+    torch._foreach_mul_([p.grad for p in m.parameters()], 2.0)
+    out.append([p.grad for p in m.parameters()])
+    return out
+
+
+def lbfgs_and_state(torch, compile):
+    p = torch.nn.Parameter(torch.tensor([1.5, -1.0], dtype=torch.float64))
+    o = torch.optim.LBFGS([p], lr=0.5, max_iter=3, history_size=2, line_search_fn="strong_wolfe")
+    out = []
+
+    def closure():
+        o.zero_grad()
+        l = (1 - p[0]) ** 2 + 10 * (p[1] - p[0] ** 2) ** 2
+        l.backward()
+        return l
+    for i in range(4):
+        out.append(o.step(closure))
+        if i == 1:
+            o2 = torch.optim.LBFGS([p], lr=1.0)
+            o2.load_state_dict(copy.deepcopy(o.state_dict()))
+            o = o2
+    return (out, p)

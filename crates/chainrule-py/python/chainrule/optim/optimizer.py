@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
@@ -213,6 +213,13 @@ class Optimizer(Hooked):
         LIVE.add(self)
         # Parameters are copied one by one, and a dictionary knows them by who they are.
         self.state = defaultdict(dict, dict(self.state))
+
+    def __copy__(self) -> Self:
+        """Another handle of the same groups and state, as a shallow copy has them in PyTorch."""
+        new = object.__new__(type(self))
+        new.__dict__ = self.__dict__
+        LIVE.add(new)
+        return new
 
     def __repr__(self) -> str:
         parts = []
