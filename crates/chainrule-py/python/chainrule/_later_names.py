@@ -4,6 +4,7 @@ recurrent layers as functions, questions of devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -52,12 +53,25 @@ def histogramdd(input: Tensor, bins: Any, *, range: Sequence[float] | None = Non
     """Counts of points, the rows of `input`, in a grid of bins: their number, one for each axis, or
     the edges.
     """
-    rows = input.detach().reshape(-1, input.shape[-1]).numpy()
-    given = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
-    within = None if range is None else list(zip(range[::2], range[1::2]))
-    weights = None if weight is None else weight.detach().reshape(-1).numpy()
-    counts, edges = np.histogramdd(rows, given, within, density, weights)
-    return Histogram(_c.tensor(counts, input.dtype), tuple(_c.tensor(e, input.dtype) for e in edges))
+    axes = input.detach().reshape(-1, input.shape[-1]).unbind(-1)
+    given = [bins] * len(axes) if isinstance(bins, int) else list(bins)
+    within = [None] * len(axes) if range is None else [(float(low), float(high)) for low, high in zip(range[::2], range[1::2])]
+    if len(given) != len(axes) or len(within) != len(axes):
+        raise ArgumentError(f"histogramdd: points of {len(axes)} numbers need bins, and a range, for each")
+    edges = [b.detach() if isinstance(b, Tensor) else x._histogram(b, r)[1] for x, b, r in zip(axes, given, within)]
+    inside = _c._full(axes[0]._dims, True, "bool")
+    place = _c._full(axes[0]._dims, 0, "int64")
+    for x, e in zip(axes, edges):
+        inside = inside & (x >= e[0]) & (x <= e[-1])
+        place = place * (e.numel() - 1) + e._searchsorted(x.contiguous(), True).sub(1).clamp(0, e.numel() - 2)
+    amounts = _c._full(axes[0]._dims, 1.0, input.dtype) if weight is None else weight.detach().reshape(-1)
+    sizes = [e.numel() - 1 for e in edges]
+    counts = _c._full((math.prod(sizes),), 0.0, input.dtype).scatter_add(0, place[inside], amounts[inside]).reshape(sizes)
+    if density:
+        counts = counts / counts.sum()
+        for i, e in enumerate(edges):
+            counts = counts / (e[1:] - e[:-1]).reshape([-1 if i == j else 1 for j, _ in enumerate(edges)])
+    return Histogram(counts, tuple(edges))
 
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
