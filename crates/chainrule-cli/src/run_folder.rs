@@ -17,7 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 use self::lock::Lock;
-use crate::train::{Running, Written};
+use crate::train::{FileSum, Running};
 
 /// Folder of runs without `--out`, seen from the current folder.
 const RUNS: &str = "runs";
@@ -286,7 +286,7 @@ impl MetricsWriter {
     }
 
     /// The lines so far, as a checkpoint keeps them.
-    pub fn written(&self) -> Written {
+    pub fn written(&self) -> FileSum {
         self.running.written()
     }
 

@@ -197,7 +197,7 @@ pub fn copied_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyA
         return array_over(py, t)?.call_method1("copy", ("K",));
     }
     let memory = run(|| t.memory())?;
-    let mut dims: Sizes = memory.shape().iter().map(|&d| d as isize).collect();
+    let mut dims: Extents = memory.shape().iter().map(|&d| d as isize).collect();
     let bytes = t.numel() * memory.dtype().size();
     let descr = numpy_dtype(py, memory.dtype())?;
     // SAFETY: without an address NumPy takes memory for the elements in row-major order, which is
@@ -222,12 +222,12 @@ pub fn copied_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyA
 }
 
 /// Sizes or strides of an array.
-type Sizes = SmallVec<[isize; 4]>;
+type Extents = SmallVec<[isize; 4]>;
 
 /// The place of an array's elements; strides count bytes.
 struct Place {
-    dims: Sizes,
-    strides: Sizes,
+    dims: Extents,
+    strides: Extents,
     address: *const u8,
 }
 

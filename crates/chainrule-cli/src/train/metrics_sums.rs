@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The files by name, as a checkpoint knows them.
-pub type MetricsSums = BTreeMap<String, Written>;
+pub type MetricsSums = BTreeMap<String, FileSum>;
 
 /// The lines of a file when the checkpoint was saved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Written {
+pub struct FileSum {
     lines: u64,
     bytes: u64,
     sha256: String,
@@ -34,10 +34,10 @@ impl Running {
     }
 
     /// The lines as a checkpoint keeps them.
-    pub fn written(&self) -> Written {
+    pub fn written(&self) -> FileSum {
         let sum = self.sum.clone().finalize();
         let sha256 = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-        Written { lines: self.lines, bytes: self.bytes, sha256 }
+        FileSum { lines: self.lines, bytes: self.bytes, sha256 }
     }
 }
 
@@ -45,7 +45,7 @@ fn lines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
-impl Written {
+impl FileSum {
     /// The difference to the lines that are there now; later ones may follow.
     pub fn difference(&self, now: &[u8]) -> Option<String> {
         let known = usize::try_from(self.bytes).ok().and_then(|bytes| now.get(..bytes));

@@ -18,7 +18,7 @@ mod watching;
 
 pub use data_sums::DataSums;
 pub use listen::{JSON_FILE, MONITOR_FILE};
-pub use metrics_sums::{Running, Written};
+pub use metrics_sums::{FileSum, Running};
 pub use ran::{Outcome, Ran};
 pub use ranks::leave;
 pub use session::{Session, absolute, load_weights};
