@@ -36,8 +36,8 @@ _RARE = 16
 # Looks at first that ask for all settings, and every how many later ones do; of looks at each step
 # it is as many times fewer.
 _OFTEN = 8
-# What the native side says of a part of a step: it is not looked at, or the native side tells of
-# the look itself.
+# Answers of the native side about a part of a step: it is not looked at, or the native side tells
+# of the look itself.
 _CALM = 1
 _LOOK = 2
 # Steps to the next look from which on it is worth to take out what wraps them.
