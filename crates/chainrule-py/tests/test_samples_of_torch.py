@@ -38,7 +38,7 @@ OTHER_ORDER = {
     "special.polygamma.special_polygamma_n_0": lambda x, n, **options: cr.special.polygamma(n, x, **options),
 }
 # Only dtype and shape count: nobody set the elements.
-UNSET = "empty empty_like empty_strided new_empty".split()
+UNSET = "empty empty_like empty_permuted empty_strided new_empty".split()
 # Signs are free: absolute values are compared.
 SIGNS = "linalg.eigh linalg.svd pca_lowrank svd svd_lowrank".split()
 
