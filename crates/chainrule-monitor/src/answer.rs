@@ -73,8 +73,6 @@ pub(crate) struct Answers {
     penalised: Penalised,
     /// The newest loss beyond that of its form: a penalty of weights.
     penalty: f64,
-    /// The largest penalty beside the loss of the answers.
-    pub outweighs: f64,
     /// Count, sum and sum of squares of the targets of each column, where these are few.
     columns: Vec<[f64; 3]>,
     /// Count, sum, sum of squares, least and largest of targets that are numbers.
@@ -129,7 +127,6 @@ impl Answers {
         self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
         if let Some(mut answer) = found {
             self.penalty = if near(answer.own, loss) { 0.0 } else { (loss - answer.own).max(0.0) };
-            self.outweighs = self.outweighs.max(self.penalty / answer.own.max(1e-12));
             self.confuse(&answer, width, o, g);
             self.see_right(&answer, step, o, g);
             self.count(std::mem::take(&mut answer.targets), &answer);

@@ -114,15 +114,6 @@ def labels_of_signs(lib: Any) -> Any:
     return epochs(lib, model, adam(lib, model), loader(lib, x, signs), loss=lib.F.binary_cross_entropy_with_logits, count=10)
 
 
-def penalty_that_outweighs(lib: Any) -> Any:
-    model, (x, y) = net(lib, width=32), blobs(lib, 192)
-
-    def loss(out: Any, t: Any) -> Any:
-        return lib.F.cross_entropy(out, t) + 2.0 * sum((p**2).sum() for p in model.parameters())
-
-    return epochs(lib, model, adam(lib, model, 0.001), loader(lib, x, y), loss=loss, count=15)
-
-
 def triplets(lib: Any) -> Any:
     """Differences of outputs: the gradient of the last bias is zero, and its units are alive."""
     model, (x, _) = net(lib, out=8, width=32), blobs(lib, 192)
@@ -184,7 +175,6 @@ RARER: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a sigmoid at the end of a penalised regression": (sigmoid_of_a_penalised_regression, ("output_activation",)),
     "sizes of differences beyond the bounds": (absolute_beyond_bounds, ("output_activation",)),
     "labels of -1 and 1 as zeros and ones": (labels_of_signs, ("loss",)),
-    "a penalty that outweighs the loss": (penalty_that_outweighs, ("weights_vanish",)),
     "labels of other examples": (labels_of_other_examples, ("labels",)),
 }
 RARER_HEALTHY: dict[str, Any] = {

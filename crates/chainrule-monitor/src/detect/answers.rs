@@ -59,8 +59,7 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         }
         LossForm::BinaryProbabilities | LossForm::BinaryLogits
             if let Some([.., least, most]) = a.numbers
-                && (least < -0.05 || most > 1.05)
-                && a.is_whole() =>
+                && (least < -0.05 || most > 1.05) =>
         {
             let evidence = vec![("least target", least), ("largest target", most)];
             say(SymptomKind::Loss, evidence, 0.9);

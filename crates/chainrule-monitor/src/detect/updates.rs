@@ -247,9 +247,6 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
     all.push(Symptom { kind, place, since, evidence, confidence });
 }
 
-/// The penalty of the weights beside the loss of the answers above which it decides.
-const OUTWEIGHS: f64 = 2.0;
-
 pub(super) fn weights_vanish(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     if course.learns() {
         return;
@@ -258,10 +255,7 @@ pub(super) fn weights_vanish(monitor: &Monitor, course: &Course, all: &mut Vec<S
     let now = |p: &ParameterTrack| p.points().last().map_or(f64::NAN, |(_, p)| p.value.norm());
     let matrices: Vec<_> = monitor.parameters.iter().filter(norms).collect();
     let shares: Vec<f64> = matrices.iter().map(|p| now(p) / p.first_norm).collect();
-    // A penalty that was most of the loss need not have got that far.
-    let outweighs = monitor.answers.outweighs;
-    let bound = if outweighs > OUTWEIGHS { 0.5 } else { 0.05 };
-    if shares.is_empty() || shares.iter().any(|share| share.is_nan() || *share > bound) {
+    if shares.is_empty() || shares.iter().any(|share| share.is_nan() || *share > 0.05) {
         return;
     }
     let share = shares.into_iter().fold(0.0, f64::max);
@@ -269,7 +263,7 @@ pub(super) fn weights_vanish(monitor: &Monitor, course: &Course, all: &mut Vec<S
         kind: SymptomKind::WeightsVanish,
         place: names(&matrices),
         since: 0,
-        evidence: vec![("share of the first norm", share), ("penalty beside the loss", outweighs)],
+        evidence: vec![("share of the first norm", share)],
         confidence: 0.85,
     });
 }
