@@ -9,6 +9,7 @@ use super::chart::{Chart, known_values};
 use super::walk::{Observer, reachable};
 use crate::dtype::DType;
 use crate::error::raise;
+use crate::ops::OpId;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::place::Place;
 use crate::tensor::run::{Values, replay};
@@ -170,7 +171,7 @@ fn again(node: &Node, inputs: &[Option<Arc<Value>>]) -> Option<Arc<Value>> {
 }
 
 /// Ops that move and add numbers.
-const MOVING: [&str; 5] = ["where", "add", "sub", "cat", "stack"];
+const MOVING: [OpId; 4] = [OpId::where_, OpId::add, OpId::sub, OpId::cat];
 
 /// Numbers below this share of the largest one have a finite sum.
 const SMALL: f64 = 0.25;
@@ -187,7 +188,7 @@ fn is_put_in(node: &Node, inputs: &[Option<Arc<Value>>], result: &Value) -> bool
         numbers(value).is_none_or(|all| all.into_iter().all(|x| x.abs() < SMALL * most))
     };
     let tracked = node.inputs.iter().zip(inputs).filter(|(source, _)| source.requires_grad());
-    MOVING.contains(&node.op.name())
+    node.op.id().is_some_and(|id| MOVING.contains(&id))
         && tracked.clone().count() < node.inputs.len()
         && tracked.into_iter().all(|(_, value)| value.as_ref().is_some_and(|v| is_small(v)))
         && !has_nan(result)

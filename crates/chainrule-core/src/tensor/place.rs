@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use super::node::Node;
 
@@ -48,15 +48,21 @@ impl Place {
     }
 }
 
+/// The folder of the crates as the compiler names it, and what stands between the name of a crate
+/// and its modules.
+static OWN: LazyLock<(&str, &str)> = LazyLock::new(|| {
+    let own = file!().trim_end_matches("tensor/place.rs");
+    own.rsplit_once("chainrule-core").unwrap_or((own, ""))
+});
+
 /// Whether a file is one of Rust's own, of this crate or of the layers built on it.
 fn is_of_library(file: &str) -> bool {
-    let own = file!().trim_end_matches("tensor/place.rs");
-    let (folders, rest) = own.rsplit_once("chainrule-core").unwrap_or((own, ""));
-    let of = |name: &str| {
-        let file = file.strip_prefix(folders).and_then(|file| file.strip_prefix(name));
-        file.is_some_and(|file| file.starts_with(rest))
-    };
-    of("chainrule-core") || of("chainrule-nn") || file.starts_with("/rustc/")
+    let (folder, rest) = *OWN;
+    let own = file.strip_prefix(folder).is_some_and(|file| {
+        let of = |name| file.strip_prefix(name).is_some_and(|file: &str| file.starts_with(rest));
+        of("chainrule-core") || of("chainrule-nn")
+    });
+    own || file.starts_with("/rustc/")
 }
 
 thread_local! {
