@@ -241,8 +241,8 @@ extern "C" __global__ void k01_blocks_0_norm1_add_2(
     for (int col = thread; col < 128; col += 128) {
         const float embedding_ = embedding[row * 128 + col];
         const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
-        const float add_ = embedding_ + positions_weight_;
-        sum = sum + add_;
+        const float x_2_ = embedding_ + positions_weight_;
+        sum = sum + x_2_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -259,8 +259,8 @@ extern "C" __global__ void k01_blocks_0_norm1_add_2(
     for (int col = thread; col < 128; col += 128) {
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
-        const float add__2 = embedding__2 + positions_weight__2;
-        const float blocks_0_norm1_sub_ = add__2 - blocks_0_norm1_reducemean_;
+        const float x_2__2 = embedding__2 + positions_weight__2;
+        const float blocks_0_norm1_sub_ = x_2__2 - blocks_0_norm1_reducemean_;
         const float blocks_0_norm1_mul_ = blocks_0_norm1_sub_ * blocks_0_norm1_sub_;
         sum_2 = sum_2 + blocks_0_norm1_mul_;
     }
@@ -281,8 +281,8 @@ extern "C" __global__ void k01_blocks_0_norm1_add_2(
     for (int col = thread; col < 128; col += 128) {
         const float embedding__3 = embedding[row * 128 + col];
         const float positions_weight__3 = positions_weight[(row % 64) * 128 + col];
-        const float add__3 = embedding__3 + positions_weight__3;
-        const float blocks_0_norm1_sub__2 = add__3 - blocks_0_norm1_reducemean_;
+        const float x_2__3 = embedding__3 + positions_weight__3;
+        const float blocks_0_norm1_sub__2 = x_2__3 - blocks_0_norm1_reducemean_;
         const float blocks_0_norm1_mul_2_ = blocks_0_norm1_sub__2 * blocks_0_norm1_div_;
         const float blocks_0_norm1_weight_ = blocks_0_norm1_weight[col];
         const float blocks_0_norm1_mul_3_ = blocks_0_norm1_mul_2_ * blocks_0_norm1_weight_;
@@ -314,23 +314,23 @@ extern "C" __global__ void k02_linear(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
                 const float blocks_0_norm1_add_2_ = blocks_0_norm1_add_2[at * 128 + k];
-                x_6 = blocks_0_norm1_add_2_;
+                x_4 = blocks_0_norm1_add_2_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 384 && k < 128) {
                 const float blocks_0_attention_qkv_weight_ = blocks_0_attention_qkv_weight[n * 128 + k];
-                x_7 = blocks_0_attention_qkv_weight_;
+                x_5 = blocks_0_attention_qkv_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -388,24 +388,24 @@ extern "C" __global__ void k03_blocks_0_attention_matmul(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 32) {
                 const int at = (stack % 4) * 32 + k;
                 const float linear_ = linear[(stack / 4) * 24576 + m * 384 + at];
-                x_6 = linear_;
+                x_4 = linear_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 64 && k < 32) {
                 const int at_2 = 1 * 128 + (stack % 4) * 32 + k;
                 const float linear__2 = linear[(stack / 4) * 24576 + n * 384 + at_2];
-                x_7 = linear__2;
+                x_5 = linear__2;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -527,11 +527,11 @@ extern "C" __global__ void k05_blocks_0_attention_where_3(
     if (inside) { put(blocks_0_attention_where_3 + row * 64 + col, blocks_0_attention_where_3__2); }
 }
 
-// y_2  f32 [12, 4, 64, 32]
-extern "C" __global__ void k06_y_2(
+// attention  f32 [12, 4, 64, 32]
+extern "C" __global__ void k06_attention(
     const float* __restrict__ blocks_0_attention_where_3,
     const float* __restrict__ linear,
-    float* __restrict__ y_2
+    float* __restrict__ attention
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -547,23 +547,23 @@ extern "C" __global__ void k06_y_2(
         for (int t = thread; t < 256; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 64) {
                 const float blocks_0_attention_where_3_ = blocks_0_attention_where_3[stack * 4096 + m * 64 + k];
-                x_6 = blocks_0_attention_where_3_;
+                x_4 = blocks_0_attention_where_3_;
             }
-            tile_a_float[(t % 16) * 16 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 16 + t / 16] = x_4;
         }
         for (int t = thread; t < 256; t += 256) {
             const int n = left + t % 16;
             const int k = k0 + t / 16;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 32 && k < 64) {
                 const int at = 2 * 128 + (stack % 4) * 32 + n;
                 const float linear_ = linear[(stack / 4) * 24576 + k * 384 + at];
-                x_7 = linear_;
+                x_5 = linear_;
             }
-            tile_b_float[(t / 16) * 16 + t % 16] = x_7;
+            tile_b_float[(t / 16) * 16 + t % 16] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -578,22 +578,22 @@ extern "C" __global__ void k06_y_2(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 32) {
-                const float y_2_ = sums[u * 1 + w];
-                y_2[stack * 2048 + m * 32 + n] = y_2_;
+                const float attention_ = sums[u * 1 + w];
+                attention[stack * 2048 + m * 32 + n] = attention_;
             }
         }
     }
 }
 
 // blocks_0_attention_out_matmul, of /blocks/0/attention/out/MatMul  f32 [12, 64, 128]
-// x_2  f32 [12, 64, 128]
-extern "C" __global__ void k07_x_2(
-    const float* __restrict__ y_2,
+// add  f32 [12, 64, 128]
+extern "C" __global__ void k07_add(
+    const float* __restrict__ attention,
     const float* __restrict__ blocks_0_attention_out_weight,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
     const float* __restrict__ blocks_0_attention_out_bias,
-    float* __restrict__ x_2
+    float* __restrict__ add
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -609,22 +609,22 @@ extern "C" __global__ void k07_x_2(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 128) {
-                const float y_2_ = y_2[stack * 8192 + (k / 32) * 2048 + m * 32 + (k % 32)];
-                x_6 = y_2_;
+                const float attention_ = attention[stack * 8192 + (k / 32) * 2048 + m * 32 + (k % 32)];
+                x_4 = attention_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 128) {
                 const float blocks_0_attention_out_weight_ = blocks_0_attention_out_weight[n * 128 + k];
-                x_7 = blocks_0_attention_out_weight_;
+                x_5 = blocks_0_attention_out_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -657,11 +657,11 @@ extern "C" __global__ void k07_x_2(
                 const float blocks_0_attention_out_matmul_ = sums[u * 4 + w];
                 const float embedding_ = embedding[stack * 8192 + m * 128 + n];
                 const float positions_weight_ = positions_weight[m * 128 + n];
-                const float add_ = embedding_ + positions_weight_;
+                const float x_2_ = embedding_ + positions_weight_;
                 const float blocks_0_attention_out_bias_ = blocks_0_attention_out_bias[n];
                 const float linear_2_ = blocks_0_attention_out_matmul_ + blocks_0_attention_out_bias_;
-                const float x_2_ = add_ + linear_2_;
-                x_2[stack * 8192 + m * 128 + n] = x_2_;
+                const float add_ = x_2_ + linear_2_;
+                add[stack * 8192 + m * 128 + n] = add_;
             }
         }
     }
@@ -672,7 +672,7 @@ extern "C" __global__ void k07_x_2(
 // blocks_0_norm2_div, of /blocks/0/norm2/Div  f32 [768, 1, 1, 1]
 // blocks_0_norm2_add_2, of /blocks/0/norm2/Add.2  f32 [768, 1, 128, 1]
 extern "C" __global__ void k08_blocks_0_norm2_add_2(
-    const float* __restrict__ x_2,
+    const float* __restrict__ add,
     const float* __restrict__ blocks_0_norm2_weight,
     const float* __restrict__ blocks_0_norm2_bias,
     float* __restrict__ blocks_0_norm2_reducemean,
@@ -684,8 +684,8 @@ extern "C" __global__ void k08_blocks_0_norm2_add_2(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_2_ = x_2[row * 128 + col];
-        sum = sum + x_2_;
+        const float add_ = add[row * 128 + col];
+        sum = sum + add_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -700,8 +700,8 @@ extern "C" __global__ void k08_blocks_0_norm2_add_2(
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_2__2 = x_2[row * 128 + col];
-        const float blocks_0_norm2_sub_ = x_2__2 - blocks_0_norm2_reducemean_;
+        const float add__2 = add[row * 128 + col];
+        const float blocks_0_norm2_sub_ = add__2 - blocks_0_norm2_reducemean_;
         const float blocks_0_norm2_mul_ = blocks_0_norm2_sub_ * blocks_0_norm2_sub_;
         sum_2 = sum_2 + blocks_0_norm2_mul_;
     }
@@ -720,8 +720,8 @@ extern "C" __global__ void k08_blocks_0_norm2_add_2(
         blocks_0_norm2_div[row] = blocks_0_norm2_div_;
     }
     for (int col = thread; col < 128; col += 128) {
-        const float x_2__3 = x_2[row * 128 + col];
-        const float blocks_0_norm2_sub__2 = x_2__3 - blocks_0_norm2_reducemean_;
+        const float add__3 = add[row * 128 + col];
+        const float blocks_0_norm2_sub__2 = add__3 - blocks_0_norm2_reducemean_;
         const float blocks_0_norm2_mul_2_ = blocks_0_norm2_sub__2 * blocks_0_norm2_div_;
         const float blocks_0_norm2_weight_ = blocks_0_norm2_weight[col];
         const float blocks_0_norm2_mul_3_ = blocks_0_norm2_mul_2_ * blocks_0_norm2_weight_;
@@ -754,23 +754,23 @@ extern "C" __global__ void k09_gelu_tanh(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
                 const float blocks_0_norm2_add_2_ = blocks_0_norm2_add_2[at * 128 + k];
-                x_6 = blocks_0_norm2_add_2_;
+                x_4 = blocks_0_norm2_add_2_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 512 && k < 128) {
                 const float blocks_0_expand_weight_ = blocks_0_expand_weight[n * 128 + k];
-                x_7 = blocks_0_expand_weight_;
+                x_5 = blocks_0_expand_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -824,7 +824,7 @@ extern "C" __global__ void k09_gelu_tanh(
 extern "C" __global__ void k10_add_2(
     const float* __restrict__ gelu_tanh,
     const float* __restrict__ blocks_0_project_weight,
-    const float* __restrict__ x_2,
+    const float* __restrict__ add,
     const float* __restrict__ blocks_0_project_bias,
     float* __restrict__ add_2
 ) {
@@ -842,22 +842,22 @@ extern "C" __global__ void k10_add_2(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 512) {
                 const float gelu_tanh_ = gelu_tanh[stack * 32768 + m * 512 + k];
-                x_6 = gelu_tanh_;
+                x_4 = gelu_tanh_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 512) {
                 const float blocks_0_project_weight_ = blocks_0_project_weight[n * 512 + k];
-                x_7 = blocks_0_project_weight_;
+                x_5 = blocks_0_project_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -888,10 +888,10 @@ extern "C" __global__ void k10_add_2(
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 128) {
                 const float blocks_0_project_matmul_ = sums[u * 4 + w];
-                const float x_2_ = x_2[stack * 8192 + m * 128 + n];
+                const float add_ = add[stack * 8192 + m * 128 + n];
                 const float blocks_0_project_bias_ = blocks_0_project_bias[n];
                 const float linear_4_ = blocks_0_project_matmul_ + blocks_0_project_bias_;
-                const float add_2_ = x_2_ + linear_4_;
+                const float add_2_ = add_ + linear_4_;
                 add_2[stack * 8192 + m * 128 + n] = add_2_;
             }
         }
@@ -961,13 +961,13 @@ extern "C" __global__ void k14_blocks_1_attention_where_3(
 }
 
 // blocks_1_attention_out_matmul, of /blocks/1/attention/out/MatMul  f32 [12, 64, 128]
-// x_3  f32 [12, 64, 128]
-extern "C" __global__ void k16_x_3(
-    const float* __restrict__ y_3,
+// add_3  f32 [12, 64, 128]
+extern "C" __global__ void k16_add_3(
+    const float* __restrict__ attention_2,
     const float* __restrict__ blocks_1_attention_out_weight,
     const float* __restrict__ add_2,
     const float* __restrict__ blocks_1_attention_out_bias,
-    float* __restrict__ x_3
+    float* __restrict__ add_3
 ) {
     __shared__ float tile_a_float[1024];
     __shared__ float tile_b_float[1024];
@@ -983,22 +983,22 @@ extern "C" __global__ void k16_x_3(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 128) {
-                const float y_3_ = y_3[stack * 8192 + (k / 32) * 2048 + m * 32 + (k % 32)];
-                x_6 = y_3_;
+                const float attention_2_ = attention_2[stack * 8192 + (k / 32) * 2048 + m * 32 + (k % 32)];
+                x_4 = attention_2_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 128) {
                 const float blocks_1_attention_out_weight_ = blocks_1_attention_out_weight[n * 128 + k];
-                x_7 = blocks_1_attention_out_weight_;
+                x_5 = blocks_1_attention_out_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1032,8 +1032,8 @@ extern "C" __global__ void k16_x_3(
                 const float add_2_ = add_2[stack * 8192 + m * 128 + n];
                 const float blocks_1_attention_out_bias_ = blocks_1_attention_out_bias[n];
                 const float linear_6_ = blocks_1_attention_out_matmul_ + blocks_1_attention_out_bias_;
-                const float x_3_ = add_2_ + linear_6_;
-                x_3[stack * 8192 + m * 128 + n] = x_3_;
+                const float add_3_ = add_2_ + linear_6_;
+                add_3[stack * 8192 + m * 128 + n] = add_3_;
             }
         }
     }
@@ -1045,7 +1045,7 @@ extern "C" __global__ void k16_x_3(
 // blocks_1_norm2_add_2, of /blocks/1/norm2/Add.2  f32 [768, 1, 128, 1]
 // picked, of /loss/ReduceSum  f32 [768, 1]
 extern "C" __global__ void k17_picked(
-    const float* __restrict__ x_3,
+    const float* __restrict__ add_3,
     const float* __restrict__ blocks_1_norm2_weight,
     const float* __restrict__ blocks_1_norm2_bias,
     const long long* __restrict__ y,
@@ -1059,8 +1059,8 @@ extern "C" __global__ void k17_picked(
     const int thread = (int)threadIdx.x;
     float sum = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_3_ = x_3[row * 128 + col];
-        sum = sum + x_3_;
+        const float add_3_ = add_3[row * 128 + col];
+        sum = sum + add_3_;
     }
     part_float[thread] = sum;
     __syncthreads();
@@ -1075,8 +1075,8 @@ extern "C" __global__ void k17_picked(
     }
     float sum_2 = 0.0f;
     for (int col = thread; col < 128; col += 128) {
-        const float x_3__2 = x_3[row * 128 + col];
-        const float blocks_1_norm2_sub_ = x_3__2 - blocks_1_norm2_reducemean_;
+        const float add_3__2 = add_3[row * 128 + col];
+        const float blocks_1_norm2_sub_ = add_3__2 - blocks_1_norm2_reducemean_;
         const float blocks_1_norm2_mul_ = blocks_1_norm2_sub_ * blocks_1_norm2_sub_;
         sum_2 = sum_2 + blocks_1_norm2_mul_;
     }
@@ -1095,8 +1095,8 @@ extern "C" __global__ void k17_picked(
         blocks_1_norm2_div[row] = blocks_1_norm2_div_;
     }
     for (int col = thread; col < 128; col += 128) {
-        const float x_3__3 = x_3[row * 128 + col];
-        const float blocks_1_norm2_sub__2 = x_3__3 - blocks_1_norm2_reducemean_;
+        const float add_3__3 = add_3[row * 128 + col];
+        const float blocks_1_norm2_sub__2 = add_3__3 - blocks_1_norm2_reducemean_;
         const float blocks_1_norm2_mul_2_ = blocks_1_norm2_sub__2 * blocks_1_norm2_div_;
         const float blocks_1_norm2_weight_ = blocks_1_norm2_weight[col];
         const float blocks_1_norm2_mul_3_ = blocks_1_norm2_mul_2_ * blocks_1_norm2_weight_;
@@ -1133,23 +1133,23 @@ extern "C" __global__ void k39_linear_17(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 128) {
                 const int at = stack * 64 + m;
                 const float norm_add_2_ = norm_add_2[at * 128 + k];
-                x_6 = norm_add_2_;
+                x_4 = norm_add_2_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 65 && k < 128) {
                 const float head_weight_ = head_weight[n * 128 + k];
-                x_7 = head_weight_;
+                x_5 = head_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1358,22 +1358,22 @@ extern "C" __global__ void k43_backward_head_matmul(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 768 && k < 65) {
                 const float d_logits_ = d_logits[m * 65 + k];
-                x_6 = d_logits_;
+                x_4 = d_logits_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 65) {
                 const float head_weight_ = head_weight[k * 128 + n];
-                x_7 = head_weight_;
+                x_5 = head_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1437,22 +1437,22 @@ extern "C" __global__ void k44_exp_avg_sq_head_weight_new(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 65 && k < 768) {
                 const float d_logits_ = d_logits[k * 65 + m];
-                x_6 = d_logits_;
+                x_4 = d_logits_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 768) {
                 const float norm_add_2_ = norm_add_2[k * 128 + n];
-                x_7 = norm_add_2_;
+                x_5 = norm_add_2_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1508,7 +1508,7 @@ extern "C" __global__ void k44_exp_avg_sq_head_weight_new(
 extern "C" __global__ void k45_backward_norm_mul_6(
     const float* __restrict__ backward_head_matmul,
     const float* __restrict__ norm_weight,
-    const float* __restrict__ add_5,
+    const float* __restrict__ x_3,
     const float* __restrict__ norm_reducemean,
     const float* __restrict__ norm_div,
     float* __restrict__ backward_norm_mul_6
@@ -1521,9 +1521,9 @@ extern "C" __global__ void k45_backward_norm_mul_6(
         const float backward_head_matmul_ = backward_head_matmul[row * 128 + col];
         const float norm_weight_ = norm_weight[col];
         const float backward_norm_mul_2_ = backward_head_matmul_ * norm_weight_;
-        const float add_5_ = add_5[row * 128 + col];
+        const float x_3_ = x_3[row * 128 + col];
         const float norm_reducemean_ = norm_reducemean[row];
-        const float backward_norm_sub_ = add_5_ - norm_reducemean_;
+        const float backward_norm_sub_ = x_3_ - norm_reducemean_;
         const float norm_div_ = norm_div[row];
         const float backward_norm_mul_ = backward_norm_sub_ * norm_div_;
         const float backward_norm_mul_3_ = backward_norm_mul_2_ * backward_norm_mul_;
@@ -1556,9 +1556,9 @@ extern "C" __global__ void k45_backward_norm_mul_6(
         const float backward_head_matmul__3 = backward_head_matmul[row * 128 + col];
         const float norm_weight__3 = norm_weight[col];
         const float backward_norm_mul_2__3 = backward_head_matmul__3 * norm_weight__3;
-        const float add_5__2 = add_5[row * 128 + col];
+        const float x_3__2 = x_3[row * 128 + col];
         const float norm_reducemean__2 = norm_reducemean[row];
-        const float backward_norm_sub__2 = add_5__2 - norm_reducemean__2;
+        const float backward_norm_sub__2 = x_3__2 - norm_reducemean__2;
         const float norm_div__2 = norm_div[row];
         const float backward_norm_mul__2 = backward_norm_sub__2 * norm_div__2;
         const float backward_norm_mul_4_ = backward_norm_mul__2 * backward_norm_reducemean_;
@@ -1574,7 +1574,7 @@ extern "C" __global__ void k45_backward_norm_mul_6(
 // of_pieces_3, of d_blocks_3_project_bias  f32 [12, 128]
 extern "C" __global__ void k46_of_pieces_3(
     const float* __restrict__ backward_head_matmul,
-    const float* __restrict__ add_5,
+    const float* __restrict__ x_3,
     const float* __restrict__ norm_reducemean,
     const float* __restrict__ norm_div,
     const float* __restrict__ backward_norm_mul_6,
@@ -1588,9 +1588,9 @@ extern "C" __global__ void k46_of_pieces_3(
     for (int k = 0; k < 64; k++) {
         const int at = (i / 128) * 64 + k;
         const float backward_head_matmul_ = backward_head_matmul[at * 128 + (i % 128)];
-        const float add_5_ = add_5[at * 128 + (i % 128)];
+        const float x_3_ = x_3[at * 128 + (i % 128)];
         const float norm_reducemean_ = norm_reducemean[at];
-        const float backward_norm_sub_ = add_5_ - norm_reducemean_;
+        const float backward_norm_sub_ = x_3_ - norm_reducemean_;
         const float norm_div_ = norm_div[at];
         const float backward_norm_mul_ = backward_norm_sub_ * norm_div_;
         const float backward_norm_mul_5_ = backward_head_matmul_ * backward_norm_mul_;
@@ -1729,22 +1729,22 @@ extern "C" __global__ void k48_gelu_tanh_grad(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 768 && k < 128) {
                 const float backward_norm_mul_6_ = backward_norm_mul_6[m * 128 + k];
-                x_6 = backward_norm_mul_6_;
+                x_4 = backward_norm_mul_6_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 512 && k < 128) {
                 const float blocks_3_project_weight_ = blocks_3_project_weight[k * 512 + n];
-                x_7 = blocks_3_project_weight_;
+                x_5 = blocks_3_project_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1830,22 +1830,22 @@ extern "C" __global__ void k49_exp_avg_sq_blocks_3_project_weight_new(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 128 && k < 768) {
                 const float backward_norm_mul_6_ = backward_norm_mul_6[k * 128 + m];
-                x_6 = backward_norm_mul_6_;
+                x_4 = backward_norm_mul_6_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 512 && k < 768) {
                 const float gelu_tanh_4_ = gelu_tanh_4[k * 512 + n];
-                x_7 = gelu_tanh_4_;
+                x_5 = gelu_tanh_4_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1915,22 +1915,22 @@ extern "C" __global__ void k50_backward_blocks_3_expand_matmul(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 768 && k < 512) {
                 const float gelu_tanh_grad_ = gelu_tanh_grad[m * 512 + k];
-                x_6 = gelu_tanh_grad_;
+                x_4 = gelu_tanh_grad_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 512) {
                 const float blocks_3_expand_weight_ = blocks_3_expand_weight[k * 128 + n];
-                x_7 = blocks_3_expand_weight_;
+                x_5 = blocks_3_expand_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -1994,22 +1994,22 @@ extern "C" __global__ void k51_exp_avg_sq_blocks_3_expand_weight_new(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 512 && k < 768) {
                 const float gelu_tanh_grad_ = gelu_tanh_grad[k * 512 + m];
-                x_6 = gelu_tanh_grad_;
+                x_4 = gelu_tanh_grad_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 768) {
                 const float blocks_3_norm2_add_2_ = blocks_3_norm2_add_2[k * 128 + n];
-                x_7 = blocks_3_norm2_add_2_;
+                x_5 = blocks_3_norm2_add_2_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2112,15 +2112,15 @@ extern "C" __global__ void k53_exp_avg_sq_blocks_3_expand_bias_new(
 
 // backward_blocks_3_norm2_reducemean, of /backward/blocks/3/norm2/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_3_norm2_reducemean_2, of /backward/blocks/3/norm2/ReduceMean.2  f32 [768, 1, 1, 1]
-// d_x  f32 [12, 64, 128]
-extern "C" __global__ void k54_d_x(
+// add_8  f32 [12, 64, 128]
+extern "C" __global__ void k54_add_8(
     const float* __restrict__ backward_blocks_3_expand_matmul,
     const float* __restrict__ blocks_3_norm2_weight,
-    const float* __restrict__ x_5,
+    const float* __restrict__ add_7,
     const float* __restrict__ blocks_3_norm2_reducemean,
     const float* __restrict__ blocks_3_norm2_div,
     const float* __restrict__ backward_norm_mul_6,
-    float* __restrict__ d_x
+    float* __restrict__ add_8
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
@@ -2130,9 +2130,9 @@ extern "C" __global__ void k54_d_x(
         const float backward_blocks_3_expand_matmul_ = backward_blocks_3_expand_matmul[row * 128 + col];
         const float blocks_3_norm2_weight_ = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2_ = backward_blocks_3_expand_matmul_ * blocks_3_norm2_weight_;
-        const float x_5_ = x_5[row * 128 + col];
+        const float add_7_ = add_7[row * 128 + col];
         const float blocks_3_norm2_reducemean_ = blocks_3_norm2_reducemean[row];
-        const float backward_blocks_3_norm2_sub_ = x_5_ - blocks_3_norm2_reducemean_;
+        const float backward_blocks_3_norm2_sub_ = add_7_ - blocks_3_norm2_reducemean_;
         const float blocks_3_norm2_div_ = blocks_3_norm2_div[row];
         const float backward_blocks_3_norm2_mul_ = backward_blocks_3_norm2_sub_ * blocks_3_norm2_div_;
         const float backward_blocks_3_norm2_mul_3_ = backward_blocks_3_norm2_mul_2_ * backward_blocks_3_norm2_mul_;
@@ -2166,23 +2166,23 @@ extern "C" __global__ void k54_d_x(
         const float backward_blocks_3_expand_matmul__3 = backward_blocks_3_expand_matmul[row * 128 + col];
         const float blocks_3_norm2_weight__3 = blocks_3_norm2_weight[col];
         const float backward_blocks_3_norm2_mul_2__3 = backward_blocks_3_expand_matmul__3 * blocks_3_norm2_weight__3;
-        const float x_5__2 = x_5[row * 128 + col];
+        const float add_7__2 = add_7[row * 128 + col];
         const float blocks_3_norm2_reducemean__2 = blocks_3_norm2_reducemean[row];
-        const float backward_blocks_3_norm2_sub__2 = x_5__2 - blocks_3_norm2_reducemean__2;
+        const float backward_blocks_3_norm2_sub__2 = add_7__2 - blocks_3_norm2_reducemean__2;
         const float blocks_3_norm2_div__2 = blocks_3_norm2_div[row];
         const float backward_blocks_3_norm2_mul__2 = backward_blocks_3_norm2_sub__2 * blocks_3_norm2_div__2;
         const float backward_blocks_3_norm2_mul_4_ = backward_blocks_3_norm2_mul__2 * backward_blocks_3_norm2_reducemean_;
         const float backward_blocks_3_norm2_sub_2_ = backward_blocks_3_norm2_mul_2__3 - backward_blocks_3_norm2_mul_4_;
         const float backward_blocks_3_norm2_sub_3_ = backward_blocks_3_norm2_sub_2_ - backward_blocks_3_norm2_reducemean_2_;
         const float backward_blocks_3_norm2_mul_6_ = backward_blocks_3_norm2_sub_3_ * blocks_3_norm2_div__2;
-        const float d_x_ = backward_norm_mul_6_ + backward_blocks_3_norm2_mul_6_;
-        d_x[row * 128 + col] = d_x_;
+        const float add_8_ = backward_norm_mul_6_ + backward_blocks_3_norm2_mul_6_;
+        add_8[row * 128 + col] = add_8_;
     }
 }
 
 // backward_blocks_3_attention_out_matmul, of /backward/blocks/3/attention/out/MatMul  f32 [768, 128]
 extern "C" __global__ void k57_backward_blocks_3_attention_out_matmul(
-    const float* __restrict__ d_x,
+    const float* __restrict__ add_8,
     const float* __restrict__ blocks_3_attention_out_weight,
     float* __restrict__ backward_blocks_3_attention_out_matmul
 ) {
@@ -2200,22 +2200,22 @@ extern "C" __global__ void k57_backward_blocks_3_attention_out_matmul(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 768 && k < 128) {
-                const float d_x_ = d_x[m * 128 + k];
-                x_6 = d_x_;
+                const float add_8_ = add_8[m * 128 + k];
+                x_4 = add_8_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 128) {
                 const float blocks_3_attention_out_weight_ = blocks_3_attention_out_weight[k * 128 + n];
-                x_7 = blocks_3_attention_out_weight_;
+                x_5 = blocks_3_attention_out_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2257,8 +2257,8 @@ extern "C" __global__ void k57_backward_blocks_3_attention_out_matmul(
 // exp_avg_blocks_3_attention_out_weight_new, of exp_avg_blocks.3.attention.out.weight_new  f32 [128, 128]
 // exp_avg_sq_blocks_3_attention_out_weight_new, of exp_avg_sq_blocks.3.attention.out.weight_new  f32 [128, 128]
 extern "C" __global__ void k58_exp_avg_sq_blocks_3_attention_out_weight_new(
-    const float* __restrict__ d_x,
-    const float* __restrict__ y_5,
+    const float* __restrict__ add_8,
+    const float* __restrict__ attention_4,
     const float* __restrict__ blocks_3_attention_out_weight,
     const float* exp_avg_blocks_3_attention_out_weight,
     const float* exp_avg_sq_blocks_3_attention_out_weight,
@@ -2279,22 +2279,22 @@ extern "C" __global__ void k58_exp_avg_sq_blocks_3_attention_out_weight_new(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 128 && k < 768) {
-                const float d_x_ = d_x[k * 128 + m];
-                x_6 = d_x_;
+                const float add_8_ = add_8[k * 128 + m];
+                x_4 = add_8_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 768) {
-                const float y_5_ = y_5[(k / 64) * 8192 + (n / 32) * 2048 + (k % 64) * 32 + (n % 32)];
-                x_7 = y_5_;
+                const float attention_4_ = attention_4[(k / 64) * 8192 + (n / 32) * 2048 + (k % 64) * 32 + (n % 32)];
+                x_5 = attention_4_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2364,25 +2364,25 @@ extern "C" __global__ void k59_backward_blocks_3_attention_matmul_2(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 32) {
                 const int at = (stack % 4) * 32 + k;
                 const int at_2 = (stack / 4) * 64 + m;
                 const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
-                x_6 = backward_blocks_3_attention_out_matmul_;
+                x_4 = backward_blocks_3_attention_out_matmul_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 64 && k < 32) {
                 const int at_3 = 2 * 128 + (stack % 4) * 32 + k;
                 const float linear_13_ = linear_13[(stack / 4) * 24576 + n * 384 + at_3];
-                x_7 = linear_13_;
+                x_5 = linear_13_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2422,7 +2422,7 @@ extern "C" __global__ void k59_backward_blocks_3_attention_matmul_2(
 // backward_blocks_3_attention_reducesum_2, of /backward/blocks/3/attention/ReduceSum.2  f32 [12, 4, 64, 1]
 extern "C" __global__ void k60_backward_blocks_3_attention_reducesum_2(
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
-    const float* __restrict__ y_5,
+    const float* __restrict__ attention_4,
     float* __restrict__ backward_blocks_3_attention_reducesum_2
 ) {
     __shared__ float part_float[32];
@@ -2433,8 +2433,8 @@ extern "C" __global__ void k60_backward_blocks_3_attention_reducesum_2(
         const int at = (row / 64 % 4) * 32 + col;
         const int at_2 = (row / 256) * 64 + (row % 64);
         const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
-        const float y_5_ = y_5[row * 32 + col];
-        const float backward_blocks_3_attention_mul_3_ = backward_blocks_3_attention_out_matmul_ * y_5_;
+        const float attention_4_ = attention_4[row * 32 + col];
+        const float backward_blocks_3_attention_mul_3_ = backward_blocks_3_attention_out_matmul_ * attention_4_;
         sum = sum + backward_blocks_3_attention_mul_3_;
     }
     part_float[thread] = sum;
@@ -2495,23 +2495,23 @@ extern "C" __global__ void k62_attention_grad(
         for (int t = thread; t < 256; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 64) {
                 const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_5[stack * 4096 + m * 64 + k];
-                x_6 = backward_blocks_3_attention_mul_5_;
+                x_4 = backward_blocks_3_attention_mul_5_;
             }
-            tile_a_float[(t % 16) * 16 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 16 + t / 16] = x_4;
         }
         for (int t = thread; t < 256; t += 256) {
             const int n = left + t % 16;
             const int k = k0 + t / 16;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 32 && k < 64) {
                 const int at = 1 * 128 + (stack % 4) * 32 + n;
                 const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at];
-                x_7 = linear_13_;
+                x_5 = linear_13_;
             }
-            tile_b_float[(t / 16) * 16 + t % 16] = x_7;
+            tile_b_float[(t / 16) * 16 + t % 16] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2553,23 +2553,23 @@ extern "C" __global__ void k63_attention_grad_1(
         for (int t = thread; t < 256; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 64) {
                 const float backward_blocks_3_attention_mul_5_ = backward_blocks_3_attention_mul_5[stack * 4096 + k * 64 + m];
-                x_6 = backward_blocks_3_attention_mul_5_;
+                x_4 = backward_blocks_3_attention_mul_5_;
             }
-            tile_a_float[(t % 16) * 16 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 16 + t / 16] = x_4;
         }
         for (int t = thread; t < 256; t += 256) {
             const int n = left + t % 16;
             const int k = k0 + t / 16;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 32 && k < 64) {
                 const int at = (stack % 4) * 32 + n;
                 const float linear_13_ = linear_13[(stack / 4) * 24576 + k * 384 + at];
-                x_7 = linear_13_;
+                x_5 = linear_13_;
             }
-            tile_b_float[(t / 16) * 16 + t % 16] = x_7;
+            tile_b_float[(t / 16) * 16 + t % 16] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2591,11 +2591,11 @@ extern "C" __global__ void k63_attention_grad_1(
     }
 }
 
-// d_part  f32 [12, 4, 64, 32]
-extern "C" __global__ void k64_d_part(
+// attention_grad_2  f32 [12, 4, 64, 32]
+extern "C" __global__ void k64_attention_grad_2(
     const float* __restrict__ blocks_3_attention_where_3,
     const float* __restrict__ backward_blocks_3_attention_out_matmul,
-    float* __restrict__ d_part
+    float* __restrict__ attention_grad_2
 ) {
     __shared__ float tile_a_float[256];
     __shared__ float tile_b_float[256];
@@ -2611,24 +2611,24 @@ extern "C" __global__ void k64_d_part(
         for (int t = thread; t < 256; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 64 && k < 64) {
                 const float blocks_3_attention_where_3_ = blocks_3_attention_where_3[stack * 4096 + k * 64 + m];
-                x_6 = blocks_3_attention_where_3_;
+                x_4 = blocks_3_attention_where_3_;
             }
-            tile_a_float[(t % 16) * 16 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 16 + t / 16] = x_4;
         }
         for (int t = thread; t < 256; t += 256) {
             const int n = left + t % 16;
             const int k = k0 + t / 16;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 32 && k < 64) {
                 const int at = (stack % 4) * 32 + n;
                 const int at_2 = (stack / 4) * 64 + k;
                 const float backward_blocks_3_attention_out_matmul_ = backward_blocks_3_attention_out_matmul[at_2 * 128 + at];
-                x_7 = backward_blocks_3_attention_out_matmul_;
+                x_5 = backward_blocks_3_attention_out_matmul_;
             }
-            tile_b_float[(t / 16) * 16 + t % 16] = x_7;
+            tile_b_float[(t / 16) * 16 + t % 16] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2643,19 +2643,19 @@ extern "C" __global__ void k64_d_part(
             const int m = top + ty + 16 * u;
             const int n = left + tx + 16 * w;
             if (m < 64 && n < 32) {
-                const float d_part_ = sums[u * 1 + w];
-                d_part[stack * 2048 + m * 32 + n] = d_part_;
+                const float attention_grad_2_ = sums[u * 1 + w];
+                attention_grad_2[stack * 2048 + m * 32 + n] = attention_grad_2_;
             }
         }
     }
 }
 
-// d_qkv  f32 [12, 64, 3, 4, 32]
-extern "C" __global__ void k65_d_qkv(
+// unslice  f32 [12, 64, 3, 4, 32]
+extern "C" __global__ void k65_unslice(
     const float* __restrict__ attention_grad,
     const float* __restrict__ attention_grad_1,
-    const float* __restrict__ d_part,
-    float* __restrict__ d_qkv
+    const float* __restrict__ attention_grad_2,
+    float* __restrict__ unslice
 ) {
     const int i = ((int)blockIdx.x * 256 + (int)threadIdx.x) * 4;
     if (i >= 294912) { return; }
@@ -2663,20 +2663,20 @@ extern "C" __global__ void k65_d_qkv(
     if ((i / 128 % 3) >= 0 && (i / 128 % 3) < 1) { take(attention_grad_, attention_grad + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
     float attention_grad_1_[4];
     if ((i / 128 % 3) >= 1 && (i / 128 % 3) < 2) { take(attention_grad_1_, attention_grad_1 + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
-    float d_part_[4];
-    if ((i / 128 % 3) >= 2 && (i / 128 % 3) < 3) { take(d_part_, d_part + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
-    float d_qkv__2[4];
+    float attention_grad_2_[4];
+    if ((i / 128 % 3) >= 2 && (i / 128 % 3) < 3) { take(attention_grad_2_, attention_grad_2 + (i / 24576) * 8192 + (i / 32 % 4) * 2048 + (i / 384 % 64) * 32 + (i % 32)); }
+    float unslice__2[4];
     #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const float d_qkv_ = ((i / 128 % 3) < 1) ? attention_grad_[e] : (((i / 128 % 3) < 2) ? attention_grad_1_[e] : (d_part_[e]));
-        d_qkv__2[e] = d_qkv_;
+        const float unslice_ = ((i / 128 % 3) < 1) ? attention_grad_[e] : (((i / 128 % 3) < 2) ? attention_grad_1_[e] : (attention_grad_2_[e]));
+        unslice__2[e] = unslice_;
     }
-    put(d_qkv + i, d_qkv__2);
+    put(unslice + i, unslice__2);
 }
 
 // backward_blocks_3_attention_qkv_matmul, of /backward/blocks/3/attention/qkv/MatMul  f32 [768, 128]
 extern "C" __global__ void k66_backward_blocks_3_attention_qkv_matmul(
-    const float* __restrict__ d_qkv,
+    const float* __restrict__ unslice,
     const float* __restrict__ blocks_3_attention_qkv_weight,
     float* __restrict__ backward_blocks_3_attention_qkv_matmul
 ) {
@@ -2694,22 +2694,22 @@ extern "C" __global__ void k66_backward_blocks_3_attention_qkv_matmul(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 768 && k < 384) {
-                const float d_qkv_ = d_qkv[m * 384 + k];
-                x_6 = d_qkv_;
+                const float unslice_ = unslice[m * 384 + k];
+                x_4 = unslice_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 384) {
                 const float blocks_3_attention_qkv_weight_ = blocks_3_attention_qkv_weight[k * 128 + n];
-                x_7 = blocks_3_attention_qkv_weight_;
+                x_5 = blocks_3_attention_qkv_weight_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2751,7 +2751,7 @@ extern "C" __global__ void k66_backward_blocks_3_attention_qkv_matmul(
 // exp_avg_blocks_3_attention_qkv_weight_new, of exp_avg_blocks.3.attention.qkv.weight_new  f32 [384, 128]
 // exp_avg_sq_blocks_3_attention_qkv_weight_new, of exp_avg_sq_blocks.3.attention.qkv.weight_new  f32 [384, 128]
 extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_qkv_weight_new(
-    const float* __restrict__ d_qkv,
+    const float* __restrict__ unslice,
     const float* __restrict__ blocks_3_norm1_add_2,
     const float* __restrict__ blocks_3_attention_qkv_weight,
     const float* exp_avg_blocks_3_attention_qkv_weight,
@@ -2773,22 +2773,22 @@ extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_qkv_weight_new(
         for (int t = thread; t < 1024; t += 256) {
             const int m = top + t / 16;
             const int k = k0 + t % 16;
-            float x_6 = 0.0f;
+            float x_4 = 0.0f;
             if (m < 384 && k < 768) {
-                const float d_qkv_ = d_qkv[k * 384 + m];
-                x_6 = d_qkv_;
+                const float unslice_ = unslice[k * 384 + m];
+                x_4 = unslice_;
             }
-            tile_a_float[(t % 16) * 64 + t / 16] = x_6;
+            tile_a_float[(t % 16) * 64 + t / 16] = x_4;
         }
         for (int t = thread; t < 1024; t += 256) {
             const int n = left + t % 64;
             const int k = k0 + t / 64;
-            float x_7 = 0.0f;
+            float x_5 = 0.0f;
             if (n < 128 && k < 768) {
                 const float blocks_3_norm1_add_2_ = blocks_3_norm1_add_2[k * 128 + n];
-                x_7 = blocks_3_norm1_add_2_;
+                x_5 = blocks_3_norm1_add_2_;
             }
-            tile_b_float[(t / 64) * 64 + t % 64] = x_7;
+            tile_b_float[(t / 64) * 64 + t % 64] = x_5;
         }
         __syncthreads();
         for (int t = 0; t < 16; t++) {
@@ -2840,7 +2840,7 @@ extern "C" __global__ void k67_exp_avg_sq_blocks_3_attention_qkv_weight_new(
 
 // of_pieces_8, of d_blocks_3_attention_qkv_bias  f32 [12, 384]
 extern "C" __global__ void k68_of_pieces_8(
-    const float* __restrict__ d_qkv,
+    const float* __restrict__ unslice,
     float* __restrict__ of_pieces_8
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
@@ -2848,8 +2848,8 @@ extern "C" __global__ void k68_of_pieces_8(
     float of_pieces_8_ = 0.0f;
     for (int k = 0; k < 64; k++) {
         const int at = (i / 384) * 64 + k;
-        const float d_qkv_ = d_qkv[at * 384 + (i % 384)];
-        of_pieces_8_ = of_pieces_8_ + d_qkv_;
+        const float unslice_ = unslice[at * 384 + (i % 384)];
+        of_pieces_8_ = of_pieces_8_ + unslice_;
     }
     of_pieces_8[i] = of_pieces_8_;
 }
@@ -2891,16 +2891,16 @@ extern "C" __global__ void k69_exp_avg_sq_blocks_3_attention_qkv_bias_new(
 
 // backward_blocks_0_norm1_reducemean, of /backward/blocks/0/norm1/ReduceMean  f32 [768, 1, 1, 1]
 // backward_blocks_0_norm1_reducemean_2, of /backward/blocks/0/norm1/ReduceMean.2  f32 [768, 1, 1, 1]
-// add_9  f32 [12, 64, 128]
-extern "C" __global__ void k145_add_9(
+// d_x_2  f32 [12, 64, 128]
+extern "C" __global__ void k145_d_x_2(
     const float* __restrict__ backward_blocks_0_attention_qkv_matmul,
     const float* __restrict__ blocks_0_norm1_weight,
     const float* __restrict__ embedding,
     const float* __restrict__ positions_weight,
     const float* __restrict__ blocks_0_norm1_reducemean,
     const float* __restrict__ blocks_0_norm1_div,
-    const float* __restrict__ d_x_4,
-    float* __restrict__ add_9
+    const float* __restrict__ add_14,
+    float* __restrict__ d_x_2
 ) {
     __shared__ float part_float[128];
     const int row = (int)blockIdx.x;
@@ -2912,9 +2912,9 @@ extern "C" __global__ void k145_add_9(
         const float backward_blocks_0_norm1_mul_2_ = backward_blocks_0_attention_qkv_matmul_ * blocks_0_norm1_weight_;
         const float embedding_ = embedding[row * 128 + col];
         const float positions_weight_ = positions_weight[(row % 64) * 128 + col];
-        const float add_ = embedding_ + positions_weight_;
+        const float x_2_ = embedding_ + positions_weight_;
         const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[row];
-        const float backward_blocks_0_norm1_sub_ = add_ - blocks_0_norm1_reducemean_;
+        const float backward_blocks_0_norm1_sub_ = x_2_ - blocks_0_norm1_reducemean_;
         const float blocks_0_norm1_div_ = blocks_0_norm1_div[row];
         const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * blocks_0_norm1_div_;
         const float backward_blocks_0_norm1_mul_3_ = backward_blocks_0_norm1_mul_2_ * backward_blocks_0_norm1_mul_;
@@ -2944,23 +2944,23 @@ extern "C" __global__ void k145_add_9(
     const float backward_blocks_0_norm1_reducemean_2_ = part_float[0] / 128.0f;
     __syncthreads();
     for (int col = thread; col < 128; col += 128) {
-        const float d_x_4_ = d_x_4[row * 128 + col];
+        const float add_14_ = add_14[row * 128 + col];
         const float backward_blocks_0_attention_qkv_matmul__3 = backward_blocks_0_attention_qkv_matmul[row * 128 + col];
         const float blocks_0_norm1_weight__3 = blocks_0_norm1_weight[col];
         const float backward_blocks_0_norm1_mul_2__3 = backward_blocks_0_attention_qkv_matmul__3 * blocks_0_norm1_weight__3;
         const float embedding__2 = embedding[row * 128 + col];
         const float positions_weight__2 = positions_weight[(row % 64) * 128 + col];
-        const float add__2 = embedding__2 + positions_weight__2;
+        const float x_2__2 = embedding__2 + positions_weight__2;
         const float blocks_0_norm1_reducemean__2 = blocks_0_norm1_reducemean[row];
-        const float backward_blocks_0_norm1_sub__2 = add__2 - blocks_0_norm1_reducemean__2;
+        const float backward_blocks_0_norm1_sub__2 = x_2__2 - blocks_0_norm1_reducemean__2;
         const float blocks_0_norm1_div__2 = blocks_0_norm1_div[row];
         const float backward_blocks_0_norm1_mul__2 = backward_blocks_0_norm1_sub__2 * blocks_0_norm1_div__2;
         const float backward_blocks_0_norm1_mul_4_ = backward_blocks_0_norm1_mul__2 * backward_blocks_0_norm1_reducemean_;
         const float backward_blocks_0_norm1_sub_2_ = backward_blocks_0_norm1_mul_2__3 - backward_blocks_0_norm1_mul_4_;
         const float backward_blocks_0_norm1_sub_3_ = backward_blocks_0_norm1_sub_2_ - backward_blocks_0_norm1_reducemean_2_;
         const float backward_blocks_0_norm1_mul_6_ = backward_blocks_0_norm1_sub_3_ * blocks_0_norm1_div__2;
-        const float add_9_ = d_x_4_ + backward_blocks_0_norm1_mul_6_;
-        add_9[row * 128 + col] = add_9_;
+        const float d_x_2_ = add_14_ + backward_blocks_0_norm1_mul_6_;
+        d_x_2[row * 128 + col] = d_x_2_;
     }
 }
 
@@ -2983,9 +2983,9 @@ extern "C" __global__ void k146_of_pieces_34(
         const float backward_blocks_0_attention_qkv_matmul_ = backward_blocks_0_attention_qkv_matmul[at * 128 + (i % 128)];
         const float embedding_ = embedding[at * 128 + (i % 128)];
         const float positions_weight_ = positions_weight[(at % 64) * 128 + (i % 128)];
-        const float add_ = embedding_ + positions_weight_;
+        const float x_2_ = embedding_ + positions_weight_;
         const float blocks_0_norm1_reducemean_ = blocks_0_norm1_reducemean[at];
-        const float backward_blocks_0_norm1_sub_ = add_ - blocks_0_norm1_reducemean_;
+        const float backward_blocks_0_norm1_sub_ = x_2_ - blocks_0_norm1_reducemean_;
         const float blocks_0_norm1_div_ = blocks_0_norm1_div[at];
         const float backward_blocks_0_norm1_mul_ = backward_blocks_0_norm1_sub_ * blocks_0_norm1_div_;
         const float backward_blocks_0_norm1_mul_5_ = backward_blocks_0_attention_qkv_matmul_ * backward_blocks_0_norm1_mul_;
@@ -3065,12 +3065,12 @@ extern "C" __global__ void k147_exp_avg_sq_blocks_0_norm1_bias_new(
     exp_avg_sq_blocks_0_norm1_bias_new[i] = exp_avg_sq_blocks_0_norm1_bias_new_;
 }
 
-// reshape_15  f32 [64, 128]
+// reshape_19  f32 [64, 128]
 // update_positions_weight_new_add_2, of /update/positions_weight_new/Add.2  f32 [64, 128]
 // exp_avg_positions_weight_new, of exp_avg_positions.weight_new  f32 [64, 128]
 // exp_avg_sq_positions_weight_new, of exp_avg_sq_positions.weight_new  f32 [64, 128]
 extern "C" __global__ void k148_exp_avg_sq_positions_weight_new(
-    const float* __restrict__ add_9,
+    const float* __restrict__ d_x_2,
     const float* __restrict__ positions_weight,
     const float* exp_avg_positions_weight,
     const float* exp_avg_sq_positions_weight,
@@ -3079,14 +3079,14 @@ extern "C" __global__ void k148_exp_avg_sq_positions_weight_new(
 ) {
     const int i = (int)blockIdx.x * 256 + (int)threadIdx.x;
     if (i >= 8192) { return; }
-    float reshape_15_ = 0.0f;
+    float reshape_19_ = 0.0f;
     for (int k = 0; k < 12; k++) {
-        const float add_9_ = add_9[k * 8192 + i];
-        reshape_15_ = reshape_15_ + add_9_;
+        const float d_x_2_ = d_x_2[k * 8192 + i];
+        reshape_19_ = reshape_19_ + d_x_2_;
     }
     const float positions_weight_ = positions_weight[i];
     const float update_positions_weight_new_mul_2_ = 0.0f * positions_weight_;
-    const float update_positions_weight_new_add_2_ = reshape_15_ + update_positions_weight_new_mul_2_;
+    const float update_positions_weight_new_add_2_ = reshape_19_ + update_positions_weight_new_mul_2_;
     const float exp_avg_positions_weight_ = exp_avg_positions_weight[i];
     const float update_positions_weight_new_sub_2_ = update_positions_weight_new_add_2_ - exp_avg_positions_weight_;
     const float update_positions_weight_new_mul_3_ = 0.1f * update_positions_weight_new_sub_2_;
@@ -3172,7 +3172,7 @@ extern "C" __global__ void k151_begins(
 extern "C" __global__ void k152_exp_avg_sq_symbols_weight_new(
     const long long* __restrict__ begins,
     const long long* __restrict__ places,
-    const float* __restrict__ add_9,
+    const float* __restrict__ d_x_2,
     const float* __restrict__ symbols_weight,
     const float* exp_avg_symbols_weight,
     const float* exp_avg_sq_symbols_weight,
@@ -3191,8 +3191,8 @@ extern "C" __global__ void k152_exp_avg_sq_symbols_weight_new(
     for (int j = end; j < end_2; j++) {
         const long long places_ = places[j];
         const int at_3 = (int)places_;
-        const float add_9_ = add_9[at_3 * 128 + (i % 128)];
-        d_symbols_weight_ += add_9_;
+        const float d_x_2_ = d_x_2[at_3 * 128 + (i % 128)];
+        d_symbols_weight_ += d_x_2_;
     }
     const float symbols_weight_ = symbols_weight[i];
     const float update_symbols_weight_new_mul_2_ = 0.0f * symbols_weight_;
@@ -4071,47 +4071,47 @@ extern "C" __global__ void k193_update_head_weight_new_div(
 //   k03_blocks_0_attention_matmul<<<48, 256>>>(linear, blocks_0_attention_matmul)
 //   k04_blocks_0_attention_lessorequal<<<16, 256>>>(blocks_0_attention_lessorequal)
 //   k05_blocks_0_attention_where_3<<<3072, 32>>>(blocks_0_attention_lessorequal, blocks_0_attention_matmul, blocks_0_attention_reducemax, blocks_0_attention_where_3)
-//   k06_y_2<<<384, 256>>>(blocks_0_attention_where_3, linear, y_2)
-//   k07_x_2<<<24, 256>>>(y_2, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, x_2)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_2, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
+//   k06_attention<<<384, 256>>>(blocks_0_attention_where_3, linear, attention)
+//   k07_add<<<24, 256>>>(attention, blocks_0_attention_out_weight, embedding, positions_weight, blocks_0_attention_out_bias, add)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add, blocks_0_norm2_weight, blocks_0_norm2_bias, blocks_0_norm2_reducemean, blocks_0_norm2_div, blocks_0_norm2_add_2)
 //   k09_gelu_tanh<<<96, 256>>>(blocks_0_norm2_add_2, blocks_0_expand_weight, blocks_0_expand_bias, blocks_0_expand_matmul, gelu_tanh)
-//   k10_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, x_2, blocks_0_project_bias, add_2)
+//   k10_add_2<<<24, 256>>>(gelu_tanh, blocks_0_project_weight, add, blocks_0_project_bias, add_2)
 //   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_2, blocks_1_norm1_weight, blocks_1_norm1_bias, blocks_1_norm1_reducemean, blocks_1_norm1_div, blocks_1_norm1_add_2)
 //   k02_linear<<<72, 256>>>(blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, blocks_1_attention_qkv_bias, linear_5)
 //   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_5, blocks_1_attention_matmul)
 //   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_1_attention_matmul, blocks_1_attention_where_3)
-//   k06_y_2<<<384, 256>>>(blocks_1_attention_where_3, linear_5, y_3)
-//   k16_x_3<<<24, 256>>>(y_3, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, x_3)
-//   k17_picked<<<768, 128>>>(x_3, blocks_1_norm2_weight, blocks_1_norm2_bias, y, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2, picked)
+//   k06_attention<<<384, 256>>>(blocks_1_attention_where_3, linear_5, attention_2)
+//   k16_add_3<<<24, 256>>>(attention_2, blocks_1_attention_out_weight, add_2, blocks_1_attention_out_bias, add_3)
+//   k17_picked<<<768, 128>>>(add_3, blocks_1_norm2_weight, blocks_1_norm2_bias, y, blocks_1_norm2_reducemean, blocks_1_norm2_div, blocks_1_norm2_add_2, picked)
 //   k09_gelu_tanh<<<96, 256>>>(blocks_1_norm2_add_2, blocks_1_expand_weight, blocks_1_expand_bias, blocks_1_expand_matmul, gelu_tanh_2)
-//   k10_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, x_3, blocks_1_project_bias, add_3)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_3, blocks_2_norm1_weight, blocks_2_norm1_bias, blocks_2_norm1_reducemean, blocks_2_norm1_div, blocks_2_norm1_add_2)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_2, blocks_1_project_weight, add_3, blocks_1_project_bias, add_4)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_4, blocks_2_norm1_weight, blocks_2_norm1_bias, blocks_2_norm1_reducemean, blocks_2_norm1_div, blocks_2_norm1_add_2)
 //   k02_linear<<<72, 256>>>(blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, blocks_2_attention_qkv_bias, linear_9)
 //   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_9, blocks_2_attention_matmul)
 //   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_2_attention_matmul, blocks_2_attention_where_3)
-//   k06_y_2<<<384, 256>>>(blocks_2_attention_where_3, linear_9, y_4)
-//   k16_x_3<<<24, 256>>>(y_4, blocks_2_attention_out_weight, add_3, blocks_2_attention_out_bias, x_4)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_4, blocks_2_norm2_weight, blocks_2_norm2_bias, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2)
+//   k06_attention<<<384, 256>>>(blocks_2_attention_where_3, linear_9, attention_3)
+//   k16_add_3<<<24, 256>>>(attention_3, blocks_2_attention_out_weight, add_4, blocks_2_attention_out_bias, add_5)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_5, blocks_2_norm2_weight, blocks_2_norm2_bias, blocks_2_norm2_reducemean, blocks_2_norm2_div, blocks_2_norm2_add_2)
 //   k09_gelu_tanh<<<96, 256>>>(blocks_2_norm2_add_2, blocks_2_expand_weight, blocks_2_expand_bias, blocks_2_expand_matmul, gelu_tanh_3)
-//   k10_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, x_4, blocks_2_project_bias, add_4)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_4, blocks_3_norm1_weight, blocks_3_norm1_bias, blocks_3_norm1_reducemean, blocks_3_norm1_div, blocks_3_norm1_add_2)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_3, blocks_2_project_weight, add_5, blocks_2_project_bias, add_6)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_6, blocks_3_norm1_weight, blocks_3_norm1_bias, blocks_3_norm1_reducemean, blocks_3_norm1_div, blocks_3_norm1_add_2)
 //   k02_linear<<<72, 256>>>(blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, blocks_3_attention_qkv_bias, linear_13)
 //   k03_blocks_0_attention_matmul<<<48, 256>>>(linear_13, blocks_3_attention_matmul)
 //   k14_blocks_1_attention_where_3<<<3072, 32>>>(blocks_0_attention_reducemax, blocks_0_attention_lessorequal, blocks_3_attention_matmul, blocks_3_attention_where_3)
-//   k06_y_2<<<384, 256>>>(blocks_3_attention_where_3, linear_13, y_5)
-//   k16_x_3<<<24, 256>>>(y_5, blocks_3_attention_out_weight, add_4, blocks_3_attention_out_bias, x_5)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_5, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
+//   k06_attention<<<384, 256>>>(blocks_3_attention_where_3, linear_13, attention_4)
+//   k16_add_3<<<24, 256>>>(attention_4, blocks_3_attention_out_weight, add_6, blocks_3_attention_out_bias, add_7)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_7, blocks_3_norm2_weight, blocks_3_norm2_bias, blocks_3_norm2_reducemean, blocks_3_norm2_div, blocks_3_norm2_add_2)
 //   k09_gelu_tanh<<<96, 256>>>(blocks_3_norm2_add_2, blocks_3_expand_weight, blocks_3_expand_bias, blocks_3_expand_matmul, gelu_tanh_4)
-//   k10_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, x_5, blocks_3_project_bias, add_5)
-//   k08_blocks_0_norm2_add_2<<<768, 128>>>(add_5, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
+//   k10_add_2<<<24, 256>>>(gelu_tanh_4, blocks_3_project_weight, add_7, blocks_3_project_bias, x_3)
+//   k08_blocks_0_norm2_add_2<<<768, 128>>>(x_3, norm_weight, norm_bias, norm_reducemean, norm_div, norm_add_2)
 //   k39_linear_17<<<24, 256>>>(norm_add_2, head_weight, linear_17)
 //   k40_backward_d_logits_div<<<1, 256>>>(picked, loss_reducesum, backward_d_logits_div)
 //   k41_d_logits<<<768, 128>>>(linear_17, y, backward_d_logits_div, picked, loss_reducemax, loss_reducesum_2, d_logits)
 //   k42_loss<<<1, 256>>>(y, linear_17, loss_reducemax, loss_reducesum_2, loss_reducesum, loss)
 //   k43_backward_head_matmul<<<24, 256>>>(d_logits, head_weight, backward_head_matmul)
 //   k44_exp_avg_sq_head_weight_new<<<4, 256>>>(d_logits, norm_add_2, head_weight, exp_avg_head_weight, exp_avg_sq_head_weight, exp_avg_head_weight_new, exp_avg_sq_head_weight_new)
-//   k45_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, add_5, norm_reducemean, norm_div, backward_norm_mul_6)
-//   k46_of_pieces_3<<<6, 256>>>(backward_head_matmul, add_5, norm_reducemean, norm_div, backward_norm_mul_6, of_pieces, of_pieces_2, of_pieces_3)
+//   k45_backward_norm_mul_6<<<768, 128>>>(backward_head_matmul, norm_weight, x_3, norm_reducemean, norm_div, backward_norm_mul_6)
+//   k46_of_pieces_3<<<6, 256>>>(backward_head_matmul, x_3, norm_reducemean, norm_div, backward_norm_mul_6, of_pieces, of_pieces_2, of_pieces_3)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces, of_pieces_2, of_pieces_3, blocks_3_project_bias, exp_avg_blocks_3_project_bias, exp_avg_sq_blocks_3_project_bias, norm_weight, exp_avg_norm_weight, exp_avg_sq_norm_weight, norm_bias, exp_avg_norm_bias, exp_avg_sq_norm_bias, exp_avg_blocks_3_project_bias_new, exp_avg_sq_blocks_3_project_bias_new, exp_avg_norm_weight_new, exp_avg_sq_norm_weight_new, exp_avg_norm_bias_new, exp_avg_sq_norm_bias_new)
 //   k48_gelu_tanh_grad<<<96, 256>>>(backward_norm_mul_6, blocks_3_project_weight, blocks_3_expand_matmul, blocks_3_expand_bias, gelu_tanh_grad)
 //   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(backward_norm_mul_6, gelu_tanh_4, blocks_3_project_weight, exp_avg_blocks_3_project_weight, exp_avg_sq_blocks_3_project_weight, exp_avg_blocks_3_project_weight_new, exp_avg_sq_blocks_3_project_weight_new)
@@ -4119,105 +4119,105 @@ extern "C" __global__ void k193_update_head_weight_new_div(
 //   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad, blocks_3_norm2_add_2, blocks_3_expand_weight, exp_avg_blocks_3_expand_weight, exp_avg_sq_blocks_3_expand_weight, exp_avg_blocks_3_expand_weight_new, exp_avg_sq_blocks_3_expand_weight_new)
 //   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad, of_pieces_4)
 //   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_4, blocks_3_expand_bias, exp_avg_blocks_3_expand_bias, exp_avg_sq_blocks_3_expand_bias, exp_avg_blocks_3_expand_bias_new, exp_avg_sq_blocks_3_expand_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, x_5, blocks_3_norm2_reducemean, blocks_3_norm2_div, backward_norm_mul_6, d_x)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_expand_matmul, x_5, blocks_3_norm2_reducemean, blocks_3_norm2_div, d_x, of_pieces_5, of_pieces_6, of_pieces_7)
+//   k54_add_8<<<768, 128>>>(backward_blocks_3_expand_matmul, blocks_3_norm2_weight, add_7, blocks_3_norm2_reducemean, blocks_3_norm2_div, backward_norm_mul_6, add_8)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_expand_matmul, add_7, blocks_3_norm2_reducemean, blocks_3_norm2_div, add_8, of_pieces_5, of_pieces_6, of_pieces_7)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_5, of_pieces_6, of_pieces_7, blocks_3_attention_out_bias, exp_avg_blocks_3_attention_out_bias, exp_avg_sq_blocks_3_attention_out_bias, blocks_3_norm2_weight, exp_avg_blocks_3_norm2_weight, exp_avg_sq_blocks_3_norm2_weight, blocks_3_norm2_bias, exp_avg_blocks_3_norm2_bias, exp_avg_sq_blocks_3_norm2_bias, exp_avg_blocks_3_attention_out_bias_new, exp_avg_sq_blocks_3_attention_out_bias_new, exp_avg_blocks_3_norm2_weight_new, exp_avg_sq_blocks_3_norm2_weight_new, exp_avg_blocks_3_norm2_bias_new, exp_avg_sq_blocks_3_norm2_bias_new)
-//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
-//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x, y_5, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(add_8, blocks_3_attention_out_weight, backward_blocks_3_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(add_8, attention_4, blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight, exp_avg_sq_blocks_3_attention_out_weight, exp_avg_blocks_3_attention_out_weight_new, exp_avg_sq_blocks_3_attention_out_weight_new)
 //   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_3_attention_out_matmul, linear_13, backward_blocks_3_attention_matmul_2)
-//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, y_5, backward_blocks_3_attention_reducesum_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_3_attention_out_matmul, attention_4, backward_blocks_3_attention_reducesum_2)
 //   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_matmul_2, backward_blocks_3_attention_reducesum_2, backward_blocks_3_attention_mul_5)
 //   k62_attention_grad<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad)
 //   k63_attention_grad_1<<<384, 256>>>(backward_blocks_3_attention_mul_5, linear_13, attention_grad_1)
-//   k64_d_part<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, d_part)
-//   k65_d_qkv<<<288, 256>>>(attention_grad, attention_grad_1, d_part, d_qkv)
-//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
-//   k68_of_pieces_8<<<18, 256>>>(d_qkv, of_pieces_8)
+//   k64_attention_grad_2<<<384, 256>>>(blocks_3_attention_where_3, backward_blocks_3_attention_out_matmul, attention_grad_2)
+//   k65_unslice<<<288, 256>>>(attention_grad, attention_grad_1, attention_grad_2, unslice)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(unslice, blocks_3_attention_qkv_weight, backward_blocks_3_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(unslice, blocks_3_norm1_add_2, blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight, exp_avg_sq_blocks_3_attention_qkv_weight, exp_avg_blocks_3_attention_qkv_weight_new, exp_avg_sq_blocks_3_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(unslice, of_pieces_8)
 //   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_8, blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias, exp_avg_sq_blocks_3_attention_qkv_bias, exp_avg_blocks_3_attention_qkv_bias_new, exp_avg_sq_blocks_3_attention_qkv_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_4, blocks_3_norm1_reducemean, blocks_3_norm1_div, d_x, add_6)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_4, blocks_3_norm1_reducemean, blocks_3_norm1_div, add_6, of_pieces_9, of_pieces_10, of_pieces_11)
+//   k54_add_8<<<768, 128>>>(backward_blocks_3_attention_qkv_matmul, blocks_3_norm1_weight, add_6, blocks_3_norm1_reducemean, blocks_3_norm1_div, add_8, add_9)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_3_attention_qkv_matmul, add_6, blocks_3_norm1_reducemean, blocks_3_norm1_div, add_9, of_pieces_9, of_pieces_10, of_pieces_11)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_9, of_pieces_10, of_pieces_11, blocks_2_project_bias, exp_avg_blocks_2_project_bias, exp_avg_sq_blocks_2_project_bias, blocks_3_norm1_weight, exp_avg_blocks_3_norm1_weight, exp_avg_sq_blocks_3_norm1_weight, blocks_3_norm1_bias, exp_avg_blocks_3_norm1_bias, exp_avg_sq_blocks_3_norm1_bias, exp_avg_blocks_2_project_bias_new, exp_avg_sq_blocks_2_project_bias_new, exp_avg_blocks_3_norm1_weight_new, exp_avg_sq_blocks_3_norm1_weight_new, exp_avg_blocks_3_norm1_bias_new, exp_avg_sq_blocks_3_norm1_bias_new)
-//   k48_gelu_tanh_grad<<<96, 256>>>(add_6, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
-//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_6, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_9, blocks_2_project_weight, blocks_2_expand_matmul, blocks_2_expand_bias, gelu_tanh_grad_2)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_9, gelu_tanh_3, blocks_2_project_weight, exp_avg_blocks_2_project_weight, exp_avg_sq_blocks_2_project_weight, exp_avg_blocks_2_project_weight_new, exp_avg_sq_blocks_2_project_weight_new)
 //   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_2, blocks_2_expand_weight, backward_blocks_2_expand_matmul)
 //   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_2, blocks_2_norm2_add_2, blocks_2_expand_weight, exp_avg_blocks_2_expand_weight, exp_avg_sq_blocks_2_expand_weight, exp_avg_blocks_2_expand_weight_new, exp_avg_sq_blocks_2_expand_weight_new)
 //   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_2, of_pieces_12)
 //   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_12, blocks_2_expand_bias, exp_avg_blocks_2_expand_bias, exp_avg_sq_blocks_2_expand_bias, exp_avg_blocks_2_expand_bias_new, exp_avg_sq_blocks_2_expand_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, x_4, blocks_2_norm2_reducemean, blocks_2_norm2_div, add_6, d_x_2)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_expand_matmul, x_4, blocks_2_norm2_reducemean, blocks_2_norm2_div, d_x_2, of_pieces_13, of_pieces_14, of_pieces_15)
+//   k54_add_8<<<768, 128>>>(backward_blocks_2_expand_matmul, blocks_2_norm2_weight, add_5, blocks_2_norm2_reducemean, blocks_2_norm2_div, add_9, add_10)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_expand_matmul, add_5, blocks_2_norm2_reducemean, blocks_2_norm2_div, add_10, of_pieces_13, of_pieces_14, of_pieces_15)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_13, of_pieces_14, of_pieces_15, blocks_2_attention_out_bias, exp_avg_blocks_2_attention_out_bias, exp_avg_sq_blocks_2_attention_out_bias, blocks_2_norm2_weight, exp_avg_blocks_2_norm2_weight, exp_avg_sq_blocks_2_norm2_weight, blocks_2_norm2_bias, exp_avg_blocks_2_norm2_bias, exp_avg_sq_blocks_2_norm2_bias, exp_avg_blocks_2_attention_out_bias_new, exp_avg_sq_blocks_2_attention_out_bias_new, exp_avg_blocks_2_norm2_weight_new, exp_avg_sq_blocks_2_norm2_weight_new, exp_avg_blocks_2_norm2_bias_new, exp_avg_sq_blocks_2_norm2_bias_new)
-//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_2, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
-//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_2, y_4, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(add_10, blocks_2_attention_out_weight, backward_blocks_2_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(add_10, attention_3, blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight, exp_avg_sq_blocks_2_attention_out_weight, exp_avg_blocks_2_attention_out_weight_new, exp_avg_sq_blocks_2_attention_out_weight_new)
 //   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_2_attention_out_matmul, linear_9, backward_blocks_2_attention_matmul_2)
-//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, y_4, backward_blocks_2_attention_reducesum_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_2_attention_out_matmul, attention_3, backward_blocks_2_attention_reducesum_2)
 //   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_matmul_2, backward_blocks_2_attention_reducesum_2, backward_blocks_2_attention_mul_5)
-//   k62_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_2)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_3)
 //   k63_attention_grad_1<<<384, 256>>>(backward_blocks_2_attention_mul_5, linear_9, attention_grad_1_2)
-//   k64_d_part<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, d_part_2)
-//   k65_d_qkv<<<288, 256>>>(attention_grad_2, attention_grad_1_2, d_part_2, d_qkv_2)
-//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
-//   k68_of_pieces_8<<<18, 256>>>(d_qkv_2, of_pieces_16)
+//   k64_attention_grad_2<<<384, 256>>>(blocks_2_attention_where_3, backward_blocks_2_attention_out_matmul, attention_grad_2_2)
+//   k65_unslice<<<288, 256>>>(attention_grad_3, attention_grad_1_2, attention_grad_2_2, unslice_2)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(unslice_2, blocks_2_attention_qkv_weight, backward_blocks_2_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(unslice_2, blocks_2_norm1_add_2, blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight, exp_avg_sq_blocks_2_attention_qkv_weight, exp_avg_blocks_2_attention_qkv_weight_new, exp_avg_sq_blocks_2_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(unslice_2, of_pieces_16)
 //   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_16, blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias, exp_avg_sq_blocks_2_attention_qkv_bias, exp_avg_blocks_2_attention_qkv_bias_new, exp_avg_sq_blocks_2_attention_qkv_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_3, blocks_2_norm1_reducemean, blocks_2_norm1_div, d_x_2, add_7)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_3, blocks_2_norm1_reducemean, blocks_2_norm1_div, add_7, of_pieces_17, of_pieces_18, of_pieces_19)
+//   k54_add_8<<<768, 128>>>(backward_blocks_2_attention_qkv_matmul, blocks_2_norm1_weight, add_4, blocks_2_norm1_reducemean, blocks_2_norm1_div, add_10, add_11)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_2_attention_qkv_matmul, add_4, blocks_2_norm1_reducemean, blocks_2_norm1_div, add_11, of_pieces_17, of_pieces_18, of_pieces_19)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_17, of_pieces_18, of_pieces_19, blocks_1_project_bias, exp_avg_blocks_1_project_bias, exp_avg_sq_blocks_1_project_bias, blocks_2_norm1_weight, exp_avg_blocks_2_norm1_weight, exp_avg_sq_blocks_2_norm1_weight, blocks_2_norm1_bias, exp_avg_blocks_2_norm1_bias, exp_avg_sq_blocks_2_norm1_bias, exp_avg_blocks_1_project_bias_new, exp_avg_sq_blocks_1_project_bias_new, exp_avg_blocks_2_norm1_weight_new, exp_avg_sq_blocks_2_norm1_weight_new, exp_avg_blocks_2_norm1_bias_new, exp_avg_sq_blocks_2_norm1_bias_new)
-//   k48_gelu_tanh_grad<<<96, 256>>>(add_7, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
-//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_7, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_11, blocks_1_project_weight, blocks_1_expand_matmul, blocks_1_expand_bias, gelu_tanh_grad_3)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_11, gelu_tanh_2, blocks_1_project_weight, exp_avg_blocks_1_project_weight, exp_avg_sq_blocks_1_project_weight, exp_avg_blocks_1_project_weight_new, exp_avg_sq_blocks_1_project_weight_new)
 //   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_3, blocks_1_expand_weight, backward_blocks_1_expand_matmul)
 //   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_3, blocks_1_norm2_add_2, blocks_1_expand_weight, exp_avg_blocks_1_expand_weight, exp_avg_sq_blocks_1_expand_weight, exp_avg_blocks_1_expand_weight_new, exp_avg_sq_blocks_1_expand_weight_new)
 //   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_3, of_pieces_20)
 //   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_20, blocks_1_expand_bias, exp_avg_blocks_1_expand_bias, exp_avg_sq_blocks_1_expand_bias, exp_avg_blocks_1_expand_bias_new, exp_avg_sq_blocks_1_expand_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, x_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, add_7, d_x_3)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_expand_matmul, x_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, d_x_3, of_pieces_21, of_pieces_22, of_pieces_23)
+//   k54_add_8<<<768, 128>>>(backward_blocks_1_expand_matmul, blocks_1_norm2_weight, add_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, add_11, add_12)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_expand_matmul, add_3, blocks_1_norm2_reducemean, blocks_1_norm2_div, add_12, of_pieces_21, of_pieces_22, of_pieces_23)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_21, of_pieces_22, of_pieces_23, blocks_1_attention_out_bias, exp_avg_blocks_1_attention_out_bias, exp_avg_sq_blocks_1_attention_out_bias, blocks_1_norm2_weight, exp_avg_blocks_1_norm2_weight, exp_avg_sq_blocks_1_norm2_weight, blocks_1_norm2_bias, exp_avg_blocks_1_norm2_bias, exp_avg_sq_blocks_1_norm2_bias, exp_avg_blocks_1_attention_out_bias_new, exp_avg_sq_blocks_1_attention_out_bias_new, exp_avg_blocks_1_norm2_weight_new, exp_avg_sq_blocks_1_norm2_weight_new, exp_avg_blocks_1_norm2_bias_new, exp_avg_sq_blocks_1_norm2_bias_new)
-//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_3, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
-//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_3, y_3, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(add_12, blocks_1_attention_out_weight, backward_blocks_1_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(add_12, attention_2, blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight, exp_avg_sq_blocks_1_attention_out_weight, exp_avg_blocks_1_attention_out_weight_new, exp_avg_sq_blocks_1_attention_out_weight_new)
 //   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_1_attention_out_matmul, linear_5, backward_blocks_1_attention_matmul_2)
-//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, y_3, backward_blocks_1_attention_reducesum_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_1_attention_out_matmul, attention_2, backward_blocks_1_attention_reducesum_2)
 //   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_matmul_2, backward_blocks_1_attention_reducesum_2, backward_blocks_1_attention_mul_5)
-//   k62_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_3)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_4)
 //   k63_attention_grad_1<<<384, 256>>>(backward_blocks_1_attention_mul_5, linear_5, attention_grad_1_3)
-//   k64_d_part<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, d_part_3)
-//   k65_d_qkv<<<288, 256>>>(attention_grad_3, attention_grad_1_3, d_part_3, d_qkv_3)
-//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
-//   k68_of_pieces_8<<<18, 256>>>(d_qkv_3, of_pieces_24)
+//   k64_attention_grad_2<<<384, 256>>>(blocks_1_attention_where_3, backward_blocks_1_attention_out_matmul, attention_grad_2_3)
+//   k65_unslice<<<288, 256>>>(attention_grad_4, attention_grad_1_3, attention_grad_2_3, unslice_3)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(unslice_3, blocks_1_attention_qkv_weight, backward_blocks_1_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(unslice_3, blocks_1_norm1_add_2, blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight, exp_avg_sq_blocks_1_attention_qkv_weight, exp_avg_blocks_1_attention_qkv_weight_new, exp_avg_sq_blocks_1_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(unslice_3, of_pieces_24)
 //   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_24, blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias, exp_avg_sq_blocks_1_attention_qkv_bias, exp_avg_blocks_1_attention_qkv_bias_new, exp_avg_sq_blocks_1_attention_qkv_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, d_x_3, add_8)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, add_8, of_pieces_25, of_pieces_26, of_pieces_27)
+//   k54_add_8<<<768, 128>>>(backward_blocks_1_attention_qkv_matmul, blocks_1_norm1_weight, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, add_12, add_13)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_1_attention_qkv_matmul, add_2, blocks_1_norm1_reducemean, blocks_1_norm1_div, add_13, of_pieces_25, of_pieces_26, of_pieces_27)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_25, of_pieces_26, of_pieces_27, blocks_0_project_bias, exp_avg_blocks_0_project_bias, exp_avg_sq_blocks_0_project_bias, blocks_1_norm1_weight, exp_avg_blocks_1_norm1_weight, exp_avg_sq_blocks_1_norm1_weight, blocks_1_norm1_bias, exp_avg_blocks_1_norm1_bias, exp_avg_sq_blocks_1_norm1_bias, exp_avg_blocks_0_project_bias_new, exp_avg_sq_blocks_0_project_bias_new, exp_avg_blocks_1_norm1_weight_new, exp_avg_sq_blocks_1_norm1_weight_new, exp_avg_blocks_1_norm1_bias_new, exp_avg_sq_blocks_1_norm1_bias_new)
-//   k48_gelu_tanh_grad<<<96, 256>>>(add_8, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
-//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_8, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
+//   k48_gelu_tanh_grad<<<96, 256>>>(add_13, blocks_0_project_weight, blocks_0_expand_matmul, blocks_0_expand_bias, gelu_tanh_grad_4)
+//   k49_exp_avg_sq_blocks_3_project_weight_new<<<16, 256>>>(add_13, gelu_tanh, blocks_0_project_weight, exp_avg_blocks_0_project_weight, exp_avg_sq_blocks_0_project_weight, exp_avg_blocks_0_project_weight_new, exp_avg_sq_blocks_0_project_weight_new)
 //   k50_backward_blocks_3_expand_matmul<<<24, 256>>>(gelu_tanh_grad_4, blocks_0_expand_weight, backward_blocks_0_expand_matmul)
 //   k51_exp_avg_sq_blocks_3_expand_weight_new<<<16, 256>>>(gelu_tanh_grad_4, blocks_0_norm2_add_2, blocks_0_expand_weight, exp_avg_blocks_0_expand_weight, exp_avg_sq_blocks_0_expand_weight, exp_avg_blocks_0_expand_weight_new, exp_avg_sq_blocks_0_expand_weight_new)
 //   k52_of_pieces_4<<<24, 256>>>(gelu_tanh_grad_4, of_pieces_28)
 //   k53_exp_avg_sq_blocks_3_expand_bias_new<<<2, 256>>>(of_pieces_28, blocks_0_expand_bias, exp_avg_blocks_0_expand_bias, exp_avg_sq_blocks_0_expand_bias, exp_avg_blocks_0_expand_bias_new, exp_avg_sq_blocks_0_expand_bias_new)
-//   k54_d_x<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, x_2, blocks_0_norm2_reducemean, blocks_0_norm2_div, add_8, d_x_4)
-//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_0_expand_matmul, x_2, blocks_0_norm2_reducemean, blocks_0_norm2_div, d_x_4, of_pieces_29, of_pieces_30, of_pieces_31)
+//   k54_add_8<<<768, 128>>>(backward_blocks_0_expand_matmul, blocks_0_norm2_weight, add, blocks_0_norm2_reducemean, blocks_0_norm2_div, add_13, add_14)
+//   k46_of_pieces_3<<<6, 256>>>(backward_blocks_0_expand_matmul, add, blocks_0_norm2_reducemean, blocks_0_norm2_div, add_14, of_pieces_29, of_pieces_30, of_pieces_31)
 //   k47_exp_avg_sq_norm_bias_new<<<1, 256>>>(of_pieces_29, of_pieces_30, of_pieces_31, blocks_0_attention_out_bias, exp_avg_blocks_0_attention_out_bias, exp_avg_sq_blocks_0_attention_out_bias, blocks_0_norm2_weight, exp_avg_blocks_0_norm2_weight, exp_avg_sq_blocks_0_norm2_weight, blocks_0_norm2_bias, exp_avg_blocks_0_norm2_bias, exp_avg_sq_blocks_0_norm2_bias, exp_avg_blocks_0_attention_out_bias_new, exp_avg_sq_blocks_0_attention_out_bias_new, exp_avg_blocks_0_norm2_weight_new, exp_avg_sq_blocks_0_norm2_weight_new, exp_avg_blocks_0_norm2_bias_new, exp_avg_sq_blocks_0_norm2_bias_new)
-//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(d_x_4, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
-//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(d_x_4, y_2, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
+//   k57_backward_blocks_3_attention_out_matmul<<<24, 256>>>(add_14, blocks_0_attention_out_weight, backward_blocks_0_attention_out_matmul)
+//   k58_exp_avg_sq_blocks_3_attention_out_weight_new<<<4, 256>>>(add_14, attention, blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight, exp_avg_sq_blocks_0_attention_out_weight, exp_avg_blocks_0_attention_out_weight_new, exp_avg_sq_blocks_0_attention_out_weight_new)
 //   k59_backward_blocks_3_attention_matmul_2<<<48, 256>>>(backward_blocks_0_attention_out_matmul, linear, backward_blocks_0_attention_matmul_2)
-//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, y_2, backward_blocks_0_attention_reducesum_2)
+//   k60_backward_blocks_3_attention_reducesum_2<<<3072, 32>>>(backward_blocks_0_attention_out_matmul, attention, backward_blocks_0_attention_reducesum_2)
 //   k61_backward_blocks_3_attention_mul_5<<<192, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_matmul_2, backward_blocks_0_attention_reducesum_2, backward_blocks_0_attention_mul_5)
-//   k62_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_4)
+//   k62_attention_grad<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_5)
 //   k63_attention_grad_1<<<384, 256>>>(backward_blocks_0_attention_mul_5, linear, attention_grad_1_4)
-//   k64_d_part<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, d_part_4)
-//   k65_d_qkv<<<288, 256>>>(attention_grad_4, attention_grad_1_4, d_part_4, d_qkv_4)
-//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(d_qkv_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
-//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(d_qkv_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
-//   k68_of_pieces_8<<<18, 256>>>(d_qkv_4, of_pieces_32)
+//   k64_attention_grad_2<<<384, 256>>>(blocks_0_attention_where_3, backward_blocks_0_attention_out_matmul, attention_grad_2_4)
+//   k65_unslice<<<288, 256>>>(attention_grad_5, attention_grad_1_4, attention_grad_2_4, unslice_4)
+//   k66_backward_blocks_3_attention_qkv_matmul<<<24, 256>>>(unslice_4, blocks_0_attention_qkv_weight, backward_blocks_0_attention_qkv_matmul)
+//   k67_exp_avg_sq_blocks_3_attention_qkv_weight_new<<<12, 256>>>(unslice_4, blocks_0_norm1_add_2, blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight, exp_avg_sq_blocks_0_attention_qkv_weight, exp_avg_blocks_0_attention_qkv_weight_new, exp_avg_sq_blocks_0_attention_qkv_weight_new)
+//   k68_of_pieces_8<<<18, 256>>>(unslice_4, of_pieces_32)
 //   k69_exp_avg_sq_blocks_3_attention_qkv_bias_new<<<2, 256>>>(of_pieces_32, blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias, exp_avg_sq_blocks_0_attention_qkv_bias, exp_avg_blocks_0_attention_qkv_bias_new, exp_avg_sq_blocks_0_attention_qkv_bias_new)
-//   k145_add_9<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, blocks_0_norm1_reducemean, blocks_0_norm1_div, d_x_4, add_9)
+//   k145_d_x_2<<<768, 128>>>(backward_blocks_0_attention_qkv_matmul, blocks_0_norm1_weight, embedding, positions_weight, blocks_0_norm1_reducemean, blocks_0_norm1_div, add_14, d_x_2)
 //   k146_of_pieces_34<<<6, 256>>>(backward_blocks_0_attention_qkv_matmul, embedding, positions_weight, blocks_0_norm1_reducemean, blocks_0_norm1_div, of_pieces_33, of_pieces_34)
 //   k147_exp_avg_sq_blocks_0_norm1_bias_new<<<1, 256>>>(of_pieces_33, of_pieces_34, blocks_0_norm1_weight, exp_avg_blocks_0_norm1_weight, exp_avg_sq_blocks_0_norm1_weight, blocks_0_norm1_bias, exp_avg_blocks_0_norm1_bias, exp_avg_sq_blocks_0_norm1_bias, exp_avg_blocks_0_norm1_weight_new, exp_avg_sq_blocks_0_norm1_weight_new, exp_avg_blocks_0_norm1_bias_new, exp_avg_sq_blocks_0_norm1_bias_new)
-//   k148_exp_avg_sq_positions_weight_new<<<32, 256>>>(add_9, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
+//   k148_exp_avg_sq_positions_weight_new<<<32, 256>>>(d_x_2, positions_weight, exp_avg_positions_weight, exp_avg_sq_positions_weight, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new)
 //   k149_count<<<768, 192>>>(x, count)
 //   k150_places<<<3, 256>>>(count, places)
 //   k151_begins<<<1, 256>>>(places, x, begins)
-//   k152_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, add_9, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
+//   k152_exp_avg_sq_symbols_weight_new<<<33, 256>>>(begins, places, d_x_2, symbols_weight, exp_avg_symbols_weight, exp_avg_sq_symbols_weight, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new)
 //   k153_update_blocks_0_attention_qkv_bias_new_add<<<1, 256>>>(step_symbols_weight, lr, step_positions_weight, step_blocks_0_norm1_weight, step_blocks_0_norm1_bias, step_blocks_0_attention_qkv_weight, step_blocks_0_attention_qkv_bias, update_symbols_weight_new_add, update_symbols_weight_new_pow_2, update_symbols_weight_new_div, update_positions_weight_new_add, update_positions_weight_new_pow_2, update_positions_weight_new_div, update_blocks_0_norm1_weight_new_add, update_blocks_0_norm1_weight_new_pow_2, update_blocks_0_norm1_weight_new_div, update_blocks_0_norm1_bias_new_add, update_blocks_0_norm1_bias_new_pow_2, update_blocks_0_norm1_bias_new_div, update_blocks_0_attention_qkv_weight_new_add, update_blocks_0_attention_qkv_weight_new_pow_2, update_blocks_0_attention_qkv_weight_new_div, update_blocks_0_attention_qkv_bias_new_add)
 //   k154_symbols_weight_new<<<33, 256>>>(symbols_weight, lr, update_symbols_weight_new_div, exp_avg_symbols_weight_new, exp_avg_sq_symbols_weight_new, update_symbols_weight_new_pow_2, symbols_weight_new)
 //   k155_positions_weight_new<<<32, 256>>>(positions_weight, lr, update_positions_weight_new_div, exp_avg_positions_weight_new, exp_avg_sq_positions_weight_new, update_positions_weight_new_pow_2, positions_weight_new)

@@ -394,8 +394,9 @@ mod tests {
         let all = masked([[true, true], [false, false]]);
         let found = (all * &weights).sum_all().first_non_finite().unwrap();
         assert_eq!((found.op, found.input), ("softmax", Some((0, f64::NEG_INFINITY))));
-        // The mask is named if nothing else is wrong.
-        let found = x.masked_fill(&x.gt(2.0), f64::INFINITY).sum_all().first_non_finite().unwrap();
+        // The mask is named if nothing else is wrong, where the tape has what it gave.
+        let filled = x.masked_fill(&x.gt(2.0), f64::INFINITY);
+        let found = filled.square().sum_all().first_non_finite().unwrap();
         assert_eq!((found.op, found.value), ("where", f64::INFINITY));
         // A branch that is not taken: the value is finite, and its slope is not.
         let zero = Tensor::from([0.0f64, 4.0]).parameter();
