@@ -1,4 +1,4 @@
-"""Names about `compile`."""
+"""`compile`, and the names beside it."""
 
 from __future__ import annotations
 
@@ -20,29 +20,22 @@ class _OfTorch(TypedDict, total=False):
     options: dict[str, Any] | None
 
 
+class _Options(_OfTorch, total=False):
+    """Every option of `compile`, with the defaults that stand there."""
+
+    simplify: bool
+    fuse: bool
+    device: str | None
+    precision: str | None
+    compare_first: bool
+    disable: bool
+
+
+@overload
+def compile(f: Callable[..., Any], **options: Unpack[_Options]) -> Compiled: ...
 @overload
 def compile(
-    f: Callable[..., Any],
-    *,
-    simplify: bool = True,
-    fuse: bool = True,
-    device: str | None = None,
-    precision: str | None = None,
-    compare_first: bool = True,
-    disable: bool = False,
-    **of_torch: Unpack[_OfTorch],
-) -> Compiled: ...
-@overload
-def compile(
-    f: None = None,
-    *,
-    simplify: bool = True,
-    fuse: bool = True,
-    device: str | None = None,
-    precision: str | None = None,
-    compare_first: bool = True,
-    disable: bool = False,
-    **of_torch: Unpack[_OfTorch],
+    f: None = None, **options: Unpack[_Options]
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(
     f: Callable[..., Any] | None = None,
