@@ -25,12 +25,11 @@ mod agree;
 mod cost;
 mod error;
 mod exchange;
-mod frame;
 mod launch;
 mod links;
 mod pool;
 mod sum;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "tcp", not(target_family = "wasm")))]
 mod tcp;
 mod threads;
 mod tree;
@@ -45,7 +44,7 @@ pub use launch::{Launch, MAX_RANKS};
 #[doc(hidden)]
 pub use sum::gather_bytes;
 pub use sum::{RankSum, gather, owners};
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "tcp", not(target_family = "wasm")))]
 pub use tcp::{Tcp, TcpOptions, Watch};
 pub use threads::Threads;
 pub use tree::{SumNode, SumTree};

@@ -3,8 +3,16 @@
 use std::sync::Arc;
 
 use crate::exchange::{Begun, State};
-use crate::frame::Kind;
 use crate::{ExchangeError, Result};
+
+/// Purpose of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A part of an exchange.
+    Part,
+    /// The reason of the sender's end.
+    Abort,
+}
 
 /// A message: its purpose, the number of the exchange, and its bytes.
 pub(crate) type Message = (Kind, u64, Arc<Vec<u8>>);

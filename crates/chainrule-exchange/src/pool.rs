@@ -23,6 +23,7 @@ pub(crate) fn take(room: usize) -> Vec<u8> {
 }
 
 /// A buffer of this many bytes, with left-over contents for the most part: so it is written once.
+#[cfg(any(test, all(feature = "tcp", not(target_family = "wasm"))))]
 pub(crate) fn take_filled(len: usize) -> Vec<u8> {
     let mut buffer = find(len).unwrap_or_default();
     match buffer.capacity() {

@@ -6,6 +6,7 @@
 //! stranger is turned away and disturbs nobody.
 
 mod address;
+mod frame;
 mod hello;
 mod link;
 mod token;

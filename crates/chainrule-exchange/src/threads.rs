@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::frame::Kind;
-use crate::links::{Link, Links, Message, exchange_by_links};
+use crate::links::{Kind, Link, Links, Message, exchange_by_links};
 
 /// A rank that is a thread; made by [`Threads::group`].
 pub struct Threads(Links<Channel>);

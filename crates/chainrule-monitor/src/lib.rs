@@ -14,6 +14,7 @@ mod facts;
 mod forms;
 mod measures;
 mod monitor;
+mod node;
 mod numbers;
 mod penalty;
 mod places;
@@ -22,15 +23,18 @@ mod report;
 mod series;
 mod stats;
 mod symptom;
+#[cfg(feature = "tensorboard")]
 mod tensorboard;
 mod track;
 mod turned;
 
 pub use facts::Dependence;
 pub use monitor::Monitor;
+pub use node::EventNode;
 pub use report::html;
 pub use series::{LossCurve, LossSpan, Series};
 pub use stats::Stats;
 pub use symptom::{Symptom, SymptomKind};
-pub use tensorboard::{EventFile, EventNode};
+#[cfg(feature = "tensorboard")]
+pub use tensorboard::EventFile;
 pub use track::{OutputKind, OutputPoint, OutputTrack, ParameterPoint, ParameterTrack};

@@ -9,12 +9,12 @@ use crate::answer::Answers;
 use crate::detect;
 use crate::facts::Told;
 use crate::measures::Measures;
+use crate::node::EventNode;
 use crate::numbers::{is_zero, squares, with};
 use crate::places::Places;
 use crate::series::{LossCurve, Series};
 use crate::stats::Stats;
 use crate::symptom::Symptom;
-use crate::tensorboard::EventNode;
 use crate::track::{OutputKind, OutputTrack, ParameterTrack};
 
 /// Points of a curve that are kept.

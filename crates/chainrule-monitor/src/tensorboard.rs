@@ -15,6 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prost::Message;
 
 use crate::monitor::Monitor;
+use crate::node::EventNode;
 use crate::stats::{LOWEST, Stats};
 use proto::{
     DimProto, EventProto, GraphDefProto, HistogramProto, MetadataProto, NodeProto, PluginProto,
@@ -47,17 +48,6 @@ fn crc32c(bytes: &[u8]) -> u32 {
 /// The checksum as a record has it.
 fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
-}
-
-/// An op of a graph, for [`EventFile::graph`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventNode {
-    /// Its name; parts between slashes are boxes that can be opened.
-    pub name: String,
-    /// Its op.
-    pub op: String,
-    /// The names of the nodes that it takes.
-    pub inputs: Vec<String>,
 }
 
 /// A file that TensorBoard shows: scalars, histograms, texts and a graph, at steps.

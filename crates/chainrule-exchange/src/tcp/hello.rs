@@ -13,8 +13,8 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::frame::{self, Kind};
-use crate::links::ended;
+use super::frame;
+use crate::links::{Kind, ended};
 
 /// Name and version of the protocol.
 const MAGIC: [u8; 8] = *b"chainru1";

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::frame::{self, Kind};
-use crate::links::{Link, Message};
+use super::frame;
+use crate::links::{Kind, Link, Message};
 use crate::pool;
 use crate::tcp::{LOOK, Watch};
 

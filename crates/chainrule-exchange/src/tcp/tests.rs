@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Watch;
+use super::frame;
 use super::hello::{self, Hello};
 use super::link::TcpLink;
-use crate::frame::{self, Kind};
-use crate::links::Link;
+use crate::links::{Kind, Link};
 use crate::{Exchange, Launch, Result, Tcp, TcpOptions};
 
 /// Numbers of a fixed generator.

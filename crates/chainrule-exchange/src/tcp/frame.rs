@@ -3,20 +3,10 @@
 //! A message is a head of 17 bytes, that is kind, number of the exchange and length, and then its
 //! bytes. All numbers are little endian.
 
-#![cfg_attr(target_family = "wasm", allow(dead_code, reason = "a page has no connections"))]
-
 use std::io::{ErrorKind, Read, Write};
 
+use crate::links::Kind;
 use crate::pool;
-
-/// Purpose of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A part of an exchange.
-    Part,
-    /// The reason of the sender's end.
-    Abort,
-}
 
 /// A sign of life, which is no message.
 const ALIVE: u8 = 0;
