@@ -40,6 +40,13 @@ fn resumed_runs_give_the_same_bits() {
             7,
             25,
         ),
+        // Two rules side by side, with states of their own.
+        (
+            "names",
+            "train names --data names.txt --hidden 20 --lr-decay-at 9 --optimizer muon --lr 0.02 --json",
+            7,
+            25,
+        ),
         ("names", "train names --model gru --data names.txt --json", 2, 4),
         (
             "names",

@@ -219,6 +219,42 @@ fn settings_do_what_they_say() {
     assert!(place.json("sample run --count 1 --json")["samples"].is_array());
 }
 
+#[test]
+fn every_optimizer_trains_every_model() {
+    let place = Place::new();
+    for (optimizer, lr) in [
+        ("sgd", 0.02),
+        ("adam", 0.005),
+        ("adamw", 0.005),
+        ("rmsprop", 0.005),
+        ("adagrad", 0.02),
+        ("lion", 0.001),
+        ("muon", 0.02),
+    ] {
+        for (kind, words) in [
+            ("names", "names --steps 60 --hidden 30"),
+            ("digits", "digits --examples 200 --batch 20 --hidden 16 --epochs 3"),
+            ("cnn", "digits --examples 60 --batch 20 --model cnn --epochs 2"),
+            ("text", "text --layers 1 --heads 2 --width 16 --digits 1 --steps 30"),
+        ] {
+            let words =
+                format!("train {words} --optimizer {optimizer} --lr {lr} --no-monitor --json");
+            let got = place.json(&format!("{words} --out {optimizer}-{kind}"));
+            let lines =
+                fs::read_to_string(place.path(&format!("{optimizer}-{kind}/metrics.jsonl")));
+            let lines = lines.unwrap();
+            let losses = lines.lines().filter_map(|line| {
+                serde_json::from_str::<Value>(line).unwrap().get("loss").and_then(Value::as_f64)
+            });
+            let losses: Vec<f64> = losses.collect();
+            let mean = |some: &[f64]| some.iter().sum::<f64>() / some.len() as f64;
+            let third = losses.len() / 3;
+            let [early, late] = [mean(&losses[..third]), mean(&losses[losses.len() - third..])];
+            assert!(late < early, "{words}: {early} to {late}, {got}");
+        }
+    }
+}
+
 /// Fused operations compute the same but for rounding.
 #[test]
 fn fused_operations_give_the_same_losses_but_for_rounding() {

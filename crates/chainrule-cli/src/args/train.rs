@@ -228,12 +228,19 @@ impl Autocast {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
+    /// The gradient times the rate, with --momentum
     Sgd,
+    /// Kingma and Ba 2015
     Adam,
+    /// Adam with the decay apart from the gradient
     Adamw,
+    /// The gradient over its running size
     Rmsprop,
+    /// The gradient over the root of the sum of its squares so far
     Adagrad,
+    /// The sign of the momentum; rates a tenth of Adam's
     Lion,
+    /// Muon for matrices with a rate about 0.02, AdamW with 0.015 of it for the rest
     Muon,
 }
 

@@ -30,6 +30,9 @@ const FORMAT: u32 = 2;
 /// The largest file of settings that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// Rate of AdamW beside that of Muon: 3e-4 beside 0.02, as Muon's author has it.
+const BESIDE_MUON: f64 = 0.015;
+
 /// Defaults of a kind of training.
 #[derive(Clone, Copy)]
 pub struct Defaults {
@@ -189,7 +192,8 @@ impl Settings {
         }
     }
 
-    /// The optimizer; matrices are decayed, biases and gains are not.
+    /// The optimizer; matrices are decayed, biases and gains are not. Muon is for matrices alone:
+    /// beside it AdamW trains the rest.
     pub fn optimizer(&self, parameters: Vec<Tensor>) -> Result<Box<dyn Optimizer>> {
         fn groups<R>(parameters: Vec<Tensor>, decay: f64) -> Vec<Group<R>> {
             let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) =
@@ -226,8 +230,12 @@ impl Settings {
                 Box::new(Lion::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Muon => {
-                let options = MuonOptions::default();
-                Box::new(Muon::try_with_groups(groups(parameters, decay), lr, options)?)
+                let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) =
+                    parameters.into_iter().partition(|p| p.rank() == 2);
+                let matrices = [Group::new(matrices).weight_decay(decay)];
+                let muon = Muon::try_with_groups(matrices, lr, MuonOptions::default())?;
+                let rest = Group::new(rest).lr(lr * BESIDE_MUON).weight_decay(0.0);
+                Box::new(muon.try_and(rest, AdamWOptions { betas, ..AdamWOptions::default() })?)
             }
         })
     }

@@ -76,6 +76,36 @@ impl<R: Rule> Descent<R> {
         updates.check()?;
         Ok(Descent { updates, rule: PhantomData })
     }
+
+    /// With a group that follows another rule, as Muon's users train matrices by Muon and the rest
+    /// by AdamW. A learning rate of the group's own keeps its proportion to that of the optimizer.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// use chainrule::optim::{AdamWOptions, Group, Muon, Optimizer};
+    /// let w = Tensor::from([[2.0f32, 0.0], [0.0, 1.0]]).parameter();
+    /// let b = Tensor::from([1.0f32, 1.0]).parameter();
+    /// let rest = Group::new(vec![b.clone()]).lr(3e-4);
+    /// let mut muon = Muon::new(vec![w.clone()], 0.02).and(rest, AdamWOptions::default());
+    /// assert_eq!(muon.parameters().len(), 2);
+    /// (w.matmul(&b)).sum_all().backward();
+    /// muon.step()?;
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn and<Q: Rule>(self, group: Group<Q>, options: Q) -> Descent<R> {
+        self.try_and(group, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Descent::and`], but returns the error: a parameter that is in another group, one that
+    /// the rule is not for, options or a learning rate out of range.
+    pub fn try_and<Q: Rule>(mut self, group: Group<Q>, options: Q) -> Result<Descent<R>> {
+        let Group { parameters, lr, weight_decay, options: own } = group;
+        let rule = own.unwrap_or(options).erased();
+        self.updates.add(parameters, lr, weight_decay, rule)?;
+        self.updates.check()?;
+        Ok(self)
+    }
 }
 
 impl<R: Rule> Optimizer for Descent<R> {

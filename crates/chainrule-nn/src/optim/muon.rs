@@ -44,7 +44,7 @@ impl Default for MuonOptions {
 /// rate is 0.02.
 ///
 /// It is meant for the matrices inside a network. Parameters with another number of axes are an
-/// error: give those, the embedding and the last layer to an AdamW.
+/// error: give those, the embedding and the last layer to AdamW, as [`Descent::and`] does.
 ///
 /// ```
 /// use chainrule::Tensor;

@@ -201,6 +201,42 @@ fn steps_are_in_place() {
 }
 
 #[test]
+fn rules_side_by_side_step_as_they_do_alone() {
+    let matrix = || numbers(3, 4, 1).parameter();
+    let row = || numbers(1, 4, 2).parameter();
+    let (w, b) = (matrix(), row());
+    let rest = Group::new(vec![b.clone()]).lr(0.003);
+    let mut both = Muon::new(vec![w.clone()], 0.02).and(rest, AdamWOptions::default());
+    let (v, c) = (matrix(), row());
+    let mut muon = Muon::new(vec![v.clone()], 0.02);
+    let mut adam_w = AdamW::new(vec![c.clone()], 0.003);
+    for step in 0..6 {
+        let loss = |w: &Tensor, b: &Tensor| (w.tanh() * b).square().sum_all();
+        loss(&w, &b).backward();
+        loss(&v, &c).backward();
+        both.step().unwrap();
+        muon.step().unwrap();
+        adam_w.step().unwrap();
+        [&w, &b, &v, &c].into_iter().for_each(Tensor::zero_grad);
+        assert_eq!((w.to_vec::<f32>(), b.to_vec::<f64>()), (v.to_vec(), c.to_vec()), "{step}");
+        // A schedule moves both.
+        both.set_lr(0.02 / (step + 2) as f64).unwrap();
+        muon.set_lr(0.02 / (step + 2) as f64).unwrap();
+        adam_w.set_lr(0.003 / (step + 2) as f64).unwrap();
+    }
+    // What it keeps is that of both rules, and goes on from there.
+    let kept = both.state_dict();
+    assert!(kept.contains_key("state.0.momentum_buffer") && kept.contains_key("state.1.exp_avg"));
+    let rest = Group::new(vec![b.clone()]).lr(0.003);
+    let mut again = Muon::new(vec![w.clone()], 0.02).and(rest, AdamWOptions::default());
+    again.load_state_dict(&kept).unwrap();
+    assert_eq!(again.group_lrs(), both.group_lrs());
+    let twice =
+        Muon::new(vec![w.clone()], 0.02).try_and(Group::new(vec![w]), AdamWOptions::default());
+    assert!(twice.unwrap_err().to_string().contains("in two groups"));
+}
+
+#[test]
 fn impossible_options_are_errors() {
     let p = || vec![numbers(2, 2, 0).parameter()];
     let betas = (1.0, 0.9);
