@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use chainrule::Tensor;
+use chainrule::ops::OpId;
 
 /// Beyond this a tanh is as good as flat, and little gradient comes through.
 const SATURATED: f64 = 0.97;
@@ -75,7 +76,7 @@ impl Row {
         let value = tensor.to_f64_vec();
         let gradient = tensor.grad().map(|g| Stats::of(&g.to_f64_vec()));
         let stats = Stats::of(&value);
-        let is_tanh = tensor.op_name() == Some("tanh");
+        let is_tanh = tensor.op_id() == Some(OpId::tanh);
         let beyond = || value.iter().filter(|x| x.abs() > SATURATED).count() as f64;
         Row {
             name: name.to_owned(),

@@ -8,6 +8,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::tensor::node::Source;
 use chainrule_core::tensor::op::GRADIENT;
+use chainrule_core::tensor::role::Role;
 use chainrule_core::tensor::value::Value;
 use chainrule_program::{Id, Instruction, Origin, Phase, Program};
 use prost::bytes::Bytes;
@@ -329,7 +330,7 @@ impl Exporter {
             let from = self.at.graph.nodes.len();
             let made = match self.empty(program, instruction) {
                 Some(made) => made,
-                None if self.at.takes.is_some() && instruction.op.name() == "seed" => {
+                None if self.at.takes.is_some() && instruction.op.role() == Role::Seed => {
                     vec![self.at.graph.node("RandomSeed", &[], vec![], DType::I64, vec![])]
                 }
                 None => match self.form(program, instruction, &inputs) {

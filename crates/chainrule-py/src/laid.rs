@@ -5,8 +5,8 @@
 //! results; an op on transposed operands is therefore computed on operands that are transposed
 //! back, and its result is transposed again.
 
-use chainrule::ops::Family;
 use chainrule::ops::binding::{Argument, Arguments};
+use chainrule::ops::{Family, OpId};
 use chainrule::{Result, Shape, Tensor};
 use chainrule_core::tensor::node::Source;
 use smallvec::SmallVec;
@@ -91,17 +91,17 @@ impl Order {
 }
 
 /// Ops whose kernels give a layout that suits them, where PyTorch's results are row-major.
-const OTHERWISE: &[&str] = &["attention", "batch_norm", "log_softmax", "softmax"];
+const OTHERWISE: &[OpId] = &[OpId::attention, OpId::batch_norm, OpId::log_softmax, OpId::softmax];
 
 /// Whether the elements lie in memory as PyTorch has them, as far as the tape tells: the tensor is
 /// no view of the result of an op that lays it otherwise.
 pub fn is_known(t: &Tensor) -> bool {
     let mut source = t.source();
     while let Source::Node(node) = source {
-        let Some(entry) = node.op.entry() else { return false };
+        let Some(id) = node.op.id() else { return false };
         match node.inputs.first() {
-            Some(input) if entry.family == Family::Shape => source = input,
-            _ => return !OTHERWISE.contains(&entry.name),
+            Some(input) if id.entry().family == Family::Shape => source = input,
+            _ => return !OTHERWISE.contains(&id),
         }
     }
     true

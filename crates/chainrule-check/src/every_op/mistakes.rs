@@ -43,7 +43,7 @@ fn gradients(
                 wanted: Wanted|
      -> Option<Result<Grads>> {
         let mistake = mistake?;
-        entry.name.split(", ").any(|name| name == op.name()).then(|| {
+        entry.is_of(op).then(|| {
             planted_in.set(planted_in.get() + 1);
             (mistake.rule)(op, at, g, wanted)
         })

@@ -24,10 +24,10 @@ pub(super) fn position(op: &Ran) -> SourcePosition {
     (op.location.file(), op.location.line(), op.location.column())
 }
 
-/// An operand of an op: the position of the op among those that ran, and of the operand.
+/// A use of a value: the position of the op among those that ran, and of the operand.
 pub(super) type OperandRef = (usize, usize);
 
-/// The ops of one forward pass and how values went from one to the other.
+/// The ops of one forward pass, and the values that flow between them.
 pub(super) struct Flow<'a> {
     pub ran: &'a [Ran],
     made: HashMap<Address, usize>,
@@ -136,7 +136,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an op leaves the elements what they are: views, copies, changes of dtype.
+/// Whether an op leaves its elements unchanged: views, copies, changes of dtype.
 pub(super) fn moves(op: &Ran) -> bool {
     let moved = matches!(
         op.reading,
@@ -152,12 +152,12 @@ pub(super) enum Passage {
     Moved,
     /// Plus or minus something.
     Shifted,
-    /// Times or divided by something.
+    /// Times a number, or divided by one.
     Scaled,
     Negated,
-    /// Some of them replaced.
+    /// Some of them replaced by others.
     Masked,
-    /// Held between bounds.
+    /// Clamped between bounds.
     Bounded,
     /// Zeroed by chance.
     Dropped,
@@ -183,6 +183,7 @@ pub(super) fn passage(op: &Ran) -> Passage {
             _,
             Role::Plain
             | Role::Moves
+            | Role::Seed
             | Role::Steps
             | Role::Picks
             | Role::Logarithm

@@ -1,22 +1,24 @@
-//! The part that an op plays in a model, for those who read a training step from outside.
+//! The part that an op plays in a model, for code that examines a training step from outside.
 
-/// The part of an op in a model. The checks of a training step follow values by it, and listings
-/// write by it: an op that plays one of these parts says so in its own file, and is treated as the
-/// others of its kind.
+/// The part of an op in a model. Checks of a training step follow values by it, and listings use
+/// it: an op that plays one of these parts says so in its own file, and is treated like the others
+/// of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// None of the others.
     Plain,
     /// The elements of the only input as they are, in other places.
     Moves,
-    /// The inputs one behind the other.
+    /// The inputs, one after the other.
     Joins,
     /// Each element as it is, or something else in its place: `where`, `tril`.
     Selects,
-    /// Elements held between bounds.
+    /// Elements clamped between bounds.
     Bounds,
     /// Elements zeroed by chance, the others scaled.
     Dropout,
+    /// Random bits that the draws within another op's kernel begin with.
+    Seed,
     /// Constant between jumps: comparisons, rounding.
     Steps,
     /// Elements or rows picked by indices.
@@ -48,7 +50,7 @@ pub enum NormRole {
     Group,
 }
 
-/// The prediction and the target that a loss takes.
+/// The kinds of prediction and target that a loss takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossRole {
     /// Logits and class indices.

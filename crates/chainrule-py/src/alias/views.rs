@@ -1,6 +1,6 @@
 //! Making views, and taking them anew.
 
-use chainrule::ops::Family;
+use chainrule::ops::{Family, OpId};
 use chainrule::{Index, Tensor};
 use pyo3::prelude::*;
 
@@ -86,8 +86,7 @@ impl PyTensor {
         let loose = root.get().lock().rest.as_ref().is_some_and(|rest| rest.loose);
         let root = root.get().tensor();
         let by_lapack = root.op_id().is_some_and(|id| {
-            let entry = id.entry();
-            matches!(entry.family, Family::Linalg | Family::Index) && entry.name != "matmul"
+            matches!(id.entry().family, Family::Linalg | Family::Index) && id != OpId::matmul
         });
         root.is_contiguous() && !loose && !by_lapack
     }

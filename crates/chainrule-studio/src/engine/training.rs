@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chainrule::data::text::Vocabulary;
 use chainrule::monitor::{Monitor, OutputKind, Symptom, SymptomKind};
 use chainrule::nn::StateDict;
+use chainrule::ops::OpId;
 use chainrule::optim::{Adam, AdamW, Optimizer, Sgd, SgdOptions};
 use chainrule::{Generator, Tensor, no_grad};
 use serde_json::{Value, json};
@@ -210,10 +211,10 @@ impl Training {
         }
         for (name, value) in run.variables() {
             let Data::Tensor(t) = value else { continue };
-            let kind = match t.op_name() {
-                Some("tanh") => OutputKind::Bounded { low: -1, high: 1 },
-                Some("sigmoid") => OutputKind::Bounded { low: 0, high: 1 },
-                Some("relu") => OutputKind::Any,
+            let kind = match t.op_id() {
+                Some(OpId::tanh) => OutputKind::Bounded { low: -1, high: 1 },
+                Some(OpId::sigmoid) => OutputKind::Bounded { low: 0, high: 1 },
+                Some(OpId::relu) => OutputKind::Any,
                 _ => continue,
             };
             self.monitor.output(name, kind, t);
@@ -445,7 +446,7 @@ fn activations(run: &Interpreter, leaves: &[Tensor], histograms: bool) -> Value 
         let share = |of: &dyn Fn(f64) -> bool| {
             elements.iter().filter(|&&x| of(x)).count() as f64 / elements.len() as f64
         };
-        let bounded = matches!(t.op_name(), Some("tanh" | "sigmoid"));
+        let bounded = matches!(t.op_id(), Some(OpId::tanh | OpId::sigmoid));
         let gradient = t.grad().map(|gradient| values::spread(&gradient.to_f64_vec()));
         let mut out = json!({
             "name": name,

@@ -16,7 +16,7 @@ pub(in crate::ops) enum Draw {
     Integers { low: i64, high: i64 },
     /// True with this probability.
     Bernoulli { p: f64 },
-    /// All numbers below that of the elements, in random order.
+    /// All numbers below the number of elements, in random order.
     Permutation,
     /// 64 random bits.
     Seed,
@@ -132,6 +132,13 @@ impl Op for Random {
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
+    }
+
+    fn role(&self) -> Role {
+        match self.what {
+            Draw::Seed => Role::Seed,
+            _ => Role::Plain,
+        }
     }
 
     fn is_differentiable(&self) -> bool {
