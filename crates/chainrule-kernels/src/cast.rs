@@ -1,4 +1,4 @@
-//! Conversions of dtypes that kernels do not compute with.
+//! Conversions to and from the dtypes that are only stored.
 //!
 //! Elements go through one of three types that hold every number of their kind, a chunk at a time:
 //! signed integers through i64, u64 by itself, floats through f64. So a dtype costs one loop to
@@ -11,14 +11,14 @@ use super::map::{PIECE, SHARED};
 use super::threads;
 use crate::dtype::DType;
 
-/// The elements of a chunk: what is between stays in the cache.
+/// Elements per chunk: the intermediate values stay in the cache.
 const CHUNK: usize = 1024;
 
 /// Converts all elements of `x`, the bytes of dtype `from`, to those of dtype `to`.
 ///
-/// A float becomes an integer by cutting its fraction off and wrapping what i64 holds of it around
-/// to the width (NaN gives 0); all but 0 is true; integers wrap around; floats are rounded to the
-/// nearest, ties to even.
+/// A float becomes an integer by truncation, and what i64 holds of it wraps around to the target's
+/// width (NaN gives 0). A number becomes true unless it is 0. Integers wrap around; floats are
+/// rounded to the nearest, ties to even.
 pub fn cast(from: DType, x: &[u8], to: DType, out: &mut [u8]) {
     let n = out.len() / to.size();
     assert_eq!(x.len(), n * from.size(), "as many elements on both sides");
@@ -125,15 +125,15 @@ middle! {
 /// Below this every integer is an f64.
 const EXACT: u64 = 1 << 53;
 
-/// A large integer with one bit for all its low ones, which no half holds: enough to round by, and
-/// exact in f64.
+/// Sets one sticky bit for all low bits of a large integer: too low for a half to hold, it is
+/// enough to round correctly, and the result is exact in f64.
 fn sticky(x: i64) -> i64 {
     const LOW: i64 = 0xffff;
     x & !LOW | i64::from(x & LOW != 0) << 15
 }
 
-/// The f32 next to `x`, to the odd of the two where it lies between them: rounded to a half from
-/// there, it is as if rounded once.
+/// Rounds to f32 so that a second rounding, to a half, gives the same result as rounding once
+/// (round to odd).
 fn to_odd(x: f64) -> f32 {
     let near = x as f32;
     if near as f64 == x || x.is_nan() || near.to_bits() & 1 == 1 {
@@ -176,7 +176,7 @@ mod tests {
         );
     }
 
-    /// By way of the f32 in the middle, which is a tie of two halves, each of these would go to the
+    /// Rounding to f32 first would land on a tie between two halves and send each of these to the
     /// wrong one.
     #[test]
     fn halves_are_rounded_once() {

@@ -15,7 +15,7 @@ const CALL: usize = 1024;
 
 #[inline(always)]
 fn long_body<const FMA: bool, T: Copy>(x: &[T], out: &mut [T]) {
-    // Two halves in turn: a plainer loop would become a call of the C library.
+    // Two halves in turn: the compiler would turn a plainer loop into a call of `memcpy`.
     const HALF: usize = 16;
     let ((pieces, rest), (outs, out_rest)) =
         (x.as_chunks::<{ 2 * HALF }>(), out.as_chunks_mut::<{ 2 * HALF }>());
@@ -65,7 +65,7 @@ pub fn gather<T: Copy + Send + Sync>(
     let rank = shape.rank();
     let all = shape.first().copied().unwrap_or(1);
     let each = out.len() / all;
-    // A single turned matrix has its own threads.
+    // A single transposed matrix is split among threads by its own code.
     let high = if rank == 2 && strides[0] == 1 { all } else { share(all, each) };
     if high == all {
         return gather_part(data, offset, strides, shape, out);
@@ -178,7 +178,7 @@ fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
         1 => line(&data[at..at + out.len()], out),
         0 => out.fill(data[at]),
         -1 => {
-            // On its own, so that the loop is one of vectors.
+            // A function of its own, so that the loop is vectorised.
             let back = &data[at + 1 - out.len()..=at];
             for (o, &x) in out.iter_mut().zip(back.iter().rev()) {
                 *o = x;

@@ -23,7 +23,8 @@ pub fn histogram<T: Real>(x: &[T], edges: &[T], counts: &mut [i64]) {
     let (low, high) = (edges[0], edges[bins]);
     let scale = bins as f64 / (high.to_f64() - low.to_f64());
     for &x in x.iter().filter(|x| **x >= low && **x <= high) {
-        // A guess by division, put right by the edges: rounding may have put it a bin beside.
+        // A guess by division, corrected by comparing with the edges: rounding can put it one bin
+        // off.
         let guess = (x.to_f64() - low.to_f64()) * scale;
         let mut bin = (guess as usize).min(bins - 1);
         while bin + 1 < bins && x >= edges[bin + 1] {

@@ -1,5 +1,5 @@
-//! Distances between all pairs of rows of two matrices, from their differences: so that near rows
-//! keep their digits.
+//! Distances between all pairs of rows of two matrices. They are computed from differences, not
+//! from products, so that distances between close rows keep their digits.
 //!
 //! Columns of the result are computed side by side from a transposed copy of the second matrix, of
 //! some rows at once, so that what is read of it serves all of them. The differences of 32 elements
@@ -14,7 +14,7 @@ use super::threads;
 const WIDE: usize = 64;
 /// Rows that are computed at once, at most.
 const STRIP: usize = 2;
-/// Rows of a piece where those of the second matrix are many, and pieces of a matrix with fewer.
+/// Rows per piece if the second matrix has many rows, and the number of pieces if it has fewer.
 const HIGH: usize = 32;
 const PARTS: usize = 8;
 /// Differences added in one pass over the sums of a row.
@@ -22,7 +22,7 @@ const STEP: usize = 4;
 /// Differences summed in their own dtype.
 const BLOCK: usize = 32;
 
-/// Sum that a distance is made of.
+/// The sum that a distance is computed from.
 trait Metric: Copy + Send + Sync {
     /// Whether a difference takes an instruction or two.
     const IS_SHORT: bool = true;
@@ -106,7 +106,7 @@ impl Metric for Power {
     }
 }
 
-/// The rows of `b`, turned: [`WIDE`] of them in a panel, element by element. Lanes beyond the last
+/// The rows of `b`, transposed: panels of [`WIDE`] rows, element by element. Lanes past the last
 /// row hold 0.
 fn panels<T: Real>(b: &[T], width: usize) -> Vec<[T; WIDE]> {
     let rows = b.len() / width;
@@ -256,7 +256,7 @@ pub fn distances<T: Real>(a: &[T], b: &[T], width: usize, p: f64, out: &mut [T])
 
 fn run<T: Real, M: Metric>((a, b, width): (&[T], &[T], usize), metric: M, out: &mut [T]) {
     let (panels, count) = (panels(b, width), b.len() / width);
-    // Rows that share what is read of a panel; few enough that there is work for many threads.
+    // Rows that share each read of a panel; few enough that many threads find work.
     let high = (PIECE / (count * width)).max((a.len() / width).div_ceil(PARTS).min(HIGH));
     let high = high.next_multiple_of(STRIP);
     let shared = out.len().saturating_mul(width) >= SHARED;

@@ -31,7 +31,7 @@ vectorized! {
 
 /// The position of the first index that does not lie in `0..size`.
 pub fn first_outside(indices: &[i64], size: usize) -> Option<usize> {
-    // A pass without branches decides; only if it finds one is its position looked for.
+    // A pass without branches finds out whether there is one; only then is its position looked up.
     if !any_outside(indices, size) {
         return None;
     }
@@ -71,14 +71,13 @@ const LINE: usize = 64;
 
 fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     if inner == 1 {
-        // A copy of a single element would be a call.
+        // Copying a single element would cost a call of `memcpy`.
         return out.iter_mut().zip(indices).for_each(|(out, &i)| *out = x[i as usize]);
     }
     let far = size_of_val(x) > NEAR && inner * size_of::<T>() <= LINE;
     for (out, indices) in out.chunks_mut(TOUCHED * inner).zip(indices.chunks(TOUCHED)) {
         if far {
-            // The processor waits for all these rows at the same time; in the loop below it would
-            // for a few at a time.
+            // Waits for all of these rows at once; the loop below would wait for a few at a time.
             for &i in indices {
                 black_box(x[i as usize * inner]);
             }
@@ -283,7 +282,7 @@ impl IndexedPlaces<'_> {
         self.for_each(|k, place| out[place] = v[k]);
     }
 
-    /// For each `k` whether no later one has its place, of `len` places.
+    /// Marks each `k` whose place, of `len` places, no later `k` writes.
     pub fn last(self, len: usize, out: &mut [u8]) {
         let mut last = vec![0; len];
         self.for_each(|k, place| last[place] = k);

@@ -1,5 +1,4 @@
-//! The loops of the optimizers: one pass over a parameter, its gradient and what the optimizer
-//! remembers of it.
+//! The loops of the optimizers: one pass over a parameter, its gradient and the state kept for it.
 //!
 //! The formulas stand in the optimizers' own files; this module walks the memory.
 
@@ -91,7 +90,7 @@ pub type Slices<'a, T> = SmallVec<[&'a mut [T]; 3]>;
 
 /// Elements from which threads share an update, and the number that a thread takes at a time. An
 /// update reads and writes up to five arrays that nothing has touched since the last step: with
-/// 50,000 parameters, 80 us of one thread are 50 of two.
+/// 50,000 parameters it takes one thread 80 us and two threads 50 us.
 const UPDATE_SHARED: usize = 1 << 15;
 const UPDATE_PIECE: usize = 1 << 13;
 

@@ -1,5 +1,5 @@
-//! The parameters of an op as data: what tells two uses of one op apart, and what listings and
-//! scripts print.
+//! The parameters of an op as data. Two uses of an op are equal if their parameters are, and
+//! listings and scripts print them.
 //!
 //! `#[derive(Parameters)]` on a struct or an enum visits every field, so none can be forgotten. A
 //! field is left out with `#[parameters(skip)]` where the others determine it.
@@ -17,7 +17,7 @@ use crate::shape::{Axes, Shape};
 /// A parameter, with its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Param {
-    /// Nothing to tell: a marker of a type, or a field that others determine.
+    /// No data: a marker type, or a field that the other fields determine.
     Unit,
     Bool(bool),
     Int(i128),
@@ -33,7 +33,7 @@ pub enum Param {
     Struct(&'static str, Vec<(&'static str, Param)>),
     Some(Box<Param>),
     None,
-    /// A tensor, by where its value lies.
+    /// A tensor, identified by the address of its value.
     Tensor(usize),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for Bits {
     }
 }
 
-/// A type of which values can be parameters of an op.
+/// A type whose values can be parameters of an op.
 pub trait Parameters {
     /// The parameters as data.
     fn parameters(&self) -> Param;

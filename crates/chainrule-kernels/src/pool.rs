@@ -5,8 +5,8 @@ use super::simd::vectorized;
 use super::threads;
 use crate::param::Parameters;
 
-/// The windows along one axis, one for each element of the result: `count` elements from `first`
-/// on, `step` apart.
+/// The windows along one axis, one for each element of the result: each covers `count` elements
+/// from `first` on, `step` apart.
 #[derive(Clone, Debug, PartialEq, Eq, Parameters)]
 pub struct Windows {
     /// Elements between one and the next.
@@ -67,9 +67,9 @@ fn of_columns<T: PartialOrd + Copy>(
     }
 }
 
-/// Columns first, in vectors, then what is left of each window: two short walks for one over all of
-/// its elements. The upper row wins where elements are equal, the lower
-/// one where both are NaN.
+/// Columns first, in vectors, then the few that are left of each window: two short walks instead of
+/// one over all of its elements. The upper row wins where elements are equal, the lower one where
+/// both are NaN.
 #[inline(always)]
 fn images_body<const FMA: bool, T: PartialOrd + Copy>(
     x: &[T],

@@ -43,7 +43,7 @@ const PARALLEL: usize = 1 << 21;
 /// About how many elements one piece of a shared sum has; a multiple of a row's block.
 const PIECE: usize = 1 << 15;
 
-/// A number that sums are taken of.
+/// A number that can be summed.
 pub trait Summed: Copy + Default + Send + Sync + 'static {
     /// Type of the running sum.
     type Total: Summed<Total = Self::Total>;
@@ -51,25 +51,25 @@ pub trait Summed: Copy + Default + Send + Sync + 'static {
     /// The sum; integers wrap around.
     fn plus(self, other: Self) -> Self;
 
-    /// For a sum.
+    /// Converts an element for summing.
     fn widen(self) -> Self::Total;
 
-    /// From a sum that is whole.
+    /// Converts a finished sum back.
     fn narrow(total: Self::Total) -> Self;
 
-    /// The total with a few more.
+    /// The total after a few more elements.
     #[inline(always)]
     fn plus_all<const N: usize>(total: Self::Total, x: [Self; N]) -> Self::Total {
         x.into_iter().fold(total, |total, x| total.plus(x.widen()))
     }
 
-    /// The sum of a few rows, if there is no need of totals for it. Says whether it is done.
+    /// The sum of a few rows, where it can be taken without totals. Returns whether it was.
     #[inline(always)]
     fn sum_few(_x: &[Self], _out: &mut [Self]) -> bool {
         false
     }
 
-    /// Adds rows to `out` eight at a time, and gives back those that are left.
+    /// Adds rows to `out` eight at a time and returns those that are left.
     #[inline(always)]
     fn add_eights<'a>(out: &mut [Self::Total], x: &'a [Self]) -> &'a [Self] {
         add_groups::<8, Self>(out, x)
@@ -80,14 +80,15 @@ pub trait Summed: Copy + Default + Send + Sync + 'static {
         plain_rows(x, count, out)
     }
 
-    /// The totals that this thread summed up last, to be used again.
+    /// The totals of this thread's last sum, kept to be reused.
     fn totals() -> &'static LocalKey<Cell<Vec<Self::Total>>>;
 }
 
-/// Calls `f` with this many totals, all zero, in memory that is used again: what runs again and
-/// again allocates nothing.
+/// Calls `f` with this many totals, all zero, in memory that the next call reuses: a step that runs
+/// again and again allocates nothing.
 fn with_totals<T: Summed, R>(n: usize, f: impl FnOnce(&mut [T::Total]) -> R) -> R {
-    // Taken, not borrowed: while this thread waits for others it may come here again.
+    // The buffer is taken, not borrowed: while this thread waits for others it may start another
+    // sum.
     let mut totals = T::totals().take();
     totals.clear();
     totals.resize(n, T::Total::default());
@@ -192,7 +193,7 @@ fn sum_group<const N: usize>(x: &[f32], out: &mut [f32]) {
     let n = out.len();
     let rows: [&[f32]; N] = array(|i| &x[i * n..][..n]);
     for (j, out) in out.iter_mut().enumerate() {
-        // As a total begins: the sum of negative zeros is zero.
+        // The start value of a total is 0, so the sum of negative zeros is positive zero.
         *out = 0.0 + fold::<f32, N>(array(|i| rows[i][j]));
     }
 }
@@ -288,8 +289,8 @@ vectorized! {
     fn plain_rows[T](x: &[T], count: usize, out: &mut [T::Total]) where [T: Summed] = rows_body
 }
 
-/// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time: `out` is then
-/// loaded and stored less often.
+/// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time, which loads
+/// and stores `out` less often.
 #[inline(always)]
 fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
     let rest = T::add_eights(out, x);
@@ -297,7 +298,7 @@ fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
     add_groups::<1, T>(out, rest);
 }
 
-/// Adds `N` rows at a time, and gives back the rows that are left.
+/// Adds `N` rows at a time and returns the rows that are left.
 #[inline(always)]
 fn add_groups<'a, const N: usize, T: Summed>(out: &mut [T::Total], x: &'a [T]) -> &'a [T] {
     let n = out.len();
@@ -321,11 +322,11 @@ fn add_blocks<T: Summed<Total = T>>(out: &mut [T], sums: &mut [T], inner: usize)
     }
 }
 
-/// Columns that are summed together when there are few rows: what they need stays in L1.
+/// Columns summed together when there are few rows: their totals stay in L1.
 const TILE: usize = 256;
 
-/// `totals` is all zero, and enough for `inner` totals and as many for each block of rows; if they
-/// are few, for none.
+/// `totals` is all zero. It has room for `inner` totals and as many again for each block of rows,
+/// or is empty if those are few.
 #[inline(always)]
 fn columns_body<const FMA: bool, T: Summed>(
     x: &[T],

@@ -136,7 +136,8 @@ impl AxisSource {
     }
 }
 
-/// A row is short up to this many elements: then the way to each run of it costs more than the run.
+/// Rows up to this many elements are short: finding each run of such a row costs more than copying
+/// it.
 const SHORT: usize = 256;
 
 /// Writes `out` from `x`, row-major of `sizes`, by the map of each axis (`None`: as it is); `fill`
@@ -218,8 +219,8 @@ fn copy_run<'o, T: Copy>(
     rest
 }
 
-/// Short rows that all consist of the same runs: one run of all of them after the other. `above` is
-/// the level of the rows.
+/// Short rows that all consist of the same runs: the first run of all rows, then the second, and so
+/// on. `above` is the level of the rows.
 fn copy_rows<T: Copy>(row: &AxisRun<'_>, x: &[T], above: &AxisRun<'_>, fill: T, out: &mut [T]) {
     let mut start = 0;
     row.all(|run| {
@@ -260,7 +261,8 @@ where
     }
     let levels = levels(sizes, maps);
     let first = &levels[0];
-    // Only positions that come from themselves can be shared out: others meet in one place.
+    // Only positions that come from themselves can be shared among threads; others may add to the
+    // same place.
     if first.map.is_some() || out.len() < SHARED {
         return add_level(&levels, g, out);
     }

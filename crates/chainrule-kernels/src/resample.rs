@@ -1,5 +1,5 @@
-//! Linear maps of images that treat rows and columns apart: means over windows, interpolation, and
-//! the transposes of these.
+//! Linear maps of images that treat rows and columns separately: window means, interpolation, and
+//! their transposes.
 
 use super::map::{PIECE, SHARED};
 use super::math::Real;
@@ -7,11 +7,11 @@ use super::simd::vectorized;
 use super::threads;
 use crate::param::Parameters;
 
-/// A sparse matrix: for each element of the result along one axis, which elements of the input it
-/// is made of.
+/// A sparse matrix: for each element of the result along one axis, the input elements it is made
+/// of.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct Taps {
-    /// The size of the axis before.
+    /// The size of the axis in the input.
     input: usize,
     /// Element `i` of the result has the entries `starts[i]..starts[i + 1]`.
     starts: Vec<usize>,
@@ -34,7 +34,7 @@ impl Taps {
         Taps { input, starts, entries }
     }
 
-    /// The size of the axis after.
+    /// The size of the axis in the result.
     pub fn output(&self) -> usize {
         self.starts.len() - 1
     }
@@ -74,7 +74,7 @@ impl Taps {
     }
 }
 
-/// Form of the lines of a matrix, for which there are faster loops.
+/// Form of a matrix's lines; some forms have faster loops.
 enum Pattern {
     /// One entry of weight 1 in each, at these places: a copy.
     Picks(Vec<usize>),
@@ -150,7 +150,7 @@ fn add<T: Real>(sums: &mut [f64], weight: f64, x: &[T]) {
     }
 }
 
-/// The columns of the sums of rows: for images that get lower.
+/// Maps the columns of summed rows: for images that lose rows.
 #[inline(always)]
 fn rows_first<T: Real>(x: &[T], maps: &Maps<'_>, sums: &mut [f64], out: &mut [T]) {
     let width = maps.cols.input;
@@ -166,18 +166,18 @@ fn rows_first<T: Real>(x: &[T], maps: &Maps<'_>, sums: &mut [f64], out: &mut [T]
 /// Rows kept for the lines of the result that follow.
 const KEPT: usize = 4;
 
-/// Rows of an image after their columns were mapped, each kept at its number modulo [`KEPT`] until
-/// another takes its place.
+/// Rows of an image after their columns were mapped. Each is kept in slot (row modulo [`KEPT`])
+/// until another takes the slot.
 struct MappedRows<'a, T> {
     x: &'a [T],
     maps: &'a Maps<'a>,
     numbers: [usize; KEPT],
-    /// A row of the image, then those kept.
+    /// The row of the image in each slot, then the slots.
     wide: &'a mut [f64],
 }
 
 impl<T: Real> MappedRows<'_, T> {
-    /// Sees to it that a row is kept.
+    /// Computes a row if it is not kept yet.
     #[inline(always)]
     fn map(&mut self, at: usize) {
         if self.numbers[at % KEPT] == at {
@@ -198,7 +198,7 @@ impl<T: Real> MappedRows<'_, T> {
     }
 }
 
-/// The sums of rows whose columns were mapped: for images that get higher, where the sums are many.
+/// Sums rows whose columns are already mapped: for images that gain rows, which need many sums.
 #[inline(always)]
 fn columns_first<T: Real>(x: &[T], maps: &Maps<'_>, wide: &mut [f64], out: &mut [T]) {
     let count = maps.cols.output();

@@ -56,7 +56,7 @@ fn step<T: Factor>(
     T::narrow(if exclusive { before } else { *total })
 }
 
-/// Rows that are scanned side by side: the steps of one wait for each other.
+/// Rows scanned side by side, since the steps within one row wait for each other.
 const TOGETHER: usize = 8;
 
 /// `N` rows of `count` elements.

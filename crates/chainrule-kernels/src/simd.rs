@@ -55,8 +55,8 @@ fn choose() -> Level {
     level
 }
 
-/// Says once what makes everything slow, since cargo's dev profile compiles dependencies so
-/// without a word.
+/// Warns once of an unoptimised build: cargo's dev profile compiles dependencies so without saying
+/// it.
 #[cfg(unoptimised)]
 fn warn_of_an_unoptimised_build() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -89,7 +89,7 @@ pub fn detected() -> Level {
     Level::Portable
 }
 
-/// Asks for what is at an address, which may be any, so that it is near when it is used.
+/// Prefetches the cache line at an address, which may be any.
 #[inline(always)]
 pub(crate) fn prefetch<T>(_at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -102,9 +102,9 @@ pub(crate) fn prefetch<T>(_at: *const T) {
 /// Prefetch distance of a loop over rows, in bytes.
 const AHEAD: usize = 4096;
 
-/// Asks for what is a page further on than these rows. A loop that goes over each row several times
-/// does not touch memory evenly enough for the processor to see what comes; of rows that are longer
-/// than a page it does.
+/// Prefetches what lies one prefetch distance past these rows. A loop that goes over each row
+/// several times does not touch memory evenly enough for the hardware prefetcher; rows longer than
+/// a page do without.
 #[inline(always)]
 pub(crate) fn look_ahead<T>(rows: &[T]) {
     let len = size_of_val(rows);
@@ -113,7 +113,7 @@ pub(crate) fn look_ahead<T>(rows: &[T]) {
     }
 }
 
-/// Asks for all of a row.
+/// Prefetches all of a row.
 #[inline(always)]
 pub fn ask_for<T>(row: &[T]) {
     prefetch_lines(row.as_ptr().cast(), size_of_val(row));

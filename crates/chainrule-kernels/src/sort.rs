@@ -103,8 +103,8 @@ impl Part {
         }
     }
 
-    /// Whether so few of `count` elements are wanted that they are kept in their order while the
-    /// others pass by.
+    /// Whether so few of `count` elements are wanted that an insertion list of them, kept in order,
+    /// beats sorting all.
     fn is_few(self, count: usize) -> bool {
         matches!(self, Part::First(k, _) if (1..=FEW).contains(&k) && k < count / 8)
     }
@@ -133,11 +133,11 @@ impl Part {
     }
 }
 
-/// The largest number of elements that are kept in their order while the others pass by.
+/// The largest number of elements for which that list is kept.
 const FEW: usize = 16;
 
-/// Brings the `k` smallest keys to the front, in their order. Most of the others are only compared
-/// with the last of them.
+/// Moves the `k` smallest keys to the front, in order. Most of the others are only compared with
+/// the last of them.
 fn smallest<P: Packed>(keys: &mut [P], k: usize) {
     let (front, others) = keys.split_at_mut(k);
     front.sort_unstable();
@@ -155,7 +155,7 @@ fn insert<P: Packed>(front: &mut [P], key: P) {
     }
 }
 
-/// Elements that are compared with the last of the few at a time.
+/// Elements compared at a time with the last key of the list.
 const CHUNK: usize = 16;
 
 #[inline(always)]
@@ -174,7 +174,8 @@ fn first_of_rows_body<const FMA: bool, T: Sorted, P: Packed>(
         front.sort_unstable();
         let mut last = x[front[k - 1].position() as usize];
         for (c, chunk) in x[k..].chunks(CHUNK).enumerate() {
-            // Not to be turned round: NaN may come before whatever it is compared with.
+            // Do not invert this comparison: a NaN may come before anything that it is compared
+            // with.
             #[expect(clippy::neg_cmp_op_on_partial_ord)]
             let before = |x: T| if descending { !(x <= last) } else { !(x >= last) };
             if !chunk.iter().fold(false, |any, &x| any | before(x)) {
@@ -190,9 +191,9 @@ fn first_of_rows_body<const FMA: bool, T: Sorted, P: Packed>(
 }
 
 vectorized! {
-    /// The positions of the first few of the sorted order of each row of `count` elements, of which
-    /// there are more; `front` has room for their keys. Most chunks of a row hold none of them,
-    /// which a comparison of each shows.
+    /// The positions of the first few elements in the sorted order of each row of `count` elements,
+    /// of which there are more; `front` has room for their keys. Most chunks of a row hold none of
+    /// them, as one comparison for each chunk shows.
     fn first_of_rows[T, P](x: &[T], count: usize, descending: bool, front: &mut [P], index: &mut [i64])
         where [T: Sorted, P: Packed] = first_of_rows_body
 }
@@ -314,7 +315,7 @@ pub fn search<T: PartialOrd + Copy>(
             while place < end {
                 let middle = place + (end - place) / 2;
                 let s = sequence[middle];
-                // Not to be turned round: whatever NaN is compared with shall lie before.
+                // Do not invert this comparison: anything compared with NaN shall come before it.
                 #[expect(clippy::neg_cmp_op_on_partial_ord)]
                 let before = if right { !(s > v) } else { !(s >= v) };
                 if before {

@@ -1,9 +1,9 @@
 //! The threads that large kernels share.
 //!
-//! A kernel cuts its work by size alone and calls [`for_each`] on the pieces: this thread takes
+//! A kernel splits its work by size alone and calls [`for_each`] on the pieces: this thread takes
 //! them one after the other, and helper threads that are awake take some too. Nobody waits for a
 //! helper to wake up. Between two kernels of a training step there are microseconds, and waking a
-//! thread takes tens of them: so a helper looks out for more work for a while before it sleeps.
+//! thread takes tens of them, so a helper spins for a while before it sleeps.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -14,11 +14,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time a helper looks out for work before it sleeps, and before it yields to other processes in
-/// between.
+/// Time that a helper spins before it sleeps, and before it yields to other processes in between.
 const AWAKE: Duration = Duration::from_millis(2);
 const ALERT: Duration = Duration::from_micros(200);
-/// Looks at the gate between two looks at the clock.
+/// Checks of the gate between two readings of the clock.
 const LOOKS: usize = 128;
 
 /// Sets how many threads large operations use: this one and `count - 1` helpers; 0 is one a core,
@@ -68,8 +67,8 @@ pub fn for_each<T>(
     mut items: impl DoubleEndedIterator<Item = T> + Send,
     f: impl Fn(T) + Sync,
 ) {
-    // A call for each item is nothing beside the item; compiled for each caller, this would be a
-    // tenth of the library.
+    // Dynamic dispatch costs nothing compared with an item; compiled for each caller, this function
+    // would be a tenth of the library.
     hand_out(shared, &mut items, &f)
 }
 
@@ -95,7 +94,8 @@ fn hand_out<T>(
     });
 }
 
-/// Whether work would not be shared: there is one thread, or this is part of shared work already.
+/// Whether the work stays on this thread: there is only one, or this is part of shared work
+/// already.
 pub fn is_alone() -> bool {
     INSIDE.get() || num_threads() == 1
 }
@@ -118,7 +118,7 @@ static POOL: Pool = Pool {
 thread_local! {
     /// The number of threads for this thread's work, where it differs.
     static LIMIT: Cell<usize> = const { Cell::new(0) };
-    /// Whether this thread is at shared work.
+    /// Whether this thread is doing shared work.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread takes items from the end.
     static FROM_END: Cell<bool> = const { Cell::new(false) };
@@ -141,10 +141,10 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The helpers' job.
+/// The state that helpers and callers share.
 type Work = dyn Fn() + Sync;
 
-/// The work of the moment, by address.
+/// The current work, by address.
 struct Slot(UnsafeCell<Option<*const Work>>);
 
 // SAFETY: written by the owner of `busy` while the gate is closed and no helper is inside, read by
@@ -154,10 +154,10 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 struct Pool {
-    /// Whether somebody's work is being shared.
+    /// Whether somebody's work is being shared: at most one caller's is.
     busy: AtomicBool,
-    /// The number of the work, and in the low bits how many helpers may still come in: none when
-    /// the gate is closed.
+    /// The number of the current work, and in the low bits how many helpers may still join: none
+    /// when the gate is closed.
     gate: AtomicU64,
     work: Slot,
     /// Helpers that have come in and gone out again.
@@ -170,15 +170,15 @@ struct Pool {
     bell: Condvar,
 }
 
-/// The bits of the gate that count seats.
+/// The bits of the gate that count free seats.
 const SEATS: u64 = 0xffff;
 
 impl Pool {
-    /// Calls `work` here, and at the same time on the helpers that come. Returns when all calls
+    /// Calls `work` here and, at the same time, on each helper that joins. Returns when all calls
     /// have returned.
     fn together(&'static self, work: &(dyn Fn() + Sync + '_)) {
         if self.busy.swap(true, Ordering::Acquire) {
-            // Another thread's work is being shared; this thread does its own alone.
+            // Another thread's work is being shared; this thread does its own work alone.
             return work();
         }
         let seats = (num_threads() - 1).min(SEATS as usize);
@@ -207,13 +207,13 @@ impl Pool {
         }
     }
 
-    /// Lets nobody in any more, and waits for those inside.
+    /// Closes the gate, and waits for the helpers inside.
     fn close(&self, number: u64, seats: usize) {
         let free = (self.gate.swap(number, Ordering::AcqRel) & SEATS) as usize;
         let mut looks = 0usize;
         while self.left.load(Ordering::Acquire) < seats - free {
             looks += 1;
-            // A helper that was put aside needs a processor to finish on.
+            // A helper that the system has suspended needs a processor to finish.
             if looks.is_multiple_of(64 * LOOKS) {
                 thread::yield_now()
             } else {
@@ -234,7 +234,7 @@ impl Pool {
         }
     }
 
-    /// The life of a helper.
+    /// The loop of a helper.
     fn help(&self, number: usize) {
         INSIDE.set(true);
         FROM_END.set(number % 2 == 1);

@@ -80,9 +80,9 @@ pub(super) mod avx2 {
     use super::{array, prefetch};
     use std::arch::x86_64::*;
 
-    /// Turns `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers, `width`
-    /// apart. Both sizes are 8 at least. Asks ahead on every line: this many are more than the
-    /// processor foresees.
+    /// Transposes `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers,
+    /// `width` apart. Both sizes are 8 at least. Each line is prefetched: the hardware prefetcher
+    /// does not follow this many streams.
     ///
     /// # Safety
     ///
@@ -106,7 +106,7 @@ pub(super) mod avx2 {
         }
     }
 
-    /// Turns 8 lines of 8 numbers: number `t` of line `i` goes to row `t`, column `i`.
+    /// Transposes 8 lines of 8 numbers: number `t` of line `i` goes to row `t`, column `i`.
     ///
     /// # Safety
     ///
@@ -117,7 +117,7 @@ pub(super) mod avx2 {
     pub unsafe fn block(lines: &[*const f32; 8], to: *mut f32, width: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            // Line `i` beside line `i + 4`: with the halves exchanged by the loads, the rest stays
+            // Line `i` goes beside line `i + 4`: the loads exchange the halves, and the rest stays
             // within halves.
             let pair = |i: usize, at: usize| {
                 let low = _mm_loadu_ps(lines[i].add(at));

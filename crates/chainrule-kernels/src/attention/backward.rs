@@ -1,4 +1,4 @@
-//! The gradients of queries, keys and values, from tiles that are computed again.
+//! The gradients of queries, keys and values, from tiles of weights that are recomputed.
 
 use super::form::Form;
 use super::tile::{Tile, exclude, products, slopes, weights};
@@ -131,7 +131,7 @@ unsafe fn spread<T: Copy>(from: *const T, (to, row): (*mut T, usize), rows: usiz
 struct BackwardHead<'a, T: AttentionReal> {
     problem: &'a Problem<'a, T>,
     form: Form<T>,
-    /// Room for what is rounded of a block of queries, and behind it of a tile.
+    /// Scratch space for the rounded copies of a block of queries, followed by those of a tile.
     room: *mut T,
     pair: usize,
     q: (*const T, usize),
@@ -139,7 +139,7 @@ struct BackwardHead<'a, T: AttentionReal> {
     g: (*const T, usize),
     packed_keys: *const T,
     packed_values: *const T,
-    /// The keys once more, packed by columns.
+    /// The keys again, packed by columns.
     key_columns: *const T,
     dq: (*mut T, usize),
     /// Sums over all queries, in rows without gaps.
@@ -275,8 +275,8 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
         unsafe { self.accumulate(tile, p, ds, block) }
     }
 
-    /// From the weights and their gradients to the gradients of the scores, and to the weights that
-    /// were used.
+    /// Turns weights and their gradients into the gradients of the scores, and into the weights
+    /// that the forward pass used (after dropout).
     fn drop_out(&self, tile: &Tile, p: &mut [T], ds: &mut [T], dots: &[T; QUERIES]) {
         let wide = tile.wide::<T>();
         let Some(dropout) = self.problem.dropout else {

@@ -7,13 +7,13 @@ use crate::gemm::tile::GemmKernels;
 #[derive(Clone, Copy, PartialEq)]
 enum Rounding {
     Nothing,
-    /// Rounded numbers, one in each place.
+    /// Rounded numbers, one to a word.
     Rounded,
-    /// Rounded numbers, two in each place, of which one follows the other along the depth.
+    /// Rounded numbers, two to a word: neighbours along the depth of the product.
     Pairs,
 }
 
-/// The products of an attention: their kernels, and the operands that these take.
+/// The products of an attention: which kernels compute them, and the form of their operands.
 #[derive(Clone, Copy)]
 pub(super) struct Form<T: AttentionReal> {
     pub kernels: &'static GemmKernels<T>,
@@ -21,7 +21,7 @@ pub(super) struct Form<T: AttentionReal> {
 }
 
 impl<T: AttentionReal> Form<T> {
-    /// Products of operands that are rounded to bf16, or of all of theirs.
+    /// Products of operands rounded to bf16, or of operands as they are.
     pub fn new(bf16: bool) -> Form<T> {
         match T::pairs() {
             _ if !bf16 => Form { kernels: T::current(), rounding: Rounding::Nothing },
@@ -30,17 +30,17 @@ impl<T: AttentionReal> Form<T> {
         }
     }
 
-    /// Places along a depth of this many numbers.
+    /// Words along a depth of this many numbers.
     pub fn steps(&self, depth: usize) -> usize {
         if self.rounding == Rounding::Pairs { depth.div_ceil(2) } else { depth }
     }
 
-    /// The numbers to keep free for operands of this many numbers.
+    /// The numbers of scratch space that operands of this many numbers need.
     pub fn room(&self, numbers: usize) -> usize {
         if self.rounding == Rounding::Nothing { 0 } else { numbers }
     }
 
-    /// Rows whose depth runs along them, and the distance of one row from the next.
+    /// Converts rows whose depth runs along them; `row` is the distance from one row to the next.
     ///
     /// # Safety
     ///
@@ -71,7 +71,7 @@ impl<T: AttentionReal> Form<T> {
         (to.cast_const(), steps)
     }
 
-    /// Rows side by side whose depth runs from row to row.
+    /// Converts rows whose depth runs from row to row.
     ///
     /// # Safety
     ///

@@ -1,4 +1,5 @@
-//! The result, and for each row its largest score and the logarithm of its sum.
+//! The result of attention, with two numbers for each row that the backward pass needs: the largest
+//! score and the logarithm of the sum.
 
 use super::form::Form;
 use super::tile::{Running, Tile, exclude, products, soften};
@@ -7,10 +8,9 @@ use super::{
 };
 use crate::gemm::{self, Block};
 
-/// Writes the result, and for each row of it the largest score and the logarithm of the sum of the
-/// exponentials of what scores are below that. As one number they would lose the logarithm where a
-/// mask adds large ones. The largest score of a query that sees no key is minus infinity, and its
-/// result is 0.
+/// Writes the result, and for each of its rows the largest score and `log(sum(exp(score -
+/// largest)))`. The two stay apart: in their sum, a mask that adds large numbers would swallow the
+/// logarithm. A query that sees no key has a largest score of minus infinity and a result of 0.
 ///
 /// # Panics
 ///
@@ -69,7 +69,7 @@ pub fn forward<T: AttentionReal>(
 struct ForwardHead<'a, T: AttentionReal> {
     problem: &'a Problem<'a, T>,
     form: Form<T>,
-    /// Room for queries and exponentials that are rounded.
+    /// Scratch space for rounded queries and exponentials.
     room: *mut T,
     pair: usize,
     q: *const T,
@@ -140,8 +140,8 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
         }
     }
 
-    /// Adds the values of the tile's keys to the result, by their exponentials; what stands there
-    /// is first brought to the new maximum.
+    /// Adds the values of the tile's keys, weighted by their exponentials, to the result, which is
+    /// first rescaled to the new maximum.
     ///
     /// # Safety
     ///

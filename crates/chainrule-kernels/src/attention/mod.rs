@@ -109,14 +109,14 @@ pub struct HeadsMut<'a, T> {
     pub row: usize,
 }
 
-/// The mask: scores that count, beside the causal rule.
+/// The mask: which scores count, beside the causal rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Mask<'a, T> {
-    /// All.
+    /// All scores count.
     None,
-    /// Those that are not 0 here.
+    /// A score counts if this is not 0.
     Keep(Grid<'a, u8>),
-    /// All, with these numbers added; minus infinity excludes one.
+    /// All scores count, with these numbers added; minus infinity excludes one.
     Add(Grid<'a, T>),
 }
 
@@ -226,17 +226,16 @@ impl<T> HeadAddress<T> {
     }
 }
 
-/// Tasks for each thread, at least: so that one that is held up does not hold up the others for
-/// long.
+/// Fewest tasks for each thread: a thread that is interrupted then delays the others only briefly.
 const TASKS: usize = 4;
-/// Heads of a task, at most.
+/// Most heads in a task.
 const TOGETHER: usize = 32;
 
 /// Runs `f` for each pair, on the pool if there is enough to do.
 ///
-/// The rows of neighbouring heads lie side by side, and processors fetch lines in pairs. Two
-/// threads that write neighbours take these from each other all the time: so a task is as many
-/// heads of a sequence as leave enough tasks.
+/// The rows of neighbouring heads lie side by side, and processors fetch cache lines in pairs. Two
+/// threads that write neighbours keep stealing those lines from each other, so a task takes as many
+/// heads of one sequence as leave enough tasks.
 fn each_pair<T: AttentionReal>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync) {
     let parallel = gemm::threaded(problem.work());
     let (pairs, heads) = (problem.pairs(), problem.sizes.last().copied().unwrap_or(1));

@@ -16,15 +16,15 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The keys rounded up to whole panels: the length of a row of the tile, whose last scores are
-    /// minus infinity.
+    /// The number of keys, rounded up to whole panels: the row length of the tile. Scores past the
+    /// last key are minus infinity.
     pub fn wide<T: AttentionReal>(&self) -> usize {
         self.keys.next_multiple_of(gemm::panel_lines::<T>())
     }
 }
 
-/// `out = alpha * lines packed^T` for the queries and keys of a tile: `packed` are all lines of the
-/// other side, in panels. `steps` are those of the depth.
+/// `out = alpha * lines packed^T` for the queries and keys of a tile. `packed` holds all lines of
+/// the other operand in panels; `steps` is the number of steps along the depth.
 ///
 /// # Safety
 ///
@@ -75,7 +75,7 @@ pub(super) fn exclude<T: AttentionReal>(problem: &Problem<'_, T>, tile: &Tile, s
     }
 }
 
-/// Calls `f` with the scores of a query and their numbers of the grid.
+/// Calls `f` with the scores of each query and the numbers of the grid that belong to them.
 fn each<T: AttentionReal, M: Copy>(
     grid: &Grid<'_, M>,
     problem: &Problem<'_, T>,
@@ -115,8 +115,7 @@ impl<T: AttentionReal> Running<T> {
     }
 }
 
-/// The number to subtract before exponentials are taken: a row that sees nothing yet subtracts
-/// nothing.
+/// The number to subtract before exponentials are taken: 0 for a row that has seen no key yet.
 #[inline(always)]
 fn shift<T: AttentionReal>(max: T) -> T {
     if max == -T::INFINITY { <T as crate::math::Real>::ZERO } else { max }

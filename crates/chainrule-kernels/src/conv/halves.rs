@@ -1,8 +1,8 @@
 //! Convolutions of operands that are rounded to bf16.
 //!
-//! Two numbers that are summed over share a word: those of two channels, and for the gradient of
-//! the weight those of two images. Patches, bands and tiles of words are then those of f32 with
-//! half as many channels or images.
+//! Two numbers that are summed over share a word: two channels, or two images for the gradient of
+//! the weight. Patches, bands and tiles of such words are those of an f32 convolution with half as
+//! many channels or images.
 
 use super::tile::pairs;
 use super::weight::weight_gradient_by;
@@ -90,7 +90,7 @@ fn rounded(numbers: &[f32]) -> Vec<f32> {
     out
 }
 
-/// Groups of `count` lines of `len` numbers, whose lines become words two by two.
+/// Groups of `count` lines of `len` numbers; each two lines of a group become one line of words.
 #[derive(Clone, Copy)]
 struct PairedLines {
     count: usize,
@@ -98,7 +98,7 @@ struct PairedLines {
 }
 
 impl PairedLines {
-    /// The words of so many numbers; the last line of an odd count shares its words with zeros.
+    /// Words for this many numbers; the last line of an odd count is paired with zeros.
     fn words(&self, numbers: usize) -> usize {
         numbers / (self.count * self.len).max(1) * self.count.div_ceil(2) * self.len
     }

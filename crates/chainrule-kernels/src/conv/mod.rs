@@ -204,16 +204,16 @@ impl<T: ConvElement> Weights<'_, T> {
     }
 }
 
-/// Some rows of positions.
+/// A band: some rows of positions.
 #[derive(Clone, Copy)]
 struct Band {
     first: usize,
     rows: usize,
-    /// The rows that the copied planes are made for, of which the last band may have fewer.
+    /// The number of rows that the copied planes are laid out for; the last band may have fewer.
     height: usize,
 }
 
-/// From images to images: the whole of a forward pass or of a gradient of the input.
+/// A pass from images to images: the forward pass or the gradient of the input.
 struct Step<'a, T: 'static> {
     kernels: &'static ConvKernels<T>,
     conv: &'a Conv,
@@ -253,7 +253,7 @@ impl<T: ConvElement> Step<'_, T> {
         }
     }
 
-    /// Number of rows of positions that fit the buffer.
+    /// Rows of positions that fit the buffer.
     fn band(&self, pass: &Pass, weights: &Weights<'_, T>) -> usize {
         let bytes = |band: usize| {
             let sums = weights.rows.saturating_mul(pass.positions(band));
@@ -261,7 +261,7 @@ impl<T: ConvElement> Step<'_, T> {
         };
         let (one, two) = (bytes(1), bytes(2));
         let fit = 1 + BAND.saturating_sub(one) / (two - one).max(1);
-        // All bands of about the same height.
+        // Makes all bands about equally high.
         let bands = pass.rows.count.div_ceil(fit);
         pass.rows.count.div_ceil(bands)
     }
@@ -283,7 +283,7 @@ impl<T: ConvElement> Step<'_, T> {
         let size = channels * self.plane;
         let source = &self.source[which * size..][..size];
         let sums_row = pass.positions(band.rows).next_multiple_of(kernels.lanes);
-        // The last vectors read beyond the last plane.
+        // Room for the last vectors, which read past the last plane.
         let copied = (pass.copied(band.height, channels) + kernels.lanes).next_multiple_of(64);
         let size = rows * offsets.len();
         let tiles = &tiles[group * size..][..size];
@@ -344,7 +344,7 @@ impl<T: ConvElement> Step<'_, T> {
         }
     }
 
-    /// Puts the sums of a band where they belong, without those over columns of padding.
+    /// Copies the sums of a band to the output, leaving out those at columns of padding.
     ///
     /// # Safety
     ///

@@ -90,7 +90,7 @@ impl AxisPlan {
         AxisPlan::new(count, (phase, conv.stride[axis]), (conv.output[axis], 1), taps)
     }
 
-    /// The shifts of the taps reach over this many elements beyond the positions.
+    /// Elements beyond the positions that the shifts of the taps reach.
     fn halo(&self) -> usize {
         (self.high - self.low) as usize
     }
@@ -100,8 +100,8 @@ impl AxisPlan {
         self.phases.iter().position(|&p| p == phase).expect("a phase of one of the taps")
     }
 
-    /// The source of `len` elements of a plane from position `first` on: number of leading zeros,
-    /// number of source elements after them, and the first of those.
+    /// The `len` elements of a plane from position `first` on, in terms of the source: leading
+    /// zeros, then source elements, and the first of these.
     fn part(&self, phase: usize, first: usize, len: usize) -> (usize, usize, usize) {
         let from = first as isize + self.low;
         let zeros = len.min((-from).max(0) as usize);
@@ -121,7 +121,7 @@ pub(super) struct Pass {
     /// Positions from one row to the next: as many as a row has, or a few more. The zeros after a
     /// row are those before the next one.
     pub pitch: usize,
-    /// The zeros after the last row of a plane that no next row has.
+    /// Zeros after the last row of a plane, which has no next row to supply them.
     tail: usize,
     /// Planes of a channel.
     planes: usize,
@@ -159,7 +159,7 @@ impl Pass {
         self.rows.taps.len() * self.cols.taps.len()
     }
 
-    /// The numbers of all taps in the kernel, which is `width` wide.
+    /// The index of every tap in the kernel, which is `width` wide.
     pub fn kernel_places(&self, width: usize) -> Vec<usize> {
         let row = |ky: &Tap| {
             let from = ky.at * width;
@@ -183,7 +183,7 @@ impl Pass {
         (band.saturating_sub(1)) * self.pitch + self.cols.count
     }
 
-    /// For every channel and tap where its first patch begins in the copy.
+    /// The offset in the copy at which the first patch begins, for every channel and tap.
     pub fn offsets(&self, band: usize, channels: usize) -> Vec<usize> {
         let plane = self.plane(band);
         let mut out = Vec::with_capacity(channels * self.taps());

@@ -15,7 +15,7 @@ use crate::simd::{Level, array};
 pub(super) struct Shifted<T> {
     pub rows: usize,
     pub k: usize,
-    /// The rows of one tile after those of another, each tile `[k, rows]`.
+    /// A, packed tile after tile, each of them `[k, rows]`.
     pub a: *const T,
     pub b: *const T,
     pub offsets: *const usize,
@@ -152,7 +152,7 @@ unsafe fn gathered_tile<V: Vector, const R: usize, const C: usize>(
 /// 8 (or 6), 4, 2 and 1 rows.
 pub(super) const fn tile_rows(left: usize, most: usize) -> usize {
     match left {
-        // Two tiles of 4 instead of 6 and 2: the sums of a low tile are too few to keep the
+        // Two tiles of 4 rows rather than 6 and 2: a tile of 2 has too few sums to keep the
         // multipliers busy.
         8 if most == 6 => 4,
         _ if left >= most => most,
@@ -261,7 +261,7 @@ kernels!(PLAIN_F64, Plain<f64, 2>, f64,);
 #[cfg(target_arch = "x86_64")]
 static AVX512_PAIRS: ConvKernels<f32> = ConvKernels { copy: copy_words, ..AVX512_WORDS };
 
-/// Copies words of two numbers as they are, which adding zero to them would not do.
+/// Copies words of two numbers bit for bit, which adding zero would not do.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 #[allow(clippy::too_many_arguments)]

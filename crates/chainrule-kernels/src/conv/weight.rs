@@ -1,10 +1,10 @@
 //! The gradient of the kernel: patches of the input times the gradient of the output, summed over
 //! positions and images.
 //!
-//! It is computed transposed, one row for each channel and tap of the input, so that the patches
-//! are the operand that is read through a table; the gradient of the output is laid out with its
-//! channels side by side. Every task sums over a fixed group of images, and the groups are added up
-//! in their order.
+//! The gradient is computed transposed, one row for each channel and tap of the input, so that the
+//! patches are the operand read through a table; the gradient of the output is laid out with its
+//! channels side by side. Each task sums over a fixed group of images, and the groups are added in
+//! order.
 
 use super::plan::Pass;
 use super::tile::{ConvElement, ConvKernels, Gathered};
@@ -130,7 +130,7 @@ impl<T: ConvElement> Gradient<'_, T> {
         self.collect(&sums, places, weight);
     }
 
-    /// Adds what a band of one image and group contributes.
+    /// Adds the contribution of one band, image and group.
     ///
     /// # Safety
     ///

@@ -1,5 +1,5 @@
-//! The operands and the output of a product, and its dispatch: a product with a single row or
-//! column is computed here, in an order as fixed as that of the others.
+//! The operands and output of a product, and its dispatch. Products with a single row or column are
+//! computed here, in an order as fixed as that of the others.
 
 use super::block::{Block, panels};
 use super::plan::{Plan, fits};
@@ -7,9 +7,9 @@ use super::tile::{GemmElement, GemmKernels};
 use crate::threads;
 use std::cell::Cell;
 
-/// Least task, in multiplications: about 20 us.
+/// Smallest task, in multiplications: about 20 us.
 pub(super) const TASK_WORK: usize = 2 << 20;
-/// Least product shared by threads, in multiplications: waking a thread costs 10 to 25 us.
+/// Smallest product that threads share, in multiplications: waking a thread costs 10 to 25 us.
 const THREADED_WORK: usize = 6 << 20;
 /// Columns of one task where a single row is multiplied, and the matrix size from which there are
 /// tasks at all.
@@ -110,7 +110,8 @@ impl Room {
         if len == 0 {
             return f(std::ptr::null_mut());
         }
-        // Taken, not borrowed: while this thread waits for others it may come here again.
+        // The buffer is taken, not borrowed: while this thread waits for others it may run another
+        // task that needs one.
         let mut buffer = self.0.take();
         let lines = (len * size_of::<T>()).div_ceil(64);
         if buffer.len() < lines {
@@ -132,9 +133,9 @@ pub fn with_buffer<T: GemmElement, R>(len: usize, f: impl FnOnce(*mut T) -> R) -
     PACKED.with(|room| room.with(len, f))
 }
 
-/// Epilogue of a product, called with stretches of its elements once they are complete: the number
-/// of the first element, its address, and their count. It may change them. The stretches are apart,
-/// several threads may come at the same time, and where a stretch ends depends on the sizes alone.
+/// Epilogue of a product, called with runs of its elements once they are complete: the index of the
+/// first element, its address, and the count. It may change them. Runs are disjoint, several
+/// threads may call at the same time, and where a run ends depends on the sizes alone.
 pub type Finish<'a> = &'a (dyn Fn(usize, *mut u8, usize) + Sync);
 
 /// Output of a product.

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Block of k: a strip of 8 rows by 512 is 16 KiB, a third of L1. The same for all processors,
 /// since the results depend on it.
 const DEPTH: usize = 512;
-/// Largest near B, in bytes: the cache of a core holds it.
+/// Largest B, in bytes, that counts as near: a core's own cache holds it.
 const NEAR: usize = 1 << 20;
 /// Pack a strided A when n is at least this.
 const PACKED_LEFT: usize = 320;
@@ -44,14 +44,14 @@ const LEAST_ROWS: usize = 64;
 const LEAST_COLS: usize = 192;
 /// Bytes of a far B packed at a time.
 const OWN: usize = 480 << 10;
-/// Columns of a task then, at most and at least, and rows at least.
+/// Limits of such a task: most columns, fewest columns, fewest rows.
 const OWN_COLS: usize = 240;
 const OWN_LEAST_COLS: usize = 96;
 const OWN_LEAST_ROWS: usize = 256;
 /// Tasks of a product: enough for several threads to finish at nearly the same time.
 const TASKS: usize = 16;
-/// Least packing shared by threads, in numbers. Waking a thread costs more; one that is about to
-/// compute is awake, or not waited for.
+/// Smallest packing that threads share, in numbers. Waking a thread costs more than less packing; a
+/// thread that is about to compute is awake already, or not waited for.
 const THREADED_PACK: usize = 24 << 10;
 /// Largest B read in place, in numbers, if its rows are contiguous.
 const DIRECT_B: usize = 16 << 10;
@@ -67,7 +67,7 @@ thread_local! {
     static RIGHT: (Room, Cell<u64>) = const { (Room::new(), Cell::new(0)) };
 }
 
-/// Whether all of a product is near: then there is nothing to plan, on one thread.
+/// Whether the whole product is near: then one thread computes it without planning.
 pub(super) fn fits<T>(a: &Operand<T>, b: &Operand<T>) -> bool {
     let (left, right) = (a.rows.saturating_mul(a.cols), b.rows.saturating_mul(b.cols));
     let depths = SHALLOW + 1..=DEPTH;
@@ -89,7 +89,7 @@ pub(super) struct Plan<'a, T: 'static> {
     right: Right,
 }
 
-/// Way of reading B.
+/// How B is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Right {
     /// In place.
@@ -117,7 +117,7 @@ impl<'a, T: GemmElement> Plan<'a, T> {
     ) -> Self {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let large = k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows && k > SHALLOW;
-        // All of it is packed only where there are rows for several tasks.
+        // B is packed as a whole only if there are enough rows for several tasks.
         let near = k.saturating_mul(n).saturating_mul(size_of::<T>()) <= NEAR
             && (!target.parallel || m >= few() * LEAST_ROWS);
         Plan {
@@ -181,7 +181,8 @@ impl<'a, T: GemmElement> Plan<'a, T> {
             true => (m.saturating_mul(n).saturating_mul(k) / TASK_WORK).clamp(1, TASKS),
             false => 1,
         };
-        // The most parts that leave each this much, but not more than are wanted.
+        // The largest number of parts that leaves at least this much to each, up to the number
+        // wanted.
         let cut = |len: usize, most: usize, least: usize, wanted: usize| {
             (len / least).min(wanted).max(len.div_ceil(most))
         };
@@ -195,14 +196,14 @@ impl<'a, T: GemmElement> Plan<'a, T> {
             return (cut(m, TASK_ROWS, LEAST_ROWS, wanted.div_ceil(across)), across);
         }
         let down = cut(m, usize::MAX, OWN_LEAST_ROWS, wanted.div_ceil(across));
-        // Rather small tasks, for which more is packed, than threads without one.
+        // Smaller tasks, although more is packed, rather than threads without a task.
         let few = wanted.min(few());
         let across = across.max(cut(n, FINISHED_COLS, OWN_LEAST_COLS, few.div_ceil(down)));
         (down.max(cut(m, usize::MAX, LEAST_ROWS, few.div_ceil(across))), across)
     }
 }
 
-/// With fewer tasks some thread may have none while another has two.
+/// With fewer tasks, some thread may have none while another has two.
 fn few() -> usize {
     2 * threads::num_threads()
 }

@@ -1,5 +1,5 @@
-//! Normalisation. Here batch normalisation over the rows of a contiguous `[n, c]` array, where each
-//! column is a feature; in [`layer`] that of each row by itself.
+//! Normalisation: here batch normalisation, over the rows of a contiguous `[n, c]` array whose
+//! columns are features; in [`layer`] the normalisations of each row by itself.
 
 mod columns;
 pub mod group;
@@ -21,7 +21,7 @@ struct ColumnGroup {
 }
 
 impl ColumnGroup {
-    /// The group's part of a row of an array with c columns.
+    /// The group's part of one row of an array with c columns.
     #[inline(always)]
     fn of<T>(self, x: &[T], row: usize, c: usize) -> &[T] {
         &x[row * c + self.first..][..self.width]
@@ -142,7 +142,7 @@ pub struct BatchNormUpstream<'a, T> {
     pub g: &'a [T],
     /// The normalised input, `[n, c]`.
     pub xhat: &'a [T],
-    /// 1 / sqrt(variance + eps), a number a column.
+    /// 1 / sqrt(variance + eps), one number for each column.
     pub inv_std: &'a [T],
     /// The learned factor; none is 1.
     pub gain: Option<&'a [T]>,

@@ -1,5 +1,5 @@
-//! Rows of f32 on AVX2: what the plain loop computes, to the same bits, which the compiler does not
-//! turn into vectors by itself.
+//! Rows of f32 on AVX2: the same bits as the plain loop, which the compiler does not vectorise by
+//! itself.
 
 use std::arch::x86_64::*;
 
@@ -33,7 +33,7 @@ fn add_wide(acc: &mut Double, x: Single) {
     }
 }
 
-/// Brings 16 lanes together in halves: i with i + 8, + 4, + 2, + 1.
+/// Folds 16 lanes in halves: i with i + 8, + 4, + 2, + 1.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold(acc: Double) -> f64 {

@@ -1,14 +1,14 @@
-//! The largest element and its position, and moving elements to and from positions along an axis.
+//! The largest element and its position, and moves of elements to and from positions along an axis.
 //!
-//! NaN counts as larger than everything, so that it is not lost; of several equal ones the first is
-//! meant.
+//! NaN counts as larger than everything, so that it is not lost; of several equal elements the
+//! first one counts.
 
 use super::LANES;
 use crate::simd::vectorized;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Level, level};
 
-/// A number that can be the largest.
+/// A number that has an order.
 pub trait Ranked: Copy + PartialOrd + Default + Send + Sync {
     /// The least element of the type.
     const LOWEST: Self;
@@ -20,7 +20,7 @@ pub trait Ranked: Copy + PartialOrd + Default + Send + Sync {
         plain_max(x, count, out)
     }
 
-    /// As [`Ranked::max_rows`], and where it first stands.
+    /// As [`Ranked::max_rows`], with the first position of that element.
     fn argmax_rows(x: &[Self], count: usize, out: &mut [Self], index: &mut [i64]) {
         plain_argmax(x, count, out, index)
     }
@@ -83,8 +83,8 @@ fn higher<T: Ranked>(m: T, v: T) -> T {
     if v > m { v } else { m }
 }
 
-/// NaN is looked for beside the comparisons, in none of which it wins; so each is one instruction.
-/// Two vectors of lanes hide its latency.
+/// NaN is looked for beside the comparisons, all of which it loses, so that each of them is one
+/// instruction. Two vectors of lanes hide their latency.
 #[inline(always)]
 fn row_max<T: Ranked>(row: &[T]) -> T {
     const WIDTH: usize = 2 * LANES;

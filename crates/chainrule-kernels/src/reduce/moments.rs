@@ -1,8 +1,8 @@
-//! Mean and squared deviations, in two passes: first the mean, then what deviates from it.
+//! Mean and squared deviations, in two passes: first the mean, then the deviations from it.
 //!
-//! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance.
-//! The deviations are therefore summed as well: exactly they add up to 0, and their actual sum
-//! corrects the sum of squares.
+//! The mean is rounded, which shows in the variance when the dtype has few digits and the mean is
+//! far from 0. The deviations are therefore summed as well: their exact sum is 0, and their
+//! computed sum corrects the sum of squares.
 
 use super::{BLOCK, LANES, Summed, sum, sum_of};
 use crate::map::Rows;
@@ -11,15 +11,14 @@ use crate::simd::vectorized;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Level, level};
 
-/// The squared deviations less what the rounding of the mean has put into them; an overflow stays
-/// one.
+/// The squared deviations, corrected for the rounding of the mean; an overflow stays one.
 #[inline(always)]
 pub(super) fn corrected<T: Real>(squares: T, rest: T, n: T) -> T {
     let exact = squares - rest * (rest / n);
     if squares == T::INFINITY { squares } else { exact }
 }
 
-/// Columns treated together, which is the length of the arrays of their running values.
+/// Columns treated together: the length of the arrays of running values.
 const TILE: usize = 256;
 
 /// f32 or f64, with the squared deviations of rows.

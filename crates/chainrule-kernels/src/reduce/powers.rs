@@ -91,12 +91,13 @@ fn sums<T: Real>(
     threads::for_each(true, pieces, |(out, x)| sums_here(x, count, inner, out, f));
 }
 
-/// A float that has norms.
+/// A float type with p-norms.
 pub trait Normed: Real + least::Least {}
 impl<T: Real + least::Least> Normed for T {}
 
-/// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`; for `p` = 0 how many are not
-/// zero, for an infinity the largest or smallest magnitude, of which there must be one then.
+/// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`. For `p` = 0 it is the number
+/// of nonzero elements, for an infinite `p` the largest or smallest magnitude, which needs at least
+/// one element.
 pub fn norm<T: Normed>(x: &[T], count: usize, inner: usize, p: f64, out: &mut [T]) {
     if p.is_infinite() {
         let sizes: Vec<T> = x.iter().map(|x| x.abs()).collect();

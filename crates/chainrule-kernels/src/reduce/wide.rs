@@ -1,6 +1,6 @@
-//! Rows of f32 on AVX-512, where a mask cuts the last block: rows of 10 or 27 are mostly remainder.
-//! And columns, whose totals have room in the many registers. The same order of additions as the
-//! plain loops, so the same bits.
+//! Rows of f32 on AVX-512, where a mask cuts the last block (rows of 10 or 27 are mostly
+//! remainder), and columns, whose totals fit in the many registers. Additions are in the order of
+//! the plain loops, so the bits are the same.
 
 use std::arch::x86_64::*;
 
@@ -24,7 +24,7 @@ fn load(block: &[f32; LANES]) -> __m512 {
     unsafe { _mm512_loadu_ps(block.as_ptr()) }
 }
 
-/// Brings lanes together in halves: i with i + 8, + 4, + 2, + 1.
+/// Folds the lanes in halves: i with i + 8, + 4, + 2, + 1.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn fold(v: __m512) -> f32 {
@@ -66,7 +66,7 @@ fn add_wide(acc: &mut [__m512d; 2], v: __m512) {
     acc[1] = _mm512_add_pd(acc[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(v)));
 }
 
-/// Brings 16 lanes together in halves: i with i + 8, + 4, + 2, + 1.
+/// Folds 16 lanes in halves: i with i + 8, + 4, + 2, + 1.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn fold_wide(acc: [__m512d; 2]) -> f64 {

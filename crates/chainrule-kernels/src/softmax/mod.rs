@@ -102,7 +102,7 @@ fn log_sums<const FMA: bool, T: Row>(rows: &mut ShiftedSums<T>, count: usize) {
     }
 }
 
-/// Panics unless `x` is whole rows of length n and `y` as long.
+/// Panics unless `x` consists of whole rows of length n and `y` has the same length.
 #[track_caller]
 fn assert_rows(x: usize, n: usize, y: usize) {
     assert!(x == y && (x == 0 || (n > 0 && x.is_multiple_of(n))), "{x} elements, rows of {n}, {y}");

@@ -177,8 +177,8 @@ mod plain {
     }
 }
 
-/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the
-/// plain ones do. `$block` is one, and what is done with one stands beside the invocation.
+/// The same loops for f32, block by block, the last under a mask; lane for lane they compute as the
+/// plain ones do. `$block` is the type of a block, whose operations stand beside the invocation.
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide_rows {
     ($features:literal, $block:ty) => {
