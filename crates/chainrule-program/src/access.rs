@@ -1,4 +1,4 @@
-//! A program as data.
+//! Read access to a program: its instructions as data.
 
 use super::Program;
 use super::ir::{Id, Instruction, Maker, Origin, Phase};
@@ -36,8 +36,7 @@ impl<'a> Line<'a> {
         self.instruction.inputs.iter().map(|&id| self.program.operand(id)).collect()
     }
 
-    /// The line as code: `d_h = d_logits @ permute`. Values beside the result that nobody uses are
-    /// left out.
+    /// The line as code: `d_h = d_logits @ permute`. Unused extra results are left out.
     pub fn code(&self) -> String {
         super::listing::code(self)
     }
@@ -57,8 +56,8 @@ impl<'a> Line<'a> {
         self.instruction.phase
     }
 
-    /// The maker of the instruction, if not the user's own code: `rule of tanh`, `sum of parts`,
-    /// `optimizer`, `algebra`.
+    /// The origin of the instruction, if it is not the user's own code: `rule of tanh`, `sum of
+    /// parts`, `optimizer`, `algebra`.
     pub fn rule(&self) -> Option<String> {
         match &self.instruction.made_by {
             Maker::User => None,
@@ -69,7 +68,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The line of the user's code that called for it; in a backward pass, that of the forward op.
+    /// The line of the user's code that led to it; in a backward pass, the line of the forward op.
     pub fn location(&self) -> Option<&Place> {
         self.instruction.location.as_ref()
     }
@@ -107,7 +106,7 @@ impl Program {
     }
 }
 
-/// A single element as text, with the fewest digits that tell it from its neighbours.
+/// A single element as text, with the fewest digits that distinguish it from its neighbours.
 pub(super) fn number(value: &Value) -> String {
     match value.dtype() {
         DType::F32 => format!("{:?}", value.first::<f32>()),

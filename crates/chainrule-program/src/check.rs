@@ -1,4 +1,4 @@
-//! The type checker.
+//! The type checker of programs.
 
 use std::collections::HashSet;
 

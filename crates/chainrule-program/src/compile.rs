@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 /// A function that is traced on its first call, and again for other shapes and when parameters are
 /// frozen or unfrozen; made by [`Compiled::new`].
 ///
-/// Other things that the function depends on are taken as they are at the trace: a number that it
-/// captures, the mode of a model. [`compile`] looks after the mode; else make another `Compiled`.
+/// Anything else that the function depends on is fixed by the trace: a number that it captures, the
+/// mode of a model. [`compile`] watches the mode; otherwise make another `Compiled`.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Compiled};
@@ -31,7 +31,7 @@ pub struct Compiled<F> {
     retraces: Vec<Retrace>,
 }
 
-/// Why a function was traced again. Its `Display` says what differs from the trace before.
+/// Why a function was traced again. Its `Display` names the difference from the trace before.
 #[derive(Clone, Debug)]
 pub struct Retrace {
     why: String,
@@ -133,7 +133,7 @@ pub struct CompiledStep<'a> {
     loss: Box<LossFn<'a>>,
     passes: Passes,
     programs: Vec<Validated>,
-    /// For each program which of the switches were on.
+    /// The positions of these switches, for each program.
     modes: Vec<Vec<bool>>,
     retraces: Vec<Retrace>,
     /// Results of the last run.
@@ -218,14 +218,15 @@ impl CompiledStep<'_> {
         Ok(self.results[0].clone())
     }
 
-    /// Whether the plain program runs for this batch, if its optimised one was compared with it.
+    /// Whether the plain program runs for this batch, if its optimised version was compared with
+    /// it.
     #[doc(hidden)]
     pub fn verdict(&self, batch: &[&Tensor]) -> Option<bool> {
         let program = &self.programs[self.found(batch).ok()?];
         (!program.is_pending()).then(|| program.is_plain())
     }
 
-    /// Takes a verdict over that an earlier run of this training came to, for a batch without one.
+    /// Adopts the verdict of an earlier run of this training for a batch that has none yet.
     #[doc(hidden)]
     pub fn take_verdict(&mut self, batch: &[&Tensor], is_plain: bool) -> Result<()> {
         let at = self.program_for(batch)?;
@@ -249,7 +250,7 @@ impl CompiledStep<'_> {
         Err(why)
     }
 
-    /// The number of the program for this batch, which is traced if there is none yet.
+    /// The number of the program for this batch, tracing it first if there is none yet.
     fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
         let why = match self.found(batch) {
             Ok(at) => return Ok(at),
@@ -276,7 +277,7 @@ impl CompiledStep<'_> {
         Ok(self.passes.apply(&self.trace_raw(batch)?).program().clone())
     }
 
-    /// As it is traced.
+    /// The program as it was traced.
     pub fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
         self.optimizer.zero_grad();
         let step = |x: &[Tensor]| {
@@ -312,7 +313,7 @@ impl CompiledStep<'_> {
     }
 }
 
-/// Runs a program; what is left out of it is told once, after its first run.
+/// Runs a program; after its first run, warns once of optimisations that were left out.
 fn run_and_tell(
     program: &mut Validated,
     arguments: &[&Tensor],

@@ -38,9 +38,9 @@ impl Program {
     /// - An elementwise op is one for each element of its result, whatever it computes: `exp`
     ///   counts as much as `+`. A slope in one pass (`tanh_grad`) is two: the slope, and the
     ///   product with the gradient.
-    /// - A reduction is one for each element that it takes.
-    /// - A fused layer is what its textbook formula is in such steps.
-    /// - An op that only moves elements is none.
+    /// - A reduction is one for each element that it reads.
+    /// - A fused layer counts as the steps of its textbook formula.
+    /// - An op that only moves elements is free.
     ///
     /// Bytes are those of all inputs and results of each instruction, as if each went to memory; a
     /// view moves none.

@@ -27,7 +27,7 @@ pub struct Info {
     pub meta: Meta,
     /// Unique in the program, and a name in Rust and Python.
     pub name: String,
-    /// Whether the name was given by the user or follows from such a one, rather than made up.
+    /// Whether the user gave the name, or it follows from such a name; otherwise it was made up.
     pub given: bool,
     pub from: Origin,
 }
@@ -41,7 +41,7 @@ pub enum Origin {
     Cell(usize),
     /// The same in each run.
     Constant(Arc<Value>),
-    /// The result of an instruction, which stands in the list under this key, or what comes beside
+    /// The result of an instruction, which stands in the list under this key, or an extra result of
     /// it.
     Result,
 }
@@ -51,30 +51,29 @@ pub enum Origin {
 pub struct Instruction {
     pub op: Arc<dyn Op>,
     pub inputs: SmallVec<[Id; 2]>,
-    /// The result, and what the kernel gives beside it.
+    /// The result, then the extra results of the kernel.
     pub outputs: SmallVec<[Id; 2]>,
     pub phase: Phase,
-    /// Maker of the instruction.
+    /// Origin of the instruction.
     pub made_by: Maker,
-    /// The line of the user's code that called for it; of the forward op, where it is part of a
-    /// backward pass.
+    /// The line of the user's code that led to it; in a backward pass, the line of the forward op.
     pub location: Option<Place>,
     /// The modules that it is part of, as `blocks.0/norm`, where these were named during the trace.
     pub scope: Option<Arc<str>>,
 }
 
 impl Instruction {
-    /// The value that it is for.
+    /// Its main result.
     pub fn result(&self) -> Id {
         self.outputs[0]
     }
 
-    /// The place in Rust code, for errors; a script tells where it is itself.
+    /// The place in Rust code, for errors; a script reports its own place.
     pub fn rust_location(&self) -> Option<&'static Location<'static>> {
         self.location.as_ref().and_then(Place::rust)
     }
 
-    /// The error with the place in Rust code that called for this, if there is one.
+    /// The error with the place in Rust code that led to this, if there is one.
     pub fn placed(&self, e: Error) -> Error {
         match self.rust_location() {
             Some(location) => e.at(location),
@@ -95,7 +94,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// As headings have it.
+    /// The name as headings show it.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Forward => "forward",
@@ -105,7 +104,7 @@ impl Phase {
     }
 }
 
-/// Maker of an instruction.
+/// Origin of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// The user's code.
@@ -120,7 +119,7 @@ pub enum Maker {
     Algebra,
 }
 
-/// Something that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a
+/// A value that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a
 /// generator.
 #[derive(Clone)]
 pub(crate) struct Cell {
@@ -129,7 +128,7 @@ pub(crate) struct Cell {
     pub trained: bool,
     /// Its value when a run begins.
     pub read: Id,
-    /// Its value when a run ends, if that is another.
+    /// Its value when a run ends, if that differs.
     pub write: Option<Id>,
 }
 

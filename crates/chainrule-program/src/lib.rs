@@ -26,27 +26,27 @@
 //! | place | `place` | [`Program`] | `Placement` |
 //! | run | `run` | `Placement`, arguments | results, by a `Machine` |
 //!
-//! - **Trace** (over `tensor/log.rs`). The user's closure runs once, as it is, on real values;
-//!   while it runs, every op that is applied goes into a log: those of the user, those of the
-//!   reverse rules, those of the optimizer. There is thus one way to compute a thing, and a program
-//!   is what the eager mode did. Whether a value is an argument, a parameter, a constant or a
-//!   result is told by its address. The elements of a value that may be another in the next run can
-//!   not be read outside an op: that is an error, which says what to use instead. A trace changes
-//!   nothing: parameters, gradients and generators are as before.
+//! - **Trace** (over `tensor/log.rs`). The user's closure runs once, as it is, on real values, and
+//!   meanwhile every applied op goes into a log: the user's, those of the reverse rules, those of
+//!   the optimizer. There is thus only one way to compute a result, and a program repeats the eager
+//!   mode. The address of a value tells whether it is an argument, a parameter, a constant or a
+//!   result. Reading the elements of a value that may differ in the next run is an error outside an
+//!   op, and the error says what to use instead. A trace changes nothing: parameters, gradients and
+//!   generators are as before.
 //! - **Simplify.** Passes (dead code, common subexpressions, constants) change no bit of a result;
 //!   the algebra may change the last.
 //! - **Fuse.** Groups of instructions that run tile by tile.
 //! - **Place.** A fused program runs in one arena; what it does is decided before the first run.
 //! - **Run.** Through the same kernels as the eager mode; a value is dropped after its last use,
-//!   and the updates at the end are in place. A program without groups runs instruction by
+//!   and the updates at the end are made in place. A program without groups runs instruction by
 //!   instruction and needs no placement.
 //!
 //! Beside the stages:
 //!
-//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters,
-//!   buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and
-//!   writes those that have new values, all at the end; so the eager mode and the program can take
-//!   turns.
+//! - **State.** A value that lasts from run to run is a leaf, and so a *cell* of the program:
+//!   parameters, buffers, the state and the learning rate of an optimizer. A run reads the cells,
+//!   computes, and writes those that have new values, all at the end, so that the eager mode and
+//!   the program can take turns.
 //! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and
 //!   outputs, and what made it. Each value has one definition, a shape and dtype, and a name. A
 //!   random draw is an instruction that draws from the generator that was traced, so that eager
@@ -131,7 +131,7 @@ pub struct Program {
     is_planned: bool,
     /// Made by the first run.
     lifetimes: OnceLock<Lifetimes>,
-    /// Room for the values of a run, from the run before.
+    /// Storage for the values of a run, reused from the run before.
     scratch: Mutex<Option<run::Values>>,
     /// As `lifetimes` and `scratch`, where the memory is planned.
     placement: OnceLock<Placement>,

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::buffer::BLOCK;
 
-/// Lines that run as one, and the time that they took.
+/// Lines that run as a unit, and the time that they took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimedLines {
     /// Their places in [`Program::lines`]: one line, the lines of a fused group, or an update and
@@ -42,9 +42,9 @@ impl Program {
     /// gives the present time in any unit, so that it can be that of a page, too. Before that there
     /// is one run that is not measured.
     ///
-    /// The times are those of a run in which a clock is read after each line; two reads stand for
-    /// the work between them. Each run is a whole one, so that a program of a training step trains.
-    /// Errors as [`Program::run`] does.
+    /// Times include reading a clock after each line; a pair of readings stands for the work
+    /// between them. Each pass is a whole run, so a program of a training step trains. Errors as
+    /// [`Program::run`] does.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};

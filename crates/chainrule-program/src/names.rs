@@ -51,11 +51,11 @@ fn identifier(wanted: &str) -> String {
     out
 }
 
-/// Gives results the names that statements bind them to in the source, where the source can be read
-/// and the user gave no name.
+/// Names results after the variables that statements bind them to in the source, where the source
+/// can be read and the user gave no name.
 pub(super) fn from_source(log: &TraceLog, names: &mut HashMap<Address, String>) {
     let mut files: HashMap<&str, Vec<Binding>> = HashMap::new();
-    // The last op of a statement makes what is bound.
+    // The last op of a statement computes the value that is bound.
     let mut open: Option<(&str, usize, Address)> = None;
     let mut close = |open: &mut Option<(&str, usize, Address)>,
                      files: &HashMap<&str, Vec<Binding>>| {

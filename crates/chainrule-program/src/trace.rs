@@ -97,7 +97,7 @@ impl Program {
         let mut given = Vec::new();
         for (i, (name, argument)) in arguments.iter().enumerate() {
             let value = argument.value();
-            // A value of its own, so that it is not taken for a constant that `f` captured.
+            // A value of its own, so that it is not mistaken for a constant that `f` captured.
             let own = Arc::new(Value::view(&value, *value.shape(), value.layout()));
             let id = builder.define((Arc::as_ptr(&own), own.meta), Some(name), Origin::Input(i));
             builder.program.inputs.push(id);
@@ -150,7 +150,7 @@ struct Builder {
     program: Program,
     known: HashMap<Address, Id>,
     names: Names,
-    /// Names that the user gave, by address.
+    /// Names that the user gave, by the address of the value.
     wanted: HashMap<Address, String>,
 }
 
@@ -188,7 +188,7 @@ impl Builder {
         self.name_all(log, results);
         for entry in &log.entries {
             let outputs = &entry.outputs;
-            // A function that hands on a known value, as a custom op does, is no instruction.
+            // A function that passes on a known value, as a custom op does, is no instruction.
             if self.known.contains_key(&outputs[0].address()) {
                 for extra in &outputs[1..] {
                     self.held(extra);

@@ -1,14 +1,14 @@
-//! Accuracy: a form of a value is taken only where its rounding error is no larger than that of the
-//! form it replaces.
+//! Accuracy: a value is rewritten only where the rounding error of the new form is no larger than
+//! that of the old one.
 //!
 //! Whether a rewrite is backward stable depends on its operands: `sum(x^2) - n c^2` is a fine
-//! variance of centred numbers, and a catastrophe far from zero. No rule is therefore trusted as
-//! such. Both forms are followed step by step by a running error analysis (N. Higham, *Accuracy and
-//! Stability of Numerical Algorithms*, 3.3), at points that bring out cancellation: operands far
-//! from zero beside their spread, of very different sizes, nearly equal, saturated. Results of the
-//! forward pass count as data, rounded once, for both. And an identity that holds for exact numbers
-//! only, such as that differences from a mean sum to zero, may be used where the roundings of the
-//! forward pass move the plain form as far.
+//! variance of centred numbers, and a catastrophe far from zero. So no rule is trusted on its own.
+//! Both forms go through a running error analysis, step by step (N. Higham, *Accuracy and Stability
+//! of Numerical Algorithms*, 3.3), at points that provoke cancellation: operands far from zero
+//! compared with their spread, of very different sizes, nearly equal, saturated. Results of the
+//! forward pass count as data, rounded once, for both forms. An identity that holds for exact
+//! numbers only, such as that differences from a mean sum to zero, may be used where the roundings
+//! of the forward pass move the plain form by as much.
 
 use std::rc::Rc;
 
@@ -24,22 +24,22 @@ use crate::dtype::DType;
 use crate::ir::{Id, Instruction, Origin, Phase};
 use crate::tensor::reading::{Fold, Reading, SlopeReading};
 
-/// Bound of the new form's error relative to the old one's: orders of summation differ,
-/// cancellation is orders of magnitude.
+/// The largest error of the new form, relative to the old one's. Another order of summation differs
+/// by a small factor, cancellation by orders of magnitude.
 const SLACK: f64 = 8.0;
 
-/// Elements this much smaller than the largest count by its error: what is compared is arrays, not
-/// single elements.
+/// An element smaller than the largest by this factor is compared by the largest element's error:
+/// arrays are compared, not single elements.
 const SMALL: f64 = 0.02;
 
 const LARGEST_F32: f64 = 1e12;
 const LARGEST_F64: f64 = 1e100;
 
-/// Agreement of the values themselves, beside their errors. Forward values may have lost digits
-/// here that their errors, as data, do not tell; a wrong rewrite is far beyond.
+/// Tolerance on the values themselves, beside their errors. Forward values may have lost digits
+/// here that their errors, as data, do not show; a wrong rewrite is far beyond it.
 const EQUAL: f64 = 1e10 * f64::EPSILON;
 
-/// Distribution of the atoms at a point.
+/// How the atoms are distributed at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Draw {
     Normal,
@@ -47,7 +47,7 @@ enum Draw {
     Far(f64),
     /// Each by a size of its own.
     Scaled,
-    /// Each far, close together, small or large, as it falls.
+    /// Far from zero, close together, small or large, at random.
     Mixed,
 }
 
@@ -72,7 +72,8 @@ pub(super) struct Accuracy {
     hots: FxHashMap<BaseId, Rc<Sample>>,
     /// Samples of terms as they are written at the least cost.
     terms: FxHashMap<TermId, Rc<Sample>>,
-    /// Points at which the forward pass overflows, or underflows: there is nothing to compare with.
+    /// Points at which the forward pass overflows or underflows, so that there is nothing to
+    /// compare with.
     burnt: [bool; POINTS],
 }
 
@@ -81,7 +82,7 @@ impl Stage {
         Space { sizes: &self.terms.sizes, dtype: self.dtype }
     }
 
-    /// Follows the instruction as it stands; what the forward pass gives is data.
+    /// Samples the instruction as the program has it; results of the forward pass are data.
     pub(super) fn follow(&mut self, instruction: &Instruction) {
         let result = instruction.result();
         let data = instruction.phase != Phase::Backward;
@@ -96,7 +97,7 @@ impl Stage {
         self.accuracy.values.insert(result, made);
     }
 
-    /// The size from which on results say nothing: their cubes overflow.
+    /// Results beyond this size are useless: their cubes overflow.
     fn largest(&self) -> f64 {
         if self.dtype == DType::F32 { LARGEST_F32 } else { LARGEST_F64 }
     }
@@ -124,7 +125,7 @@ impl Stage {
         made
     }
 
-    /// Arguments, parameters and constants are exact; what comes beside a result is rounded.
+    /// Arguments, parameters and constants are exact; extra results are rounded.
     fn sample_of_leaf(&mut self, id: Id) -> Sample {
         let t = self.values[id.index()];
         if let Some(c) = self.terms.as_number(t) {
@@ -145,7 +146,7 @@ impl Stage {
         self.space().rounded(s, part)
     }
 
-    /// A term as its own formula has it, whatever the program has computed.
+    /// A term by its own formula, whatever the program has computed.
     fn evaluated(&mut self, t: TermId) -> Sample {
         let summands = self.terms.summands(t).clone();
         let mut total: Option<Sample> = None;
@@ -201,7 +202,7 @@ impl Stage {
         Rc::new(own.at_places(&places, vars))
     }
 
-    /// Random numbers for what is not looked into, as the point has them.
+    /// Random numbers, drawn as the point says, for values that the analysis does not look into.
     fn drawn(&mut self, id: Id) -> Sample {
         let vars = rising(self.dims[id.index()].iter().flatten().copied().collect());
         let facts = self.facts_at(id);
@@ -224,7 +225,7 @@ impl Stage {
         self.space().exact(vars, value)
     }
 
-    /// The elements of a constant that the axes have here: the first ones.
+    /// The elements of a constant along the sampled axes: the first ones.
     fn of_array(&self, id: Id, numbers: &[f64]) -> Sample {
         let dims = &self.dims[id.index()];
         let vars = rising(dims.iter().flatten().copied().collect());
@@ -278,8 +279,8 @@ impl Stage {
         made
     }
 
-    /// The results of an operation of a plan with their rounding errors; those of the operations it
-    /// needs are kept.
+    /// The results of an operation of a plan with their rounding errors. The results of operations
+    /// it depends on are kept.
     fn plan_sample(&mut self, plan: &mut Plan, c: f64, root: NodeId) -> Sample {
         let needed = plan.needed(root);
         for n in (0..=root).filter(|n| needed[*n]) {
@@ -387,7 +388,7 @@ impl Stage {
         })
     }
 
-    /// The same at one point, for elements at these places.
+    /// The same at one point, for these elements.
     fn is_no_worse(
         &self,
         (new, a): (&Sample, Vec<usize>),
@@ -397,7 +398,7 @@ impl Stage {
         let largest = self.largest();
         let counts = |i: usize| old.value[i].abs() < largest && old.error[i] < largest;
         let all = || (point..old.value.len()).step_by(POINTS).filter(|i| counts(*i));
-        // Change of the old form itself by roundings of the forward pass.
+        // Distance by which roundings of the forward pass move the old form itself.
         let moved = all().map(|i| (old.noisy[i] - old.value[i]).abs()).fold(0.0, f64::max);
         let floor = SMALL * all().map(|i| old.error[i]).fold(0.0, f64::max);
         a.into_iter().zip(b).filter(|(_, j)| counts(*j)).all(|(i, j)| {
@@ -409,8 +410,8 @@ impl Stage {
         })
     }
 
-    /// An instruction on its operands, step by step as its kernel has it; `None` where it is not
-    /// known.
+    /// An instruction applied to its operands, step by step as its kernel computes it; `None` where
+    /// the steps are not known.
     fn original(&mut self, instruction: &Instruction) -> Option<Sample> {
         let reading = instruction.op.reading();
         if !self.program.info(instruction.result()).meta.dtype.is_float() {
@@ -468,7 +469,7 @@ impl Stage {
                 let same = rising(
                     self.dims[instruction.result().index()].iter().flatten().copied().collect(),
                 );
-                // Axes that became others are not followed.
+                // Axes that have taken on another meaning are not followed.
                 if given.vars.iter().any(|v| !same.contains(v)) {
                     return None;
                 }
@@ -495,8 +496,8 @@ impl Stage {
             Reading::VarGrad { factor } => {
                 space.scale(&space.mul(&space.sub(given, &x[1]), g), factor)
             }
-            // Forward values only: what they are is known by their terms, and how they were
-            // computed does not matter.
+            // For forward values only: their terms say what they are, and how they were computed
+            // does not matter.
             Reading::Log1p | Reading::Expm1 | Reading::LogSigmoid | Reading::LogSoftmax => {
                 let t = self.values[instruction.result().index()];
                 let known = !self.is_itself(t, instruction.result());
@@ -559,7 +560,7 @@ fn seed_of(id: Id, point: usize) -> u64 {
     u64::from(id.0) << 8 | point as u64
 }
 
-/// Element `i` of an atom.
+/// Element `i` of an atom, drawn at random.
 fn draw(how: Draw, facts: Facts, seed: u64, i: usize) -> f64 {
     let u = |k: u64| uniform(mixed(seed, k, i as u64));
     let own = |k: u64| uniform(mixed(seed, k, u64::MAX));

@@ -7,11 +7,11 @@ use super::term::{Dims, Var};
 use crate::Program;
 use crate::ir::Id;
 
-/// The axes of all values: equal variables where two axes are the same.
+/// The axes of all values, as variables: two axes are the same if their variables are.
 pub(super) struct AxisMap {
     pub dims: Vec<Dims>,
-    /// Operands that an instruction takes with axes of its own, since theirs stand for something
-    /// else already.
+    /// Operands that an instruction takes with new axes, since their own already stand for
+    /// something else.
     pub renamed: FxHashMap<(usize, usize), Dims>,
     pub sizes: Vec<usize>,
 }
@@ -20,7 +20,7 @@ pub(super) struct AxisMap {
 struct Classes {
     parent: Vec<u32>,
     size: Vec<usize>,
-    /// Axes that some value has both of; they can not be one.
+    /// Pairs of axes that occur in one value, so that they cannot be one axis.
     apart: Vec<FxHashSet<u32>>,
 }
 
@@ -84,8 +84,8 @@ impl Classes {
 }
 
 impl AxisMap {
-    /// `None` if two axes of one value would be the same, which the rules of joining are there to
-    /// prevent.
+    /// `None` if two axes of one value would coincide; the rules for joining are there to prevent
+    /// that.
     pub fn of(program: &Program) -> Option<AxisMap> {
         let mut classes = Classes::default();
         let mut dims: Vec<Option<Dims>> = vec![None; program.values.len()];

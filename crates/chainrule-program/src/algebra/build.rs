@@ -1,4 +1,4 @@
-//! Making terms: the rules that never make a term longer act here.
+//! Making terms: the rules that never make a term longer are applied here.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use super::term::{
     Vars, ZERO, tidy,
 };
 
-/// Sums of more summands are not taken apart.
+/// Longer sums are not expanded.
 const APART: usize = 8;
 
 impl Terms {
@@ -21,7 +21,7 @@ impl Terms {
         all.sort_by_key(|s| s.0);
         let mut out = Summands::new();
         let mut merged = false;
-        // The remainder that rounding can leave of coefficients that cancel.
+        // The largest remainder that rounding can leave when coefficients cancel.
         let mut noise = 0.0;
         for (m, c) in all {
             match out.last_mut() {
@@ -58,7 +58,7 @@ impl Terms {
         (unit + super::term::ROUNDINGS) * c.abs()
     }
 
-    /// Without the rule of like terms each summand keeps to itself.
+    /// Without the rule of like terms no summands are merged.
     fn opaque_sum(&mut self, summands: Summands) -> TermId {
         self.sum(summands)
     }
@@ -69,8 +69,8 @@ impl Terms {
         self.scaled_product(c, m)
     }
 
-    /// A term as coefficient and product: a longer sum becomes its common factors times what is
-    /// left, as one factor.
+    /// A term as coefficient and product. A longer sum becomes its common factors times the rest,
+    /// as one factor.
     pub fn as_product(&mut self, t: TermId) -> (f64, ProductId) {
         match self.summands(t)[..] {
             [] => (0.0, UNIT),
@@ -85,7 +85,7 @@ impl Terms {
         }
     }
 
-    /// A sum as a number times common factors times a sum without such, whose first coefficient
+    /// A sum as number times common factors times a sum that has none and whose first coefficient
     /// is 1.
     pub fn primitive(&mut self, t: TermId) -> (f64, ProductId, TermId) {
         let summands = self.summands(t).clone();
@@ -136,7 +136,8 @@ impl Terms {
         t
     }
 
-    /// The sum of all summands times a product. A plan asks for it, so that no rule is told.
+    /// All summands of a sum times a product, multiplied out. A plan asks for this, so no rule is
+    /// reported.
     pub fn times(&mut self, t: TermId, m: ProductId) -> TermId {
         let since = self.events.len();
         let mut parts: SmallVec<[(TermId, f64); 4]> = SmallVec::new();
@@ -149,7 +150,7 @@ impl Terms {
         out
     }
 
-    /// Events of products get the terms that they belong to.
+    /// Fills in the terms of the events that products caused.
     fn attribute(&mut self, since: usize, before: Before, after: TermId) {
         let mut seen: SmallVec<[RuleId; 4]> = SmallVec::new();
         let mut events: Vec<Event> = self.events.drain(since..).collect();
@@ -223,7 +224,7 @@ impl Terms {
         let since = self.events.len();
         let whole = e == e.round();
         let mut out = Factors::new();
-        // Factors that may not be raised by themselves.
+        // Factors that may not be raised to the power one by one.
         let mut rest = Factors::new();
         let factors = self.factors(m).clone();
         let several = factors.len() > 1 || c != 1.0;
@@ -278,7 +279,7 @@ impl Terms {
         match f {
             Fun::Exp => self.exp(t),
             Fun::Log => self.log(t),
-            // Along an axis that the term does not have all elements are the same.
+            // Along an axis that the term lacks, all elements are the same.
             Fun::Softmax(var) if self.is_constant_along(t, var) => {
                 let n = self.numel(&[var]) as f64;
                 self.number(1.0 / n)
@@ -389,7 +390,7 @@ impl Terms {
         after
     }
 
-    /// The sum of a product along these axes.
+    /// The sum of a product over these axes.
     pub fn reduce_product(&mut self, vars: &[Var], m: ProductId) -> TermId {
         let before: TermId = self.scaled_product(1.0, m);
         let since = self.events.len();
@@ -422,7 +423,7 @@ impl Terms {
         out
     }
 
-    /// Takes out what sums to one, and axes that nothing depends on any more.
+    /// Takes out factors that sum to one, and axes that nothing depends on any more.
     fn settle(&mut self, left: &mut Vars, inside: &mut Factors, count: &mut f64) {
         loop {
             let unit = inside.iter().position(|(b, e)| {
@@ -448,7 +449,7 @@ impl Terms {
         left.retain(|v| !free.contains(v));
     }
 
-    /// Factors that share no axis are summed apart.
+    /// Factors that share no axis are summed separately.
     fn components(&mut self, mut vars: Vars, mut factors: Factors) -> Vec<(Vars, Factors)> {
         let mut out = Vec::new();
         while let Some(first) = vars.first().copied() {
@@ -480,7 +481,7 @@ impl Terms {
         if vars.is_empty() {
             return self.scaled_product(1.0, m);
         }
-        // A sum of a sum along other axes is one sum.
+        // A sum over some axes of a sum over others is one sum.
         if let [(b, 1.0)] = self.factors(m)[..]
             && let Base::Reduce(more, inner) = self.get(b)
         {
@@ -488,7 +489,7 @@ impl Terms {
             let all = super::term::rising(vars.iter().chain(&more).copied().collect());
             return self.reduce_product(&all, inner);
         }
-        // Always apart, so that equal sums are found to be equal; they are put together again when
+        // Sums are always kept apart, so that equal ones are recognised; they are joined again when
         // they are written.
         if let [(b, 1.0)] = self.factors(m)[..]
             && let Base::Sum(inner) = *self.get(b)
@@ -506,8 +507,8 @@ impl Terms {
         self.power(b, 1.0)
     }
 
-    /// The sum along one axis first, where it meets its own inverse outside: `sum(e / sum(e))` over
-    /// all axes is a count.
+    /// Sums first over the axis whose inverse stands outside: `sum(e / sum(e))` over all axes is a
+    /// count.
     fn reduced_in_turn(&mut self, vars: &Vars, m: ProductId) -> Option<TermId> {
         if vars.len() < 2 || !self.on(RuleId::ConstantFactor) || !self.on(RuleId::MergePowers) {
             return None;
@@ -550,15 +551,16 @@ impl Terms {
     }
 }
 
-/// The number that a sum is divided by to be a factor. A sum with a constant, such as a variance
-/// plus eps, is divided by its sign alone, since roots of the number would be in the way.
+/// The number that a sum is divided by when it becomes a factor. A sum with a constant, such as a
+/// variance plus eps, is divided by its sign alone, since roots of the number would be in the way
+/// later.
 fn content(summands: &Summands) -> f64 {
     let first = summands[0].1;
     let even = summands.iter().all(|(_, c)| (c.abs() - first.abs()).abs() <= 1e-14 * first.abs());
     if even || summands[0].0 != UNIT { first } else { first.signum() }
 }
 
-/// Common factors of two products: the lesser of the exponents of one sign.
+/// Common factors of two products: the smaller exponent, where both have the same sign.
 pub(super) fn common_factors(a: &Factors, b: &Factors) -> Factors {
     let mut out = Factors::new();
     for &(base, e) in a {

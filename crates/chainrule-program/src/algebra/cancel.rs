@@ -1,4 +1,4 @@
-//! Cancellations in a product beyond powers of one base: picks against what they pick, and
+//! Cancellations in a product beyond powers of one base: picked elements against their source, and
 //! divisions that are guarded against zero.
 
 use super::rules::RuleId;
@@ -38,7 +38,7 @@ impl Terms {
         }
     }
 
-    /// The factors of which a base is the element that one-hot rows pick.
+    /// The factors whose base is the element that one-hot rows pick.
     fn picked(&self, pick: BaseId, hot: BaseId, var: Var) -> Option<Factors> {
         let Base::Reduce(vars, body) = self.get(pick) else { return None };
         let mut factors = self.factors(*body).clone();
@@ -48,7 +48,7 @@ impl Terms {
     }
 
     /// A division by `x + [x = 0]` becomes one by `x` in a product that is divided by `x` anyway:
-    /// both are what they are at zero.
+    /// at zero the product is undefined either way.
     pub(super) fn merge_guarded(&mut self, out: &mut Factors) {
         if self.zero_of.is_empty() || !self.on(RuleId::MergePowers) {
             return;
@@ -59,7 +59,7 @@ impl Terms {
         }
     }
 
-    /// The place of such a sum among the factors, and the power that `x` is.
+    /// The position of such a sum among the factors, and the exponent of `x`.
     fn guarded(&self, out: &Factors) -> Option<(usize, (BaseId, f64))> {
         out.iter().enumerate().find_map(|(at, &(sum, e))| {
             let Base::Sum(s) = *self.get(sum) else { return None };

@@ -1,4 +1,4 @@
-//! Checked mode: each rewrite in numbers, before and after.
+//! Checked mode: each rewrite evaluated in numbers, before and after.
 
 use std::sync::Arc;
 
@@ -37,8 +37,7 @@ impl Stage {
         self.terms.numel(self.terms.vars(t)).max(summands.map(product).max().unwrap_or(0)) > LARGEST
     }
 
-    /// The uses of rules at the instruction at hand, and what the instruction itself gives, against
-    /// the term.
+    /// Checks the uses of rules at the current instruction, and its own result, against the term.
     pub(super) fn verify(
         &self,
         instruction: &Instruction,
@@ -75,7 +74,7 @@ impl Stage {
         }
     }
 
-    /// The op on the numbers of the terms of its operands.
+    /// The op applied to the numbers of its operands' terms.
     fn run_op(
         &self,
         numbers: &mut Numbers,
@@ -118,7 +117,7 @@ impl Stage {
         out
     }
 
-    /// The steps of a plan against the term that they are for.
+    /// Checks the steps of a plan against the term that they compute.
     pub(super) fn verify_plan(
         &self,
         plan: &Plan,

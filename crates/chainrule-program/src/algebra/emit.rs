@@ -1,4 +1,4 @@
-//! Writing, second half: from steps to instructions of the program.
+//! Writing, second half: steps become instructions of the program.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::op::Op;
 use crate::tensor::value::{Layout, Meta, Value};
 
-/// The instructions of one plan in the making.
+/// The instructions of one plan while they are being written.
 pub(super) struct Writer<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
     frame: Frame,
     done: FxHashMap<NodeId, (Id, Dims)>,
     out: Vec<Instruction>,
-    /// The instruction in whose place these come.
+    /// The instruction that these replace.
     like: Instruction,
 }
 
@@ -35,8 +35,8 @@ pub(super) enum Written {
 }
 
 impl Stage {
-    /// The instructions that compute `c` times a step as the result of `like`; `None` if there
-    /// would be too many axes.
+    /// The instructions that compute `c` times a step as the result `like`; `None` if that needs
+    /// too many axes.
     pub(super) fn write(
         &mut self,
         plan: &Plan,
@@ -63,7 +63,8 @@ impl Stage {
     }
 }
 
-/// The places of axes in all arrays of a plan. Axes that no array has both of may share one.
+/// Positions of axes that hold for all arrays of a plan (the frame). Axes that occur in no common
+/// array may share one.
 type Frame = Vec<SmallVec<[Var; 2]>>;
 
 fn place_of(frame: &Frame, v: Var) -> Option<usize> {
@@ -94,7 +95,7 @@ fn frame_of(plan: &Plan, root: NodeId, target: &Dims) -> Frame {
             if place_of(&frame, *v).is_some() {
                 continue;
             }
-            // Before the next one that has a place, else after the last that has.
+            // Before the next axis that has a position, else after the last one that has.
             let next = vars[i + 1..].iter().find_map(|w| place_of(&frame, *w));
             let last = vars[..i].iter().rev().find_map(|w| place_of(&frame, *w));
             let at = match (last, next) {
@@ -108,8 +109,8 @@ fn frame_of(plan: &Plan, root: NodeId, target: &Dims) -> Frame {
     frame
 }
 
-/// An axis of size 1 in the frame, or one that `meet`s none of an array, may become another axis
-/// that otherwise fits the array.
+/// Lets an axis of size 1 in the frame, or one that `meet`s no axis of an array, stand for another
+/// axis if the array then fits the frame.
 fn fill_slots(frame: &mut Frame, dims: &Dims, meet: impl Fn(Var, Var) -> bool) {
     let Some(lead) = frame.len().checked_sub(dims.len()) else { return };
     let fits = |(k, v): (usize, &Option<Var>)| match v {
@@ -165,7 +166,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A sum whose axes go, if what is left lies as it should.
+    /// A sum without the summed axes, if the rest is laid out as it should be.
     fn sum_without_axes(&mut self, inner: NodeId, vars: &[Var], target: &Dims) -> Option<Id> {
         let (id, dims) = self.write(inner);
         let left: Dims =
@@ -260,7 +261,7 @@ impl Writer<'_> {
     ) -> (Id, Dims) {
         let (id, dims) = self.write(a);
         let axes = axes_of(&dims, vars);
-        // Axes in front need not stay: others are aligned from the last on.
+        // Leading axes need not stay: operands are aligned from the last axis on.
         let keepdim = !axes.iter().copied().eq(0..axes.len());
         let shape = axes_removed(&self.shape(id), &axes, keepdim);
         let kept = dims.iter().map(|v| v.filter(|v| !vars.contains(v)));
@@ -381,7 +382,7 @@ impl Writer<'_> {
         self.frame[first.unwrap_or(self.frame.len())..].iter().map(wanted).collect()
     }
 
-    /// A value of the program with its axes where the frame has them.
+    /// A value of the program, with its axes moved to their positions in the frame.
     fn aligned(&mut self, id: Id, dims: &Dims) -> (Id, Dims) {
         let wanted = self.covering(dims.iter().flatten().copied());
         let tail = |d: &Dims| -> Dims { d.iter().skip_while(|v| v.is_none()).copied().collect() };
@@ -391,8 +392,7 @@ impl Writer<'_> {
         (self.laid_out(id, dims, &wanted), wanted)
     }
 
-    /// Without axes that are not wanted: the formula says that all elements along them are the
-    /// same.
+    /// Drops unwanted axes: the formula says that all elements along them are the same.
     fn without_others(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> (Id, Dims) {
         let other = |v: &Option<Var>| v.is_some() && !wanted.contains(v);
         let axes: Vec<usize> = (0..dims.len()).filter(|a| other(&dims[*a])).collect();

@@ -1,4 +1,4 @@
-//! Facts of terms: ranges, and from them signs.
+//! Facts about terms: ranges, and the signs that follow from them.
 
 use super::term::{Base, Facts, Fun, ProductId, Range, TermId, Terms};
 use super::term::{BaseId, Dims, Var};
@@ -55,7 +55,7 @@ impl Range {
         }
     }
 
-    /// The product; beyond signs nothing is kept of what may have either sign.
+    /// The range of a product; if one factor may have either sign, only signs are kept.
     fn product(self, other: Range) -> Range {
         if self.low == self.high {
             return other.times(self.low);

@@ -15,7 +15,7 @@ use crate::ir::{Id, Info, Instruction, Origin, Phase};
 use crate::tensor::reading::{Fold, Reading, SlopeReading};
 use crate::tensor::value::Value;
 
-/// Constants of more elements are not looked into.
+/// Larger constants are not examined.
 const LOOKED_INTO: usize = 1 << 16;
 
 /// Number of other constants that a constant is compared with.
@@ -98,8 +98,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether what an elementwise instruction computes does not depend on an axis that its
-    /// operands have: all its elements along it are roundings of one number.
+    /// Whether the result of an elementwise instruction is constant along an axis that its operands
+    /// have: all its elements along that axis are roundings of one number.
     fn loses_an_axis(&self, inputs: &[TermId], t: TermId, instruction: &Instruction) -> bool {
         if !matches!(ops::shapes(&self.program, instruction), Shapes::Elementwise) {
             return false;
@@ -109,7 +109,7 @@ impl Stage {
         self.terms.as_number(t).is_none() && inputs.iter().any(lost)
     }
 
-    /// The term of operand `k`; where its axes stand for something else already it is an atom with
+    /// The term of operand `k`. If its axes already stand for something else, it is an atom with
     /// axes of its own.
     fn operand(&mut self, at: usize, instruction: &Instruction, k: usize) -> TermId {
         let id = instruction.inputs[k];
@@ -128,7 +128,7 @@ impl Stage {
         }
     }
 
-    /// A value that is not looked into.
+    /// A value that the algebra does not look into.
     fn atom(&mut self, id: Id, facts: Facts) -> TermId {
         let dims = self.dims[id.index()].clone();
         let b = self.terms.value_base(id, dims, facts);
@@ -223,7 +223,7 @@ impl Stage {
 
     /// A constant that is `a x + b` for another constant `x`, as folding makes them.
     fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<TermId> {
-        // Roundings of the product and of the sum, which may be twice as large.
+        // Allows for the rounding of the product and of the sum, hence twice the size.
         let slack = 3.0 * half_a_unit(dtype);
         let second = numbers.iter().position(|x| *x != numbers[0])?;
         let found = self.arrays.iter().rev().take(LOOKED_AT).find_map(|(other, t, x)| {
@@ -298,7 +298,7 @@ impl Stage {
             let axes: Vec<usize> = axes.iter().collect();
             let vars = self.axes_of(instruction, &axes);
             let n = self.count(instruction, &axes);
-            // The deviation of a single element is 0, and its gradient may be anything.
+            // The deviation of a single element is 0, and its gradient is arbitrary.
             if !vars.is_empty() && n > 0.0 {
                 let sum = self.reduce(&vars, inputs[0]);
                 let mean = self.terms.scaled(sum, 1.0 / n);
@@ -402,7 +402,7 @@ impl Stage {
         let (axis, whole) = ops::gather(instruction)?;
         let var = self.dims[whole.index()][axis]?;
         let index = instruction.inputs[1];
-        // The indices have the axes of the whole, but for the one that is picked from.
+        // The indices have the axes of the whole, without the one that is picked from.
         let mut dims = self.dims[whole.index()].clone();
         dims[axis] = None;
         let b = self.terms.hot_base(index, dims, var);
@@ -520,7 +520,7 @@ impl Stage {
                 }
                 let sum = self.reduce(&vars, x);
                 let difference = self.add(&[(x, 1.0), (sum, -1.0 / n)]);
-                // Not multiplied out: as a sum of squares it is seen not to be negative.
+                // Kept as a square: a sum of squares is known not to be negative.
                 let square = self.terms.pow(difference, 2.0);
                 let total = self.terms.reduce_whole(&vars, square);
                 let var = self.terms.scaled(total, 1.0 / (n - correction));
@@ -539,13 +539,13 @@ impl Stage {
     }
 }
 
-/// `2 / (n - c)` as it was meant.
+/// `2 / (n - c)` as the user meant it.
 fn factor_of(c: f64) -> f64 {
     let n = (2.0 / c).round();
     if n > 0.0 && 2.0 / n == c { 2.0 * (1.0 / n) } else { c }
 }
 
-/// The number that was meant: a decimal, or one over a whole number, that rounds to this one.
+/// The intended number: a decimal, or one over a whole number, that rounds to this one.
 fn nice(c: f64, dtype: DType) -> f64 {
     if dtype != DType::F32 || c == 0.0 {
         return c;
@@ -557,7 +557,7 @@ fn nice(c: f64, dtype: DType) -> f64 {
     format!("{}", c as f32).parse().unwrap_or(c)
 }
 
-/// The fraction of small whole numbers that may be meant; whether it is, the caller sees by all
+/// The fraction of small whole numbers that may be meant; the caller decides by looking at all
 /// elements.
 fn snapped(c: f64) -> f64 {
     const NEAR: f64 = 1e-6;

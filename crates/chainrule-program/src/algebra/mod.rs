@@ -7,8 +7,8 @@
 //! - **Trials** (`trial`): rules that may make a term longer or shorter; the cheapest form is kept.
 //! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are
 //!   atoms.
-//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost,
-//!   with what the program computes anyway.
+//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the lowest cost,
+//!   reusing what the program computes anyway.
 //! - **Checks** (`checked`, `numbers`): each rewrite evaluated in f64 on random numbers.
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
@@ -51,7 +51,7 @@ use crate::error::{Error, Result};
 pub struct Simplify {
     on: Vec<bool>,
     seed: Option<u64>,
-    /// The first name that is no rule.
+    /// The first name that names no rule.
     unknown: Option<String>,
 }
 
@@ -116,7 +116,7 @@ pub struct Simplified {
     pub steps: Vec<Applied>,
 }
 
-/// One use of a rule.
+/// One application of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The name of the rule.
@@ -154,12 +154,13 @@ impl Program {
         Ok((program, stage.map_or_else(Vec::new, |stage| stage.rules())))
     }
 
-    /// The program, and the stage if it has changed anything, which `tells` what it does.
+    /// The program, and the stage if it has changed anything; `tells` asks for a report of what it
+    /// did.
     fn simplify_as(&self, how: &Simplify, tells: bool) -> Result<(Program, Option<Stage>)> {
         how.check()?;
         let before = self.optimized();
-        // An instruction counts as some elements, so that small arrays make no formula long. It
-        // takes about 0.1 us, an element of a product 0.1 to 0.4 ns.
+        // An instruction costs as much as this many elements, so that formulas of small arrays do
+        // not grow. It takes about 0.1 us, an element of a product 0.1 to 0.4 ns.
         const ELEMENTS: f64 = 256.0;
         match before.simplify_once(how, tells, (ELEMENTS, false))? {
             Attempt::Found(found) => return Ok((found.0, Some(found.1))),
@@ -179,8 +180,8 @@ impl Program {
         Ok(best)
     }
 
-    /// One attempt: with what an instruction costs beside its elements, and whether no value may be
-    /// written with more of them than it had.
+    /// One attempt, given what an instruction costs beside its elements, and whether no value may
+    /// be written with more instructions than it had.
     fn simplify_once(
         &self,
         how: &Simplify,
@@ -192,7 +193,7 @@ impl Program {
         };
         (stage.tells, stage.is_strict) = (tells, is_strict);
         stage.read()?;
-        // An array all of whose rows are roundings of one is not what its formula says.
+        // The formula is not trusted for an array whose rows are all roundings of one row.
         if stage.is_degenerate {
             return Ok(Attempt::Vain);
         }
@@ -211,6 +212,6 @@ enum Attempt {
     /// A program that is cheaper, and no longer.
     Found(Box<(Program, Stage)>),
     Longer,
-    /// None will do.
+    /// Neither attempt helped.
     Vain,
 }

@@ -1,4 +1,4 @@
-//! Terms in numbers: arrays over their axes, with random atoms that respect what is known of them.
+//! Terms evaluated: arrays over their axes, with random atoms that respect the known facts.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -82,7 +82,7 @@ impl Array {
         Array { data: a.iter().zip(&b).map(|(a, b)| f(*a, *b)).collect(), vars }
     }
 
-    /// The sum along these axes; along those that it does not have, the multiple.
+    /// The sum over these axes; an axis that the array lacks multiplies by its size.
     pub fn sum(&self, gone: &[Var], terms: &Terms) -> Array {
         let all = union([self.vars.clone(), gone.iter().copied().collect()].iter());
         let n: usize = terms.numel(&all);
@@ -98,7 +98,7 @@ impl Array {
         out
     }
 
-    /// In the order of the axes of an array, which may be more.
+    /// The elements in the order of an array's axes, which may be more.
     pub fn laid_out(&self, dims: &Dims, terms: &Terms) -> Vec<f64> {
         let wanted: Vec<Var> = dims.iter().flatten().copied().collect();
         let sizes: Vec<usize> = wanted.iter().map(|v| terms.sizes[v.0 as usize]).collect();
@@ -198,7 +198,7 @@ impl Numbers {
         let draw = |i: usize| {
             let u = uniform(mixed(self.seed, u64::from(b.0) << 32, 2 * i as u64));
             if facts.mask {
-                // A mask is often divided by its sum, which must not be 0.
+                // A mask is often divided by its sum, so that sum must not be 0.
                 let last = vars.last().map_or(1, |v| terms.sizes[v.0 as usize]);
                 return f64::from(u > 0.5 || i.is_multiple_of(last) || i < last);
             }

@@ -67,12 +67,12 @@ pub(super) struct Plan {
     index: FxHashMap<Operation, NodeId>,
     pub done: FxHashMap<TermId, (f64, NodeId)>,
     order: Vec<TermId>,
-    /// Values that are there with those that the plan takes, and are paid for.
+    /// Live values, with those that the plan uses: they are already paid for.
     paid: Vec<Id>,
-    /// Values that are defined from this place on may not be used.
+    /// Values defined from this position on may not be used.
     limit: usize,
     pub depth: usize,
-    /// Whether a number before the whole is an instruction more.
+    /// Whether a coefficient of the whole costs another instruction.
     pub is_exact: bool,
 }
 
@@ -98,7 +98,7 @@ impl Plan {
         let paid = self.paid.split_off(mark.paid);
         let nodes: Vec<Node> = self.nodes.drain(mark.nodes..).collect();
         for node in &nodes {
-            // Costs are halves of whole numbers, so that nothing is lost.
+            // Costs are multiples of a half, so that floats hold them exactly.
             self.total -= node.cost;
             self.index.remove(&node.operation);
         }
@@ -239,8 +239,8 @@ impl Stage {
         self.pay(&mut plan.paid.clone(), [id])
     }
 
-    /// Cost of values with everything they need, but for those that are live or paid for; then they
-    /// are paid for.
+    /// Cost of these values with everything they need, except what is live or already paid for;
+    /// afterwards they are paid for.
     pub(super) fn pay(&self, paid: &mut Vec<Id>, ids: impl IntoIterator<Item = Id>) -> f64 {
         let mut cost = 0.0;
         let mut open: SmallVec<[Id; 16]> = ids.into_iter().collect();
@@ -350,8 +350,8 @@ impl Stage {
         }
     }
 
-    /// Whether the operation is a sum and `c` times it the mean, up to the rounding of a number in
-    /// the dtype at hand.
+    /// Whether the operation is a sum and `c` times it is the mean, up to the rounding of a number
+    /// in the current dtype.
     pub(super) fn is_mean(&self, plan: &Plan, n: NodeId, c: f64) -> bool {
         let Operation::Sum(_, vars) = &plan.nodes[n].operation else { return false };
         let times = super::term::tidy(c) * self.terms.numel(vars) as f64;
@@ -411,14 +411,14 @@ impl Stage {
         (c * d, n)
     }
 
-    /// The value that is this term up to its coefficient, which is given too, with the least cost.
+    /// The cheapest value that equals this term up to its coefficient, with that coefficient.
     pub(super) fn cheapest_there(&self, plan: &Plan, lead: TermId) -> Option<(Id, f64, f64)> {
         let all = self.known.whole.get(&lead)?.iter();
         let usable = all.filter(|(id, _)| self.may_use(plan, *id));
         let costs = usable.map(|&(id, c)| {
-            // Best is the one that needs no factor.
+            // Preferably one that needs no coefficient.
             let factor = if c == 1.0 { 0.0 } else { 0.5 };
-            // Then the one without axes of size 1, which others may have to be reshaped for.
+            // Then one without axes of size 1, since others may have to be reshaped for it.
             let padded = if self.dims[id.index()].contains(&None) { 0.25 } else { 0.0 };
             (id, c, self.have_cost(plan, id), factor + padded)
         });
@@ -426,7 +426,7 @@ impl Stage {
         Some((best.0, best.1, best.2))
     }
 
-    /// Cost of a value that is there with another coefficient only.
+    /// Cost of a value that exists only with another coefficient.
     fn factor_cost(&self, t: TermId, c: f64) -> f64 {
         if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }
@@ -550,8 +550,8 @@ impl Stage {
 }
 
 impl Plan {
-    /// Whether a value is taken that has another coefficient, so that the number might go to a
-    /// better place.
+    /// Whether the plan uses a value with another coefficient, so that the number might fit better
+    /// elsewhere.
     pub fn is_multiple(&self, c: f64, root: NodeId) -> bool {
         c != 1.0 && matches!(self.nodes[root].operation, Operation::Have(..))
     }
@@ -567,7 +567,7 @@ impl Plan {
         self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(n, _)| n.cost).sum()
     }
 
-    /// The operations that the last one depends on, marked.
+    /// Marks the operations that the last one depends on.
     pub fn needed(&self, root: NodeId) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
         needed[root] = true;

@@ -1,5 +1,5 @@
-//! Writing products: with values that are parts of them, their inverses, and sums that take factors
-//! in.
+//! Writing products: by way of values that are parts of them, of inverses, and of sums that absorb
+//! factors.
 
 use super::plan::{CANDIDATES, NodeId, Operation, Plan, weight};
 use super::rules::RuleId;
@@ -10,8 +10,8 @@ use crate::ir::Id;
 const INVERSE: Operation = Operation::Pow(0, (-1f64).to_bits());
 
 impl Stage {
-    /// The common factors of a sum that are best left outside: one that a live value has with
-    /// factors of the summands may serve better inside.
+    /// The common factors of a sum that are best left outside it. One that a live value combines
+    /// with factors of the summands may save more inside.
     pub(super) fn best_outside(
         &mut self,
         plan: &mut Plan,
@@ -47,8 +47,7 @@ impl Stage {
         best
     }
 
-    /// Whether a live value is a part of a summand times this factor, and is none of the summand
-    /// without it.
+    /// Whether a live value is part of a summand times this factor, but not of the summand alone.
     fn completes(&self, (b, e): (BaseId, f64), rest: TermId) -> bool {
         let Some(candidates) = self.known.products.get(&b) else { return false };
         let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
@@ -143,7 +142,7 @@ impl Stage {
         self.combine(plan, c, above, below)
     }
 
-    /// Sums that took factors in join the factors above; gives their coefficient.
+    /// Joins sums that absorbed factors with the factors above, and returns their coefficient.
     fn absorb(&mut self, plan: &mut Plan, rest: &mut Factors, above: &mut Vec<NodeId>) -> f64 {
         let mut c = 1.0;
         while let Some((d, n)) = self.absorbed(plan, rest) {
@@ -183,7 +182,7 @@ impl Stage {
             above.push(self.operation(plan, inverse));
             return self.combine(plan, c, above, Vec::new());
         }
-        // The number makes a mean of a sum, or goes to a factor that is much smaller than the
+        // A coefficient makes a mean of a sum, or goes to a factor that is much smaller than the
         // product.
         if let Some(sum) = above.iter().position(|n| self.is_mean(plan, *n, c.abs())) {
             above[sum] = self.scale(plan, c.abs(), above[sum]);
@@ -280,7 +279,7 @@ impl Stage {
                 let Some(sign) = sign else {
                     continue;
                 };
-                // The whole has been looked for.
+                // The caller has already looked for the whole.
                 if (part == whole && self.have_cost(plan, id) > 0.0) || !self.may_use(plan, id) {
                     continue;
                 }
@@ -389,9 +388,9 @@ impl Stage {
         best.map(|(_, found)| found)
     }
 
-    /// About what a product, or its inverse, costs when it is computed from its factors. A sum
-    /// counts even if it is there, so that a value that others may share is taken for it; but not
-    /// where a number has to find its place.
+    /// Rough cost of a product, or of its inverse, computed from its factors. A sum counts even if
+    /// it exists, so that a value others may share is preferred to it, except where the coefficient
+    /// has no cheap place.
     fn worth(&self, m: ProductId, sign: f64, is_exact: bool) -> f64 {
         let factors = self.terms.factors(m);
         let mut cost = 0.0;

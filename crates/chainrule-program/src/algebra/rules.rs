@@ -7,7 +7,7 @@ pub struct Rule {
     pub name: &'static str,
     /// The rule in one line, with its condition.
     pub statement: &'static str,
-    /// Why a form made by it is as accurate as the one before, or under which fact it is.
+    /// Why the form it makes is as accurate as the one before, or under which condition.
     pub accuracy: &'static str,
 }
 

@@ -5,8 +5,8 @@
 //! others: it weighs `n - 2` in a sum. Laws such as `sum(c) = n c` therefore hold, and a formula
 //! over large arrays is studied at the cost of a few elements.
 //!
-//! All points are followed at once: the numbers of an element at all points lie beside each other,
-//! so that axes are brought together once for all of them.
+//! All points are followed at once: the numbers of an element at all points lie side by side, so
+//! that axes are aligned only once.
 
 use smallvec::SmallVec;
 
@@ -25,13 +25,13 @@ pub(super) const POINTS: usize = 10;
 pub(super) struct Sample {
     pub vars: Vars,
     pub value: Vec<f64>,
-    /// The same where each value of the forward pass was moved by a rounding: what a formula relies
-    /// on that holds in exact arithmetic only.
+    /// The same with each value of the forward pass moved by one rounding: it shows what a formula
+    /// owes to identities that hold in exact arithmetic only.
     pub noisy: Vec<f64>,
     pub error: Vec<f64>,
 }
 
-/// The size of a rounding in [`Sample::noisy`]: far above those of f64.
+/// The size of a rounding in [`Sample::noisy`]: far larger than f64's own.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 /// For each element of an array the place of its element in another.
@@ -151,13 +151,13 @@ impl Space<'_> {
         self.exact(vars, value.flat_map(|x| [x; POINTS]).collect())
     }
 
-    /// Values that are what they are, without error.
+    /// Exact values.
     pub fn exact(self, vars: Vars, value: Vec<f64>) -> Sample {
         Sample { vars, noisy: value.clone(), error: vec![0.0; value.len()], value }
     }
 
-    /// Values as data of a program: rounded once, each by a part of [`ROUNDING`] between -1 and 1,
-    /// which is given for a point and an element.
+    /// Values as data of a program: each rounded once, by [`ROUNDING`] times a factor between -1
+    /// and 1 that depends on the point and the element.
     pub fn rounded(self, mut s: Sample, part: impl Fn(usize, usize) -> f64) -> Sample {
         s.error.iter_mut().zip(&s.value).for_each(|(e, v)| *e = v.abs());
         let all = s.noisy.iter_mut().enumerate();
@@ -224,7 +224,7 @@ impl Space<'_> {
         self.with(a, b, |[a, b], [da, db]| (a / b, (da + (a / b).abs() * db) / b.abs()))
     }
 
-    /// The sign of the number is free; other numbers round.
+    /// A change of sign is exact; other numbers round.
     pub fn scale(self, a: &Sample, c: f64) -> Sample {
         if c.abs() == 1.0 {
             let times = |all: &[f64]| all.iter().map(|v| v * c).collect();
@@ -256,7 +256,7 @@ impl Space<'_> {
         }
     }
 
-    /// The largest elements along these axes, which round no more than they are.
+    /// The largest elements along these axes, which are not rounded any further.
     pub fn largest(self, a: &Sample, gone: &[Var]) -> Sample {
         let rest: Vars = a.vars.iter().filter(|v| !gone.contains(v)).copied().collect();
         let n = self.numel(&rest) * POINTS;
@@ -328,7 +328,7 @@ impl Space<'_> {
         let picked =
             self.with(a, hot, |[a, b], [da, _]| if b == 0.0 { (0.0, 0.0) } else { (a, da) });
         let mut out = self.sum(&picked, &[var]);
-        // Nothing is added up.
+        // Picking adds nothing up.
         out.error.iter_mut().zip(&out.value).for_each(|(e, v)| *e -= v.abs());
         out
     }

@@ -22,7 +22,7 @@ struct Slope {
 }
 
 impl Stage {
-    /// A value that has a logarithm among its summands may be that of probabilities.
+    /// A value with a logarithm among its summands may be a logarithm of probabilities.
     pub(super) fn define_log(&mut self, id: Id, t: TermId) {
         let log = |m: ProductId| match self.terms.factors(m)[..] {
             [(b, 1.0)] => matches!(self.terms.get(b), Base::Fn(Fun::Log | Fun::LogSumExp(_), _)),
@@ -58,7 +58,7 @@ impl Stage {
         let kept = plan.take(mark);
         let y = self.have(plan, found.y);
         let (mut c, mut g) = self.plan_term(plan, found.g);
-        // The op is linear in `g`, so that a number there is one before the whole.
+        // The op is linear in `g`, so a coefficient of `g` is one of the whole.
         if self.is_free(plan, g) {
             (c, g) = (1.0, self.scale(plan, c, g));
         }

@@ -20,7 +20,7 @@ use crate::tensor::op::Kernel;
 use crate::tensor::reading::{Reading, SlopeReading};
 use crate::tensor::value::Layout;
 
-/// Cost of a value: its own, and the values that it needs, which may serve others too.
+/// Cost of a value: its own, plus the values that it needs, which may be shared with others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Price {
     pub own: f64,
@@ -35,7 +35,7 @@ pub(super) struct Stage {
     pub renamed: FxHashMap<(usize, usize), Dims>,
     /// The term of each value.
     pub values: Vec<TermId>,
-    /// Cost of each value where it is not computed anyway.
+    /// Cost of each value that is not computed anyway.
     pub prices: Vec<Price>,
     /// Whether a value is computed anyway.
     pub live: Vec<bool>,
@@ -46,13 +46,13 @@ pub(super) struct Stage {
     pub known: Known,
     pub best_of: FxHashMap<TermId, TermId>,
     pub cost_of: FxHashMap<TermId, f64>,
-    /// The steps that costs were found by, until another value is known.
+    /// The steps found while costs were computed; forgotten when another value becomes known.
     pub last_plans: FxHashMap<TermId, (Plan, f64, NodeId)>,
     pub names: Names,
     pub numbers: FxHashMap<(u64, DType, Vec<usize>), Id>,
-    /// Dtype of the value at hand.
+    /// Dtype of the current value.
     pub dtype: DType,
-    /// The instruction at hand.
+    /// The current instruction.
     pub at: usize,
     /// Whether the instruction at hand is one of the forward pass.
     pub is_forward: bool,
@@ -67,14 +67,14 @@ pub(super) struct Stage {
     pub is_degenerate: bool,
     /// In checked mode.
     pub seed: Option<u64>,
-    /// Whether no value may be written with more instructions than it had.
+    /// Whether no value may take more instructions than it had.
     pub is_strict: bool,
     /// Whether the uses of rules will be put into words.
     pub tells: bool,
 }
 
 impl Stage {
-    /// `None` where the axes of the program cannot be told apart.
+    /// `None` if the axes of the program cannot be distinguished.
     pub fn new(program: &Program, on: &[bool], seed: Option<u64>, overhead: f64) -> Option<Stage> {
         let axes = AxisMap::of(program)?;
         let n = program.values.len();
@@ -193,7 +193,7 @@ impl Stage {
         }
     }
 
-    /// The instructions that are cheaper than this one with all that it needs, if there are such.
+    /// The instructions that replace this one and everything only it needs, if such are cheaper.
     fn rewritten(&mut self, at: usize, instruction: &Instruction) -> Result<Option<Written>> {
         let result = instruction.result();
         let meta = self.program.info(result).meta;
@@ -248,8 +248,8 @@ impl Stage {
         seen.len()
     }
 
-    /// The steps of a term as the result of an instruction, with what they cost. The coefficient of
-    /// a multiple of a value may go to a better place.
+    /// The steps of a term as the result of an instruction, with their cost. If they compute a
+    /// multiple of a value, the coefficient may move to a better place.
     fn cheapest_plan(&mut self, at: usize, t: TermId) -> (Plan, f64, NodeId, f64) {
         let mut planned = |is_exact: bool| {
             let mut plan = Plan::new(at + 1);
@@ -269,8 +269,8 @@ impl Stage {
         if other.3 < plan.3 { other } else { plan }
     }
 
-    /// A number times the result of an op that is linear in an operand which is a number, and that
-    /// nothing else needs: the op with another number.
+    /// A number times the result of an op that is linear in a scalar operand used nowhere else: the
+    /// same op with another number.
     fn with_number(&mut self, t: TermId, instruction: &Instruction) -> Option<Instruction> {
         if !self.terms.on(RuleId::ConstantFactor) {
             return None;
@@ -306,7 +306,7 @@ impl Stage {
         Some(made)
     }
 
-    /// Whether the term is nothing but this value.
+    /// Whether the term is just this value.
     pub fn is_itself(&self, t: TermId, id: Id) -> bool {
         let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
         let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
@@ -329,7 +329,7 @@ impl Stage {
         self.program.values[id.index()].from = Origin::Constant(value);
     }
 
-    /// Puts values in the place of those that are the same; names that the user gave are kept.
+    /// Replaces values by equal ones; names that the user gave are kept.
     fn replace(&mut self, same: &FxHashMap<Id, Id>) {
         let find = |mut id: Id| {
             while let Some(next) = same.get(&id) {

@@ -1,4 +1,4 @@
-//! The uses of rules, as text.
+//! The applied rules, as text.
 
 use super::Applied;
 use super::plan::{NodeId, Operation, Plan, RowSlope};
@@ -8,7 +8,7 @@ use super::term::{Before, TermId};
 use super::text;
 use crate::ir::{Id, Instruction, Phase};
 
-/// Deeper steps are dots.
+/// Deeper steps are written as dots.
 const DEEPEST: usize = 10;
 
 /// A use of a rule at a value.
@@ -18,16 +18,16 @@ pub(super) struct Noted {
     pub before: Before,
     pub after: TermId,
     pub saved: f64,
-    /// The operations that compute the result, where it is not a term.
+    /// The operations that compute the result, if it is not written as a term.
     pub written: Option<String>,
 }
 
 impl Stage {
-    /// Takes the events of the instruction at hand, which together saved this much.
+    /// Takes the events of the current instruction, which together saved this much.
     pub(super) fn note_events(&mut self, at: usize, saved: f64) {
         let id = self.program.instructions[at].result();
         let events = std::mem::take(&mut self.terms.events);
-        // The forward pass is left as it is.
+        // The forward pass stays as it is, so its events do not count.
         if self.program.instructions[at].phase != Phase::Backward {
             return;
         }
@@ -45,7 +45,7 @@ impl Stage {
         }
     }
 
-    /// Notes the rules that a plan owes its shape to.
+    /// Notes the rules that shaped a plan.
     pub(super) fn note_plan(&mut self, at: Id, t: TermId, plan: &Plan, c: f64, root: NodeId) {
         let needed = plan.needed(root);
         let nodes =
@@ -75,7 +75,7 @@ impl Stage {
         }
     }
 
-    /// Notes that a number went to an operand in which the op is linear.
+    /// Notes that a coefficient moved to an operand in which the op is linear.
     pub(super) fn note_number(&mut self, at: Id, t: TermId, made: &Instruction) {
         let names: Vec<_> = match self.tells {
             true => made.inputs.iter().map(|id| self.program.info(*id).name.clone()).collect(),

@@ -1,4 +1,4 @@
-//! Writing sums: with values that are parts of them, and with factors that summands share.
+//! Writing sums: by way of values that are parts of them, and of factors that summands share.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use super::stage::Stage;
 use super::term::{Base, BaseId, ProductId, Summands, TermId, Terms, UNIT, Vars, union};
 use crate::ir::Id;
 
-/// Deeper in a plan no sum is looked for that is nearly another.
+/// Deeper in a plan, no search is made for a live sum that is nearly this one.
 const NEAR: usize = 16;
 
 impl Stage {
@@ -58,8 +58,8 @@ impl Stage {
         self.plan_parts(plan, parts, &rest)
     }
 
-    /// The steps of a sum from a live value that is nearly it: `k x + 3 c x^3` from `k x + c x^3`
-    /// and `2 c x^3`. Only where that is cheaper.
+    /// The steps of a sum by way of a live value that is nearly it: `k x + 3 c x^3` from `k x + c
+    /// x^3` and `2 c x^3`. Only where that is cheaper.
     fn plan_near(&mut self, plan: &mut Plan, rest: &Summands) -> Option<(f64, NodeId)> {
         let ((id, ratio), left) = self.near_sum(plan, rest)?;
         let mark = plan.mark();
@@ -80,8 +80,8 @@ impl Stage {
         None
     }
 
-    /// A live sum of the same products, of which a multiple has most coefficients in common with
-    /// this one; and the difference.
+    /// The live sum of the same products that has a multiple with the most coefficients in common
+    /// with this one; and the difference.
     fn near_sum(&mut self, plan: &Plan, rest: &Summands) -> Option<((Id, f64), Summands)> {
         if plan.depth >= NEAR || !(2..=4).contains(&rest.len()) || !self.terms.on(RuleId::Reuse) {
             return None;
@@ -111,8 +111,8 @@ impl Stage {
         best
     }
 
-    /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for
-    /// one.
+    /// Joins sums over the same axes into one where that is cheaper, for instance because it is a
+    /// live value.
     fn together(&mut self, plan: &mut Plan, parts: &mut Vec<(f64, NodeId)>, rest: &mut Summands) {
         let mut groups: Vec<(Vars, Summands, Summands)> = Vec::new();
         for &(m, c) in rest.iter() {
@@ -232,7 +232,7 @@ impl Stage {
     /// The sum of steps with coefficients: small arrays first; a number that all share comes last.
     fn total(&mut self, plan: &mut Plan, mut parts: Vec<(f64, NodeId)>) -> (f64, NodeId) {
         let size = |terms: &Terms, plan: &Plan, n: NodeId| terms.numel(&plan.nodes[n].vars);
-        // The number that most elements share is taken out.
+        // Takes out the coefficient that most elements share.
         let common = parts
             .iter()
             .filter(|(_, n)| !self.is_free(plan, *n))
@@ -353,7 +353,7 @@ impl Stage {
     }
 }
 
-/// Whether a coefficient is in the step already.
+/// Whether the step includes its coefficient already.
 #[derive(Clone, Copy)]
 enum Scaled {
     Done(f64),

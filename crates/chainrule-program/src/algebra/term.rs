@@ -1,4 +1,4 @@
-//! Terms: sums of products of powers, each kept once, so that equal terms have equal numbers.
+//! Terms: sums of products of powers, each stored once, so that equal terms have equal ids.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -25,7 +25,7 @@ pub(super) struct Var(pub u32);
 /// The axes that a term depends on, rising.
 pub(super) type Vars = SmallVec<[Var; 4]>;
 
-/// For each axis of an array which one it is; `None` where its size is 1.
+/// The variable of each axis of an array; `None` where its size is 1.
 pub(super) type Dims = SmallVec<[Option<Var>; 4]>;
 
 /// The summands, rising, each with its coefficient, which is not 0.
@@ -57,7 +57,7 @@ pub(super) enum Fun {
     Log,
     Tanh,
     Sigmoid,
-    /// The power (by its bits) of what may be negative; NaN there.
+    /// The power (exponent by its bits) of a base that may be negative; NaN there.
     Root(u64),
     /// `exp(x) / sum(exp(x))` along the axis.
     Softmax(Var),
@@ -70,11 +70,11 @@ pub(super) enum Fun {
 pub(super) struct Range {
     pub low: f64,
     pub high: f64,
-    /// Whether the ends themselves can be taken.
+    /// Whether the bounds themselves are included.
     pub closed: [bool; 2],
 }
 
-/// The facts known of a base, beside its axes.
+/// The known facts about a base, beside its axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Facts {
     pub range: Option<Range>,
@@ -126,7 +126,7 @@ pub(super) struct Terms {
     /// Switches of the rules.
     pub on: Vec<bool>,
     pub events: Vec<Event>,
-    /// Coefficients that are this small against what they came from are rounding.
+    /// A coefficient this small, relative to the numbers it came from, is rounding error.
     pub epsilon: f64,
 }
 
@@ -186,7 +186,7 @@ impl Terms {
         t
     }
 
-    /// The product of these; they are put in order.
+    /// The product of these factors; it sorts them.
     pub fn product(&mut self, mut factors: Factors) -> ProductId {
         factors.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let key: SmallVec<[(BaseId, u64); 4]> =
@@ -333,7 +333,7 @@ impl Terms {
         }
     }
 
-    /// Whether the term is too long to be worked with.
+    /// Whether the term is too long to work with.
     pub fn is_large(&self, t: TermId) -> bool {
         const SUMMANDS: usize = 16;
         const FACTORS: usize = 12;
@@ -349,10 +349,10 @@ impl Terms {
     }
 }
 
-/// Deeper terms are cut into values.
+/// Deeper terms become values of their own.
 const DEEPEST: u32 = 24;
 
-/// A few roundings in f64, by which coefficients that came about on different ways may differ.
+/// A few roundings in f64: equal coefficients computed in different ways may differ by this much.
 pub(super) const ROUNDINGS: f64 = 1e-15;
 
 /// Whether a coefficient is a fraction of small whole numbers, and so no rounding of something
@@ -406,7 +406,7 @@ pub(super) fn tidy(c: f64) -> f64 {
     c
 }
 
-/// The bits by which equal coefficients are found: without the last three, which are rounding.
+/// The bits by which equal coefficients are found: the last three are dropped, as rounding error.
 fn key_of(c: f64) -> u64 {
     (c.to_bits() + 4) >> 3
 }
@@ -421,7 +421,7 @@ pub(super) fn union<'a>(all: impl Iterator<Item = &'a Vars>) -> Vars {
     rising(all.flat_map(|v| v.iter().copied()).collect())
 }
 
-/// The axes of two terms, of which one mostly has those of the other.
+/// The union of the axes of two terms, one of which mostly has those of the other.
 pub(super) fn union_of(a: &Vars, b: &Vars) -> Vars {
     let has = |all: &Vars, some: &Vars| some.iter().all(|v| all.contains(v));
     match (has(a, b), has(b, a)) {

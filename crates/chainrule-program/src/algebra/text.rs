@@ -5,7 +5,7 @@ use super::term::{Base, BaseId, Before, Fun, ProductId, TermId, UNIT, Var};
 use crate::ir::Id;
 use crate::tensor::op::Kernel;
 
-/// Deeper parts are dots.
+/// Deeper parts are written as dots.
 const DEEPEST: usize = 3;
 
 /// Longer texts are cut.
@@ -140,8 +140,8 @@ impl Stage {
         self.program.info(id).name.clone()
     }
 
-    /// The named value that this one without a name shows, but for axes of length 1: the user's
-    /// `labels` and not the reshape that `gather` wants.
+    /// The named value that this unnamed one equals up to axes of length 1: the user's `labels`
+    /// rather than the reshape that `gather` needs.
     fn viewed(&self, id: Id) -> Id {
         let without_ones = |id: Id| -> Vec<usize> {
             let shape = &self.program.info(id).meta.shape;

@@ -1,4 +1,4 @@
-//! Rules that make a term longer or shorter, as the case may be: the cheapest form is kept.
+//! Rules that may make a term longer or shorter: the cheapest form is kept.
 
 use super::Stage;
 use super::rules::RuleId;
@@ -28,7 +28,7 @@ impl Stage {
         let whole = self.terms.reduce_whole(vars, t);
         let mut best = self.best(whole);
         if self.terms.on(RuleId::SumOfSum) && !self.terms.is_large(t) {
-            // The summands in the form that has most of them, and as they are.
+            // The summands in the form that has the most of them, and as they are.
             let since = self.terms.events.len();
             let expanded = self.expanded(t);
             self.terms.events.truncate(since);
@@ -65,7 +65,7 @@ impl Stage {
         // Each round may open the way for another rule.
         for _ in 0..4 {
             let before = best;
-            // The trace of a form that is not taken is dropped.
+            // The steps of a form that is not taken are dropped.
             let since = self.terms.events.len();
             let forms = self.forms(before);
             self.terms.events.truncate(since);
@@ -110,7 +110,7 @@ impl Stage {
             let expanded = self.expanded(t).unwrap_or(t);
             for form in [t, expanded] {
                 let once = self.fractions(form);
-                // With several denominators one alone need not be of use.
+                // With several denominators, removing one alone need not help.
                 let twice: Vec<TermId> = match once.len() {
                     0 | 1 => Vec::new(),
                     _ => once.iter().flat_map(|t| self.fractions(*t)).collect(),
@@ -230,7 +230,7 @@ impl Stage {
         changed.then(|| self.terms.add(&parts))
     }
 
-    /// All over one power of a sum that is a denominator, for each such sum.
+    /// Puts everything over one power of a sum that is a denominator, for each such sum.
     fn over_common(&mut self, t: TermId) -> Vec<TermId> {
         let summands = self.terms.summands(t).clone();
         let mut below: Vec<(super::term::BaseId, f64)> = Vec::new();
@@ -335,8 +335,8 @@ impl Stage {
 }
 
 impl super::term::Terms {
-    /// Length of the term as text, about. The forward pass computes its values anyway, so their
-    /// shortest form is kept.
+    /// Approximate length of the term as text. The forward pass computes its values anyway, so
+    /// their shortest form is kept.
     fn size(&self, t: TermId) -> f64 {
         let factor = |(b, _): &(super::term::BaseId, f64)| match self.get(*b) {
             Base::Sum(inner) => 0.5 + self.size(*inner),

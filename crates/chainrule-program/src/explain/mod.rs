@@ -1,6 +1,5 @@
-//! The derivation of a program's backward pass, as a person wants to read it: what differentiation
-//! leaves, each simplification with its rule and what it saved, and the result, with what each
-//! costs.
+//! The derivation of a program's backward pass for people to read: the result of differentiation,
+//! each simplification with its rule and its saving, and the final program, each with its cost.
 
 mod repeats;
 mod text;

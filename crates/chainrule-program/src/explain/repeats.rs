@@ -9,7 +9,7 @@ pub(super) struct Stretch {
     pub again: usize,
 }
 
-/// Least saving in lines that is worth a summary.
+/// The smallest saving, in lines, that is worth a summary.
 const LEAST: usize = 6;
 
 /// The list as stretches that do not repeat, and first copies of those that do. The split that
@@ -46,7 +46,7 @@ fn again<T: PartialEq>(items: &[T], i: usize, p: usize) -> usize {
     same / p
 }
 
-/// Whether a stretch that begins within the next few lines leaves out more.
+/// Whether a repetition that begins within the next few lines saves more.
 fn later_is_better<T: PartialEq>(items: &[T], i: usize, saved: usize) -> bool {
     (i + 1..items.len().min(i + 12))
         .any(|k| (1..=(items.len() - k) / 2).any(|p| p * again(items, k, p) > saved))
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(read("aaaaaaaaaa"), [("a".into(), 9)]);
         assert_eq!(read("ababc"), [("ababc".into(), 0)], "too little to be worth it");
         assert_eq!(read(""), []);
-        // Lines before the layers do not hide them.
+        // Lines before the layers do not hide the repetition.
         assert_eq!(read("aaabcdaabcdaabcd"), [("a".into(), 0), ("aabcd".into(), 2)]);
     }
 }

@@ -14,7 +14,7 @@ const COLUMNS: usize = 100;
 /// Longer lines are written without the op's parameters, unless everything is asked for.
 const CODE: usize = 64;
 
-/// Programs of more lines are told in short.
+/// Programs with more lines are abbreviated.
 const LONG: usize = 120;
 
 /// Steps written out at most; a longer list becomes a summary, unless all are asked for.
@@ -172,7 +172,7 @@ struct Row {
     shape: String,
     note: String,
     phase: Phase,
-    /// Key of lines that do the same to other values.
+    /// A key that is equal for lines that do the same to other values.
     key: (Phase, &'static str, usize, String),
 }
 
@@ -180,7 +180,7 @@ impl Row {
     fn of(line: Line<'_>, whole: bool) -> Row {
         let shape = format!("{} {}", line.dtype(), line.shape());
         let phase = line.phase();
-        // Updates are the same whatever the shape.
+        // The same update of another shape counts as equal.
         let like = if phase == Phase::Update { String::new() } else { shape.clone() };
         let code = Some(line.code()).filter(|code| whole || code.chars().count() <= CODE);
         let code = code.unwrap_or_else(|| {

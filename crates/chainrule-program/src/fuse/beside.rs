@@ -1,12 +1,12 @@
-//! Removal of instructions whose result another kernel gives beside its own: a variance knows the
-//! mean.
+//! Removal of instructions whose result another kernel gives as an extra result: a variance
+//! computes the mean anyway.
 
 use crate::Program;
 use crate::ir::Id;
 use crate::passes::common::keep_name;
 use crate::passes::dead;
 
-/// Takes such results from where they are, and drops the instructions that computed them once more.
+/// Takes such results from their other source, and drops the instructions that recomputed them.
 pub(super) fn take(program: &mut Program) {
     let mut found = false;
     for giver in 0..program.instructions.len() {
@@ -16,7 +16,8 @@ pub(super) fn take(program: &mut Program) {
         replace(program, own, beside);
         keep_name(program, own, beside);
         if taken < giver {
-            // Consumers of the result may come before the giver, whose inputs were there for both.
+            // Consumers of the result may stand before the giver, so it moves up; its inputs are
+            // available there.
             program.instructions[taken..=giver].rotate_right(1);
         }
     }
@@ -25,7 +26,7 @@ pub(super) fn take(program: &mut Program) {
     }
 }
 
-/// An instruction whose result another has beside its own, and which value that is.
+/// An instruction whose result another one gives as an extra result, and that result.
 fn taken_from(program: &Program, giver: usize) -> Option<(usize, Id)> {
     let giver = &program.instructions[giver];
     if giver.outputs.len() < 2 {
@@ -38,7 +39,7 @@ fn taken_from(program: &Program, giver: usize) -> Option<(usize, Id)> {
     })
 }
 
-/// Has everybody who takes one value take another.
+/// Redirects all users of one value to another.
 fn replace(program: &mut Program, old: Id, new: Id) {
     let inputs = program.instructions.iter_mut().flat_map(|i| &mut i.inputs);
     let outputs = program.outputs.iter_mut().map(|o| &mut o.id);

@@ -16,7 +16,7 @@ use super::member::{Kind, Member};
 use crate::Program;
 use crate::ir::Id;
 
-/// More members would need more room than L1 has.
+/// A larger group would need more room than L1 has.
 const MOST: usize = 24;
 
 /// A set of clusters, as bits.
@@ -55,11 +55,11 @@ pub(super) struct Cluster {
     pub members: Vec<usize>,
     /// The rows of a group and their length; nothing for an instruction that runs alone.
     pub space: Option<(usize, usize)>,
-    /// Whether it does not matter where a row ends.
+    /// Whether row boundaries do not matter.
     flat: bool,
-    /// The product that comes first.
+    /// The product at the head.
     head: Option<Id>,
-    /// The clusters that must run before, directly or not.
+    /// The clusters that must run before, directly or indirectly.
     before: Set,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Clusters<'a> {
 
     fn place(&mut self, i: usize) {
         let instruction = &self.program.instructions[i];
-        // A view of a group's result costs nothing to run, so it stays with the group.
+        // A view of a group's result is free, so it stays with the group.
         let window = self.layouts.is_view(instruction.result());
         let maker = self.made_in.get(&self.layouts.root(instruction.result()));
         let stays = |at: usize| self.clusters[at].space.or(self.clusters[at].head.map(|_| (0, 0)));
@@ -185,8 +185,8 @@ impl<'a> Clusters<'a> {
         same && group.members.len() < MOST && !roots.iter().any(between) && !taken.any(apart)
     }
 
-    /// Whether a member could not take a value that its group makes: only those rows of it are
-    /// there that the member runs on.
+    /// Whether a member cannot take a value that its group makes: only the rows that the member
+    /// itself runs on are there.
     fn is_apart(&self, (rows, n): (usize, usize), root: Id, part: Part) -> bool {
         let numel = self.program.info(root).meta.shape.numel();
         match self.made_by.get(&root) {
@@ -196,7 +196,7 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Whether an instruction can take the elements of a product's group as they are computed.
+    /// Whether an instruction can consume the elements of a product's group as they are computed.
     fn follows(&self, at: usize, i: usize, member: &Member, roots: &[Id]) -> bool {
         let group = &self.clusters[at];
         let takes = roots.iter().any(|root| self.made_in.get(root) == Some(&at));
@@ -252,7 +252,7 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// The rows that two groups have together, if they can be one.
+    /// The rows of the group that two groups would form, if they can be one.
     fn merged(&self, from: usize, to: usize) -> Option<(usize, usize)> {
         let [a, b] = [from, to].map(|at| &self.clusters[at]);
         let (one, other) = (a.space?, b.space?);
@@ -280,7 +280,7 @@ impl<'a> Clusters<'a> {
         fits.then_some((rows, n))
     }
 
-    /// Puts the members of a group into another.
+    /// Moves the members of a group into another.
     fn take_in(&mut self, from: usize, to: usize, space: (usize, usize)) {
         let taken = std::mem::take(&mut self.clusters[from]);
         self.made_in.values_mut().filter(|at| **at == from).for_each(|at| *at = to);
@@ -298,7 +298,7 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// The clusters in an order in which they can run, as near to that of the list as may be.
+    /// The clusters in a valid order, as close to the listed one as possible.
     fn in_order(self) -> Vec<Cluster> {
         let Clusters { program, mut clusters, mut made_in, layouts, .. } = self;
         let mut number = Vec::with_capacity(clusters.len());
@@ -324,7 +324,7 @@ impl<'a> Clusters<'a> {
         let mut last_draw = None;
         for (i, instruction) in program.instructions.iter().enumerate() {
             for &id in &instruction.inputs {
-                // The view's own instruction, and that which makes the elements.
+                // The view itself, and the instruction that makes its elements.
                 let makers = [made_in.get(&id), made_in.get(&layouts.root(id))];
                 makers.into_iter().flatten().for_each(|&from| edge(from, home[i]));
             }

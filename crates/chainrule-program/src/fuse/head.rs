@@ -13,7 +13,7 @@ use crate::tensor::reading::Reading;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub instruction: usize,
-    /// The instruction that adds a row to the product, which does it itself, and that row.
+    /// The instruction that adds a row to the product, and that row: the product adds it itself.
     pub row: Option<(usize, Id)>,
     /// Result of the head.
     pub result: Id,
@@ -49,8 +49,8 @@ pub(super) fn row(
     } else {
         return None;
     };
-    // A row that an expansion repeats is added by a later member: the product takes its numbers one
-    // after the other.
+    // If the row is itself an expansion, a later member adds it: the product reads its row
+    // contiguously.
     let is_row = program.info(row).meta.shape.numel() == *meta.shape.last()?;
     let fits = adds
         && is_row
@@ -77,7 +77,7 @@ impl Head {
         })
     }
 
-    /// Whether instruction `i` is a part of it.
+    /// Whether instruction `i` is part of the head.
     pub fn has(&self, i: usize) -> bool {
         i == self.instruction || self.row.is_some_and(|(at, _)| i == at)
     }

@@ -1,5 +1,5 @@
-//! Memory layout of each value, known before a run: views are windows on values that are row-major,
-//! or lie as the op that makes them asks.
+//! Memory layout of each value, known before a run: a view is a window on a root, and a root is
+//! row-major or laid out as its op asks.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::op::Kernel;
 use crate::tensor::value::Layout;
 
-/// For each value the one that holds its elements, and where they lie in it.
+/// For each value, the root that holds its elements, and where in it they lie.
 pub(crate) struct Layouts {
     root: Vec<Id>,
     layout: Vec<Layout>,
@@ -23,7 +23,7 @@ impl Layouts {
         Layouts::with(program, &kept)
     }
 
-    /// All values that are not views lie as their ops ask, but these.
+    /// All roots are laid out as their ops ask, except these.
     fn with(program: &Program, row_major: &HashSet<Id>) -> Layouts {
         let count = program.values.len();
         let mut layouts = Layouts {
@@ -46,7 +46,7 @@ impl Layouts {
             };
             let (from, to) = (instruction.inputs[0], instruction.result());
             let (shape, out) = (program.info(from).meta.shape, program.info(to).meta.shape);
-            // Without a layout the elements are copied: then the result is a root.
+            // Without a layout the elements are copied, so the result is a root.
             if let Some(layout) = kernel.view(&shape, layouts.layout(from), &out) {
                 layouts.root[to.index()] = layouts.root(from);
                 layouts.layout[to.index()] = layout;
@@ -84,7 +84,7 @@ pub(crate) enum Part {
 }
 
 /// Access of a value of shape `own` in an elementwise op whose result has shape `shape`, if one of
-/// these ways fits.
+/// these patterns fits.
 pub(crate) fn part(own: &Shape, layout: &Layout, shape: &Shape) -> Option<Part> {
     let lead = shape.rank() - own.rank();
     let mut strides = [0isize; MAX_RANK];
@@ -92,7 +92,7 @@ pub(crate) fn part(own: &Shape, layout: &Layout, shape: &Shape) -> Option<Part> 
         strides[lead + i] = if d == 1 { 0 } else { layout.strides[i] };
     }
     let last = shape.rank().saturating_sub(1);
-    // Whether the axes before `end` step as those of an array of rows with `step` elements.
+    // Whether the axes before `end` have the strides of rows that are `step` elements apart.
     let even = |end: usize, step: isize| {
         let mut next = step;
         (0..end).rev().all(|a| {

@@ -25,19 +25,19 @@ pub(crate) enum Kind {
     Map,
     /// Each row becomes one element.
     RowSum,
-    /// The rows are summed, or averaged: known when the last row is.
+    /// The rows are summed, or averaged: the result is known after the last row.
     ColumnSum { mean: bool },
 }
 
 impl Member {
-    /// Whether it does not matter where a row ends.
+    /// Whether row boundaries do not matter.
     pub fn is_flat(&self) -> bool {
         self.kind == Kind::Map && self.parts.iter().all(|p| matches!(p, Part::Whole | Part::Single))
     }
 
     /// The form of an instruction on rows, if it has one.
     pub fn of(program: &Program, layouts: &Layouts, instruction: &Instruction) -> Option<Member> {
-        // A draw is one by its order.
+        // A draw must stay in its place among the draws.
         if instruction.op.generator().is_some() || instruction.outputs.len() != 1 {
             return None;
         }
@@ -64,7 +64,7 @@ fn map(program: &Program, layouts: &Layouts, instruction: &Instruction) -> Optio
     let parts: SmallVec<[Part; 3]> = parts.collect::<Option<_>>()?;
     let (rows, n) = space(&shape);
     let member = Member { kind: Kind::Map, parts, rows, n };
-    // Kernels of one operand, and that of dropout, take stretches of elements.
+    // Kernels of one operand, and dropout's, take runs of elements.
     let stretches = instruction.inputs.len() == 1 || instruction.op.role() == Role::Dropout;
     let whole = member.parts.iter().all(|p| *p == Part::Whole);
     (shape.numel() > 0 && (whole || !stretches)).then_some(member)

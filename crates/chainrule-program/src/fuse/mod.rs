@@ -1,13 +1,13 @@
-//! Fusion: elementwise instructions and the sums of their rows and columns that run together, tile
-//! by tile.
+//! Fusion: elementwise instructions, and the sums of their rows and columns, run together, tile by
+//! tile.
 //!
-//! Each by itself reads whole arrays from memory and writes whole arrays. In a group the first
-//! instruction computes a few rows, then the second, and so on: the values between two members stay
-//! in L1, and reach memory only if an instruction outside the group reads them. The members run the
-//! same kernels as alone.
+//! On its own, each instruction reads whole arrays from memory and writes whole arrays. In a group
+//! the first instruction computes a few rows, then the second, and so on: values between two
+//! members stay in L1, and reach memory only if an instruction outside the group reads them. The
+//! members run the same kernels as they do alone.
 //!
-//! A group is a stretch of the list of instructions, so that a listing, the checks and the other
-//! passes see its members as ever.
+//! A group is a range of the list of instructions, so listings, checks and other passes need not
+//! know about groups.
 //!
 //! A group may begin with a product: it adds a row itself (a bias), and the elementwise
 //! instructions that follow take its elements as they are computed.

@@ -14,12 +14,11 @@ use crate::param::Param;
 use crate::tensor::op::Op;
 use crate::tensor::value::{Meta, Value};
 
-/// Constants of more elements are taken for one only if they are one in memory.
+/// Larger constants count as equal only if they share memory.
 const SMALL: usize = 64;
 
-/// Replaces each value by an earlier one that is the same op, with the same parameters, on the same
-/// values; what is then unused is left to the removal of dead code. Constants with the same bits
-/// are one.
+/// Replaces each value by an earlier one that applies the same op, with the same parameters, to the
+/// same values; dead-code removal then drops the unused one. Constants with the same bits are one.
 pub(crate) fn merge(program: &mut Program) {
     let mut stands_for: Vec<Id> = (0..program.values.len() as u32).map(Id).collect();
     let mut constants: HashMap<(Meta2, Bits), Id> = HashMap::new();
@@ -68,7 +67,7 @@ pub(crate) fn key_of_op(op: &dyn Op) -> Key {
     ((op as &dyn Any).type_id(), op.id(), op.parameters())
 }
 
-/// A name that the user gave outlives one that was made up.
+/// A name that the user gave is kept rather than one that was made up.
 pub(crate) fn keep_name(program: &mut Program, later: Id, earlier: Id) {
     let (given, made_up) = (&program.values[later.index()], &program.values[earlier.index()]);
     if given.given && !made_up.given {

@@ -1,4 +1,4 @@
-//! Dead code: what no root needs.
+//! Dead code: instructions that no root needs.
 
 use crate::Program;
 use crate::ir::{Id, Origin};
@@ -7,7 +7,7 @@ use crate::ir::{Id, Origin};
 /// arguments stay.
 pub(crate) fn remove(program: &mut Program) {
     for cell in &mut program.cells {
-        // To be given the value that it has is nothing.
+        // A cell that is set to the value it has is not changed.
         cell.write = cell.write.filter(|id| *id != cell.read);
     }
     let mut live = vec![false; program.values.len()];
@@ -16,7 +16,7 @@ pub(crate) fn remove(program: &mut Program) {
     }
     let mut kept = Vec::with_capacity(program.instructions.len());
     for instruction in std::mem::take(&mut program.instructions).into_iter().rev() {
-        // A draw moves its generator on, also where nobody looks at the numbers.
+        // A draw advances its generator, so it stays even if nobody uses its numbers.
         let draws = instruction.op.generator().is_some();
         if draws || instruction.outputs.iter().any(|id| live[id.index()]) {
             instruction.inputs.iter().for_each(|id| live[id.index()] = true);

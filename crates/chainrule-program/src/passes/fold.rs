@@ -1,4 +1,4 @@
-//! Constant folding: what depends on no input is computed when the program is made.
+//! Constant folding: values that depend on no input are computed when the program is made.
 
 use std::sync::Arc;
 

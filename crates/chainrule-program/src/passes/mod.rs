@@ -11,9 +11,9 @@ mod views;
 use super::Program;
 
 impl Program {
-    /// The program without what does not contribute to the outputs and the new values of cells, and
-    /// with what was computed twice computed once, and what depends on no input computed now. Bit
-    /// for bit the same results.
+    /// The program without instructions that contribute neither to the outputs nor to the new
+    /// values of cells, with each value computed once, and with values that depend on no input
+    /// computed now. The results are the same, bit for bit.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
@@ -53,8 +53,7 @@ impl Program {
         program
     }
 
-    /// Gives these values back too, by name, after the outputs that there are; so that a later pass
-    /// keeps them.
+    /// Adds these values, by name, to the outputs, so that a later pass keeps them.
     ///
     /// Errors for a name that the program does not have.
     pub fn with_outputs(mut self, names: &[&str]) -> chainrule_core::Result<Program> {

@@ -1,4 +1,5 @@
-//! Views that say nothing: an op that stretches or adds axes by itself needs none before it.
+//! Redundant views: an op that broadcasts by itself needs no view that stretches or adds axes
+//! before it.
 
 use smallvec::SmallVec;
 
@@ -10,9 +11,9 @@ use crate::shape::Shape;
 use crate::tensor::op::Kernel;
 use crate::tensor::value::Meta;
 
-/// Makes one op of a sum and of the reshape that drops its axes, takes operands of elementwise ops
-/// as they were before they were stretched, and writes as `reshape` what is no more than that. The
-/// forward pass keeps its ops, and names that were given stay.
+/// Merges a sum with the reshape that drops its axes, gives elementwise ops their operands as they
+/// were before stretching, and writes as `reshape` each op that is no more than that. The ops of
+/// the forward pass stay, and so do names that were given.
 pub(crate) fn fold(program: &mut Program) {
     let mut stands_for: Vec<Id> = (0..program.values.len() as u32).map(Id).collect();
     let mut made_at: Vec<Option<usize>> = vec![None; program.values.len()];
@@ -64,8 +65,8 @@ fn reshape_alone(program: &mut Program, at: usize) {
     }
 }
 
-/// Makes one permutation of two, and none where the second undoes the first: then it gives what was
-/// there before.
+/// Merges two permutations into one, or into none if the second undoes the first: its result is
+/// then the original value.
 fn turned_back(program: &mut Program, at: usize, made_at: &[Option<usize>]) -> Option<Id> {
     let [turned] = program.instructions[at].inputs[..] else { return None };
     let second = permutation(program, at)?;
@@ -87,8 +88,8 @@ fn permutation(program: &Program, at: usize) -> Option<SmallVec<[u8; 8]>> {
     Some(program.instructions[at].op.permutation()?.iter().copied().collect())
 }
 
-/// The operands of an elementwise op without `expand` and without axes of size 1 in front, as far
-/// as the result stays.
+/// The operands of an elementwise op without `expand` and without leading axes of size 1, as far as
+/// the result stays the same.
 fn unstretched(program: &mut Program, at: usize, made_at: &[Option<usize>]) {
     if !matches!(program.instructions[at].op.kernel(), Kernel::Map(_)) {
         return;

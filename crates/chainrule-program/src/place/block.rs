@@ -26,9 +26,9 @@ const SHARED: usize = 1 << 16;
 const PIECE: usize = 1 << 15;
 /// Alignment for the widest instructions, in bytes.
 const ALIGNED: usize = 64;
-/// Rows of fewer elements than this cost more one by one than together.
+/// Shorter rows cost less together than one by one.
 const SHORT: usize = 512;
-/// Least elements of a group at which copies of rows pay.
+/// Fewest elements of a group for which copying rows pays off.
 const REPEATED: usize = 1 << 11;
 
 /// The rows of a group, and the kernels that each tile of them runs through.
@@ -45,7 +45,7 @@ pub(crate) struct Block {
     pub inputs: Vec<(Id, usize)>,
     /// Outputs in memory.
     pub outputs: Vec<Id>,
-    /// Rows that each row of a tile takes, laid out as a tile of copies.
+    /// Rows that every row of a tile uses: they are laid out as a tile of copies.
     pub repeats: Vec<Repeat>,
     /// Scratch bytes of a tile, for values that stay inside the group.
     pub scratch: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Product {
     pub size: usize,
 }
 
-/// A row that is laid out once for each row of a tile.
+/// A row that is copied once for each row of a tile.
 #[derive(Debug)]
 pub(crate) struct Repeat {
     /// Number of the input.
@@ -84,7 +84,7 @@ pub(crate) struct TileOp {
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
     pub out: Arg,
-    /// The two steps with three operands of a chain, of which this is the second instruction.
+    /// Both steps, with three operands, of a chain whose second instruction this is.
     pub chain: Option<(Arithmetic, Then)>,
     /// Whether it does not matter where a row ends.
     pub flat: bool,
@@ -110,8 +110,8 @@ pub(crate) enum At {
     Scratch(usize),
 }
 
-/// The result where the product of a group is computed, and whether its tiles must be moved away
-/// before others take them: where that result may be written while it is still needed.
+/// The value in whose place the product of a group is computed, and whether its tiles must be moved
+/// away before others use them: the result may be written while it is still needed.
 fn target(
     program: &Program,
     layouts: &Layouts,
@@ -258,8 +258,8 @@ impl Block {
         TileOp { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
     }
 
-    /// Has short rows that each row of a tile takes laid out as a tile of copies, so that members
-    /// which take them need not go row by row.
+    /// Copies short rows that every row of a tile uses into a tile of their own, so that members
+    /// which use them need not run row by row.
     fn repeat_rows(&mut self, needs: &mut Vec<Need>) {
         if self.product.is_some() || self.n >= SHORT || self.rows * self.n < REPEATED {
             return;

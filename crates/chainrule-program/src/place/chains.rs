@@ -1,5 +1,5 @@
-//! Members of a group that run in one pass: two steps of arithmetic on the same elements, of which
-//! nothing else reads the first.
+//! Members of a group that run in one pass: two arithmetic steps on the same elements, the first of
+//! which nothing else reads.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,5 +1,4 @@
-//! The parts of a run that are the same each time: when values are dropped, and which updates are
-//! in place.
+//! The parts of a run that never change: when values are dropped, and which updates are in place.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,7 @@ use crate::ir::{Cell, Id};
 /// The drops and the updates in place of a program, found once.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes {
-    /// For each instruction the values that nothing after it needs.
+    /// For each instruction, the values that no later one needs.
     pub dropped: Vec<SmallVec<[Id; 2]>>,
     /// For each instruction at the end of the program that updates cells: the places of the inputs
     /// that become results, with the cell of each. Nothing that can fail comes after the first of

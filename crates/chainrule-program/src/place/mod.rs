@@ -1,4 +1,4 @@
-//! Placement: everything that is the same in each run, decided before the first.
+//! Placement: everything that is the same in each run, decided before the first one.
 //!
 //! - `lifetimes`: when values are dropped, and which updates are in place; for any run.
 //! - `placement`: the list of actions of a fused program and the home of each value. Values that

@@ -20,7 +20,7 @@ use crate::tensor::op::Kernel;
 pub(crate) enum Action {
     /// Instructions that run tile by tile.
     Group(Block),
-    /// A window on something that is another value in each run.
+    /// A window on a value that differs from run to run.
     View(usize),
     /// An update of cells in place.
     Update(Update),
@@ -43,8 +43,8 @@ impl Action {
 #[derive(Debug)]
 pub(crate) struct Update {
     pub instruction: usize,
-    /// The instruction that makes the gradient, if that is a product which is added to the
-    /// parameter as it is computed.
+    /// The instruction that makes the gradient, if it is a product that is added to the parameter
+    /// while it is computed.
     pub product: Option<usize>,
     pub places: SmallVec<[InPlace; 3]>,
 }
@@ -52,11 +52,12 @@ pub(crate) struct Update {
 /// Memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// Given anew in each run: an input, a cell, a result that is handed out, or a window on such.
+    /// Newly set in each run: an input, a cell, a result that is handed out, or a window on one of
+    /// these.
     Loose,
     /// In the arena, from this block on.
     Arena { first: usize, blocks: usize },
-    /// A window on something that is always at the same place.
+    /// A window on a value whose address never changes.
     View,
     /// A constant.
     Constant,
@@ -70,7 +71,7 @@ pub(crate) struct Placement {
     /// For each action the loose values that nothing after it needs.
     pub(crate) dropped: Vec<SmallVec<[Id; 2]>>,
     pub(crate) homes: Vec<Home>,
-    /// For each cell whether anything reads it but its own update, which takes it as it is then.
+    /// For each cell, whether its own update is the only reader, which takes it as it is by then.
     pub(crate) read: Vec<bool>,
     /// The instructions of each action: a stretch of the list, and of an update the product that
     /// it takes in.
@@ -209,7 +210,7 @@ impl Uses {
                 uses.made[id.index()] = action;
                 uses.last[id.index()] = uses.last[id.index()].max(action);
             }
-            // A window that is made inside a group is there for those who use it.
+            // A window that is made inside a group is available to its users.
             for &id in &instruction.inputs {
                 for id in [id, layouts.root(id)] {
                     uses.last[id.index()] = uses.last[id.index()].max(action);
@@ -334,7 +335,8 @@ fn descents(program: &Program, lifetimes: &Lifetimes, layouts: &Layouts) -> Hash
         let &product = made_by.get(&g)?;
         let maker = &program.instructions[product];
         head::product(program, maker)?;
-        // Operands that the product would copy could fail, after other parameters have changed.
+        // A product that would have to copy its operands could fail, after other parameters have
+        // changed.
         let ready = |&id: &Id| {
             let layout = layouts.layout(id);
             program.info(id).meta.shape.rank() == 2

@@ -1,4 +1,4 @@
-//! The placeholders of a form filled in.
+//! Filling in the placeholders of a form.
 
 use super::Use;
 use super::library::Library;
@@ -29,7 +29,7 @@ impl Use<'_> {
                 let stepped = format!("_cut({{0}}, {})", tuples(&cuts).join(", "));
                 self.fill(if backwards { &stepped } else { SLICED })
             }
-            // Only an array that is known can become a number.
+            // Only a known array can become a number.
             Library::Jax => self.fill(&form.replace("int({0})", "{0}")),
             _ => self.fill(&form),
         }

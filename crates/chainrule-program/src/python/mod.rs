@@ -63,7 +63,7 @@ impl Program {
     /// Random numbers come from NumPy's generator, or are given by the name of their line in
     /// `draws`. Sums are taken in another order than here, so results differ by rounding.
     ///
-    /// Errors for an op that has no NumPy form, such as one that a user defined without primitive
+    /// Errors for an op without a NumPy form, such as one that a user defined without primitive
     /// ops.
     ///
     /// ```
@@ -271,8 +271,8 @@ impl Program {
         Ok((format!("{} = {expression}", targets.join(", ")), note))
     }
 
-    /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
-    /// PyTorch's functions want tensors, so that there they do so beside operators only.
+    /// The inputs. A number stands for itself where it takes the dtype of the other operand.
+    /// PyTorch's functions want tensors, so for PyTorch this holds beside operators only.
     fn python_inputs(&self, instruction: &Instruction, library: Library) -> Vec<String> {
         let form = instruction.op.numpy().unwrap_or_default();
         let numbers = library != Library::Torch || !(form.contains("np.") || form.contains('_'));
@@ -299,7 +299,7 @@ impl Program {
         }
     }
 
-    /// A name, or a number: `plain` takes the dtype of what it meets.
+    /// A name or a number; a `plain` number takes the dtype of the other operand.
     fn python_operand(&self, id: Id, plain: bool) -> String {
         match self.literal(id) {
             Some(value) if plain => values::scalar(value),

@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 use super::library::Library;
 
-/// Writes NumPy's text for a library. Each draw of random numbers in JAX gets a key of its own, so
-/// that one speller writes a whole script.
+/// Spells NumPy's text for a library. In JAX each random draw gets a key of its own, so one speller
+/// writes a whole script.
 pub(super) struct Speller {
     pub library: Library,
     keys: Cell<usize>,
@@ -74,7 +74,7 @@ impl Speller {
         Speller { library, keys: Cell::new(0) }
     }
 
-    /// The text in the library's spelling; the error is the name that it has none for.
+    /// The text in the library's spelling; the error is the name that the library lacks.
     pub fn spell(&self, text: &str) -> Result<String, String> {
         if self.library == Library::Numpy {
             return Ok(text.to_string());
@@ -104,7 +104,7 @@ impl Speller {
         Ok(out)
     }
 
-    /// A function of the script, in which JAX changes no array in place.
+    /// A function of the script; for JAX, without in-place changes of arrays.
     pub fn function(&self, text: &str) -> Result<String, String> {
         if self.library != Library::Jax {
             return self.spell(text);
@@ -114,7 +114,7 @@ impl Speller {
         self.spell(&lines.join("\n"))
     }
 
-    /// Text without functions of NumPy.
+    /// The text without functions of NumPy.
     fn methods(&self, text: &str) -> String {
         match self.library {
             Library::Torch => text.replace(".astype(", ".to(").replace(".size", ".numel()"),

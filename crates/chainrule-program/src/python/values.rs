@@ -5,7 +5,7 @@ use crate::access::number;
 use crate::dtype::DType;
 use crate::tensor::value::Value;
 
-/// Constants of more elements are written as bytes.
+/// Larger constants are written as bytes.
 const LITERAL: usize = 256;
 
 /// NumPy's name of a dtype.

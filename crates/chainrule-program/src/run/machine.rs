@@ -23,10 +23,10 @@ use crate::tensor::value::{Layout, Value};
 
 /// The memory of a run.
 pub(crate) struct Machine {
-    /// By id. Those in the arena, constants and windows on them are always there.
+    /// By id. Values in the arena, constants and windows on them are always present.
     pub values: Vec<Option<Arc<Value>>>,
     places: Vec<Option<ArenaPlace>>,
-    /// Addresses of those that are always there; null for others.
+    /// Addresses of the values that are always present; null for others.
     starts: Vec<Start>,
     /// For each step the inputs of its instruction, if they are always there.
     lasting: Vec<SmallVec<[Arc<Value>; 4]>>,
@@ -115,7 +115,7 @@ impl Machine {
         let layouts = &placement.layouts;
         let root = self.value(layouts.root(id));
         let mut layout = *layouts.layout(id);
-        // An argument may itself be a part of something.
+        // An argument may itself be a view.
         layout.offset += root.layout().offset;
         Value::view(root, program.info(id).meta.shape, layout).share()
     }
@@ -167,7 +167,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Forgets loose values.
+    /// Forgets values that are dropped here.
     pub fn forget(&mut self, ids: &[Id]) {
         for id in ids {
             if let Some(value) = self.values[id.index()].take() {
@@ -286,7 +286,7 @@ impl Machine {
             None => value.owns() && !value.is_planned(),
         };
         if !ids.iter().zip(&given).all(there) {
-            // One may lie where another should: all are copied before any is written.
+            // One result may lie where another belongs: all are copied before any is written.
             for value in &mut given {
                 let copy = value.copied()?.share();
                 Value::recycle(std::mem::replace(value, copy));
@@ -328,7 +328,7 @@ impl Machine {
         outcome.map_err(|e| instruction.placed(e))
     }
 
-    /// Forgets everything that is another in each run.
+    /// Forgets every value that differs from run to run.
     pub fn end(&mut self, placement: &Placement) {
         for (value, home) in self.values.iter_mut().zip(&placement.homes) {
             if *home == Home::Loose
@@ -364,7 +364,7 @@ fn start_mut(value: &mut Value) -> *mut u8 {
     }
 }
 
-/// Writes the elements so that they lie like this.
+/// Writes the elements in this layout.
 fn copy(from: &Value, to: &mut Value, layout: &Layout) {
     fn write<T: Stored>(from: &Value, to: &mut Value, layout: &Layout) {
         let shape = *from.shape();

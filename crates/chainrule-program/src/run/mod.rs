@@ -29,10 +29,10 @@ use crate::tensor::value::Value;
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
 pub(super) type Values = Vec<Option<Arc<Value>>>;
 
-/// Hears of an output: its place among them, and what it is.
+/// Called for each output: its place among them, and its value.
 pub(super) type Made<'f> = &'f mut dyn FnMut(usize, &Tensor) -> Result<()>;
 
-/// Hears that an instruction, or of a placed run an action, is done: its place among them.
+/// Called when an instruction, or in a placed run an action, is done: its place among them.
 pub(super) type Done<'f> = &'f mut dyn FnMut(usize);
 
 /// Observers that a run tells while it goes on.
@@ -79,8 +79,8 @@ impl Program {
         Ok(results)
     }
 
-    /// As [`Program::run`], with the outputs in a list, whose memory is used again. After the first
-    /// run on a thread such a run takes no memory from the allocator, as far as the kernels do not.
+    /// As [`Program::run`], with the outputs in a list whose memory is reused. After the first run
+    /// on a thread such a run allocates nothing, unless a kernel does.
     pub fn run_into(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
         results.drain(..).for_each(Tensor::recycle);
         self.run_all(arguments, &[], results, Told::default())
@@ -169,8 +169,7 @@ impl Program {
         for (cell, _) in self.cells.iter().zip(&lifetimes.written).filter(|(_, written)| !**written)
         {
             if let Some(id) = cell.write {
-                // A view would keep the whole of what it is a part of, and is no value to be
-                // changed in place.
+                // A view would keep all of its base alive, and could not be updated in place.
                 let value = of(id);
                 new.push((cell, if value.owns() { value } else { value.copied()?.share() }));
             }
@@ -230,7 +229,7 @@ impl Program {
         Ok(())
     }
 
-    /// Tells of the outputs among these values.
+    /// Reports the outputs among these values.
     fn tell_made(&self, ids: &[Id], values: &Values, made: Made<'_>) -> Result<()> {
         for (place, output) in self.outputs.iter().enumerate().filter(|(_, o)| ids.contains(&o.id))
         {
@@ -258,8 +257,8 @@ impl Program {
             let id = ids[place.input];
             let mut leaf = self.cells[place.cell].leaf.value.here();
             if let Some(read) = &values[id.index()] {
-                // Another thread may have set it since the run began: then its value is
-                // overwritten, and not a part of the result.
+                // Another thread may have set it since the run began: that value is overwritten,
+                // and does not enter the result.
                 if !Arc::ptr_eq(read, &leaf) {
                     *leaf = read.clone();
                 }
@@ -283,7 +282,7 @@ impl Program {
         }
         let read_twice = [GRADIENT, LEARNING_RATE].map(twice);
         let read = [GRADIENT, LEARNING_RATE].map(|at| values[ids[at].index()].as_ref());
-        // A gradient that is added as it is computed is nowhere.
+        // A gradient that is added while it is computed is not stored anywhere.
         let [g, lr] = [0, 1].map(|i| &**read_twice[i].as_ref().or(read[i]).unwrap_or(&EMPTY));
         let (mut leaves, mut rest) = (held.iter_mut(), others.iter_mut());
         let mut kept: SmallVec<[&mut Arc<Value>; 8]> = SmallVec::new();

@@ -83,7 +83,8 @@ impl Block {
         if own == 0 {
             return run(NonNull::dangling().as_ptr());
         }
-        // Taken, not borrowed: while this thread waits for others it may run another group.
+        // The buffer is taken, not borrowed: while this thread waits for others it may run another
+        // group.
         let mut totals = TOTALS.take();
         if totals.len() < pieces * own {
             totals.resize(pieces * own, 0.0);
