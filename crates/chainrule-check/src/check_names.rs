@@ -4,7 +4,7 @@ use crate::rng::Generator;
 use crate::tensor::Tensor;
 use chainrule_core::{DType, Shape};
 
-/// Examples, symbols in front of each, and numbers of a symbol.
+/// Examples, symbols of context for each, and size of a symbol's embedding.
 pub(crate) const SIZES: [usize; 3] = [5, 3, 2];
 
 pub(crate) struct Names {

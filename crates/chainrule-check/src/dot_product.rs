@@ -13,7 +13,7 @@ pub struct DotProduct {
     pub forward: f64,
     /// `<J^T v, u>`, by reverse mode.
     pub reverse: f64,
-    /// The larger sum of the magnitudes of the terms of the two products: what rounding goes by.
+    /// The larger of the two products' sums of magnitudes, which rounding is proportional to.
     pub scale: f64,
 }
 
@@ -21,7 +21,7 @@ impl DotProduct {
     /// Distance of the sides, as a fraction of `scale`: near 1e-16 if both are right, near 1 if one
     /// is wrong. NaN if a side is.
     ///
-    /// A gradient of all zeros does not hide: the scale then comes from the other side.
+    /// A gradient of all zeros cannot hide: the scale then comes from the other side.
     pub fn error(&self) -> f64 {
         let apart = (self.forward - self.reverse).abs();
         if apart == 0.0 { 0.0 } else { apart / self.scale }

@@ -1,5 +1,4 @@
-//! The limit of central differences as their step goes to 0, with an estimate of how far off it may
-//! be.
+//! The limit of central differences as their step goes to 0, with an estimate of its error.
 
 /// Extrapolations of a row of the table: each takes away the next power of the step squared.
 const ORDERS: usize = 6;
@@ -14,7 +13,7 @@ pub(super) struct Quotients {
     pub bend: f64,
     /// Effect of rounding on the slope.
     pub rounding: f64,
-    /// Effect of rounding of the value at the point on the bend, beside that.
+    /// Effect of rounding of the value at the point on the bend, in addition to that.
     pub middle_rounding: f64,
 }
 
@@ -22,7 +21,7 @@ pub(super) struct Quotients {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub value: f64,
-    /// An estimate of how far it may be off; infinite if nothing finite was found.
+    /// An estimate of its error; infinite if nothing finite was found.
     pub error: f64,
     /// Whether the sides disagree: a kink, a jump or an edge of the domain is at the point or very
     /// near.
@@ -52,8 +51,8 @@ fn noise(row: &Quotients) -> f64 {
     1e3 * (row.rounding + row.middle_rounding)
 }
 
-/// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be
-/// off.
+/// The entry of the extrapolation table that agrees best with its neighbours, and an estimate of
+/// its error.
 fn extrapolate(rows: &[Quotients]) -> (f64, f64) {
     let mut best = (rows[rows.len() - 1].slope, f64::INFINITY);
     let mut before: Vec<f64> = Vec::new();
@@ -63,7 +62,7 @@ fn extrapolate(rows: &[Quotients]) -> (f64, f64) {
             let (coarse, fine) = (before[order - 1], entries[order - 1]);
             let next = fine + (fine - coarse) / (4f64.powi(order as i32) - 1.0);
             let apart = (next - fine).abs().max((next - coarse).abs());
-            // The best of many entries may agree by luck: hence the factor.
+            // The best of many entries may agree by luck, hence this factor.
             let error = 4.0 * apart + row.rounding;
             if error < best.1 {
                 best = (next, error);

@@ -18,8 +18,8 @@
 //! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any
 //!   function, [`read_numbers`] those of two tensors.
 //!
-//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly
-//! every direction, and a random one is not orthogonal to it.
+//! Checks of functions run in f64. Probes are Gaussian: almost every direction reveals an error of
+//! a gradient, since a random one is not orthogonal to it.
 //!
 //! ```
 //! use chainrule::{Tensor, check};

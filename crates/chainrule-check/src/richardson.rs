@@ -5,8 +5,8 @@ use super::require_f64;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, no_grad};
 
-/// Number of steps, each half of the one before; for inputs of size 1 or less. Larger ones start
-/// with larger steps, and get as many more as lead to the same last one.
+/// Number of steps, each half of the one before, for inputs of size 1 or less. Larger inputs start
+/// with larger steps, and get enough further ones to reach the same last step.
 const STEPS: usize = 11;
 
 /// A directional derivative by differences.
@@ -14,8 +14,8 @@ const STEPS: usize = 11;
 pub struct Difference {
     /// The derivative of each element of the function's value, in f64.
     pub value: Tensor,
-    /// An estimate of how far each of them may be off, with rounding; infinite where nothing finite
-    /// was found.
+    /// An estimate of each one's error, including rounding; infinite where nothing finite was
+    /// found.
     pub error: Tensor,
     /// The elements (counted in row-major order) at which the step sizes disagree: there is a kink,
     /// a jump or an edge of the domain at the point or very near it, and the value means nothing.

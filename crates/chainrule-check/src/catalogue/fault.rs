@@ -1,4 +1,4 @@
-//! One mistake in one place of a backward pass: what it makes of the parts that a node passes on.
+//! One mistake in one place of a backward pass: how it changes the parts that a node passes on.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ pub enum Fault {
     Rule(&'static Mistake),
     /// The part that goes to an input is multiplied by a number that is not 1.
     Factor { input: usize, factor: f64 },
-    /// The part that goes to an input is cut off at `-bound` and `bound`, inside the rule.
+    /// The part that goes to an input is clipped to `-bound..bound`, inside the rule.
     Clip { input: usize, bound: f64 },
-    /// The part that goes to a stretched input is brought to its shape by something else than the
+    /// The part that goes to a broadcast input is brought to its shape by something other than the
     /// sum.
     Unbroadcast { input: usize, how: Unbroadcast },
-    /// One part of a tensor's gradient, counted as they arrive, stands for all. The place is the
-    /// tensor.
+    /// One part of a tensor's gradient, in order of arrival, stands for all of them. The place is
+    /// the tensor.
     Overwrite { kept: usize },
 }
 
@@ -44,8 +44,8 @@ impl Unbroadcast {
     pub const ALL: [Unbroadcast; 4] =
         [Unbroadcast::Mean, Unbroadcast::Slice, Unbroadcast::WrongAxis, Unbroadcast::Everything];
 
-    /// The wrong gradient of a tensor of shape `to`; `None` where the mistake cannot be made or is
-    /// none.
+    /// The wrong gradient of a tensor of shape `to`; `None` where the mistake cannot be made or
+    /// changes nothing.
     pub fn apply(self, part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
         let from = part.shape();
         let count = from.numel() / to.numel().max(1);
@@ -64,7 +64,7 @@ impl Unbroadcast {
     }
 }
 
-/// The first element along every axis that was stretched.
+/// The first element along every axis that was broadcast.
 fn first(part: &Tensor, to: &Shape) -> Result<Tensor> {
     let mut slice = part.clone();
     let lead = part.rank() - to.rank();
@@ -76,7 +76,7 @@ fn first(part: &Tensor, to: &Shape) -> Result<Tensor> {
     slice.try_reshape(to)
 }
 
-/// The sum over the last axes instead of the first: for a row that was stretched to a square, or a
+/// The sum over the last axes instead of the first: for a row that was broadcast to a square, or a
 /// column instead of a row.
 fn other_axes(part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
     let from = part.shape();
@@ -85,7 +85,7 @@ fn other_axes(part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
         (0..rank).map(|a| a < lead || (to[a - lead] == 1 && from[a] != 1)).collect();
     let kept: Vec<usize> = (0..rank).filter(|&a| !stretched[a] && from[a] != 1).collect();
     let gone: Vec<usize> = (0..rank).filter(|&a| stretched[a] && from[a] != 1).collect();
-    // One axis stays and another of the same size goes: they are exchanged.
+    // One axis stays and another of the same size is summed away: the mistake exchanges them.
     let (&stays, &goes) = kept
         .iter()
         .flat_map(|k| gone.iter().map(move |g| (k, g)))
@@ -139,7 +139,7 @@ impl Fault {
     }
 }
 
-/// Multiplies the part of one input.
+/// Scales the part of one input.
 pub fn scale(grads: &mut Grads, input: usize, factor: f64) -> Result<()> {
     if let Some(grad) = grads.get_mut(input).and_then(Option::as_mut) {
         *grad = grad.try_mul(factor)?;
@@ -147,7 +147,7 @@ pub fn scale(grads: &mut Grads, input: usize, factor: f64) -> Result<()> {
     Ok(())
 }
 
-/// Cuts off the part of one input.
+/// Clips the part of one input.
 pub fn clip(grads: &mut Grads, input: usize, bound: f64) -> Result<()> {
     if let Some(grad) = grads.get_mut(input).and_then(Option::as_mut) {
         *grad = grad.try_clamp(-bound, bound)?;

@@ -81,7 +81,7 @@ pub const GENERAL: [&General; 11] = [
 ];
 
 impl Fault {
-    /// The general mistake that it is, if it is none of an op's own list.
+    /// The general mistake that a fault is, unless it is one of an op's own list.
     pub fn general(&self) -> Option<&'static General> {
         Some(match *self {
             Fault::Rule(_) => return None,
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// The input whose part is wrong, where it is one of a mistake that can be made at any op.
+    /// The input whose part is wrong, for a mistake that can be made at any op.
     pub fn input(&self) -> Option<usize> {
         match *self {
             Fault::Factor { input, .. }

@@ -23,7 +23,7 @@ impl ByHand {
         &self.gradient
     }
 
-    /// The tensor that it is claimed of, if it is behind `loss`.
+    /// The tensor that the claim is about, if it is behind `loss`.
     pub(crate) fn on_tape(&self, loss: &Tensor) -> Option<Tensor> {
         let tape = LossGraph::of(loss);
         tape.tensor(tape.find(self).ok()?)
@@ -82,13 +82,13 @@ pub enum Incomparable {
 }
 
 impl Incomparable {
-    /// Whether the tensor is on the tape and the gradient is what is wrong.
+    /// Whether the tensor is on the tape, so that the gradient is at fault.
     pub(super) fn is_of_the_gradient(&self) -> bool {
         matches!(self, Incomparable::Shape { .. } | Incomparable::NotFloat(_))
     }
 }
 
-/// The axes over which a gradient must be summed to come to the shape of its tensor, if that is all
+/// The axes over which a gradient must be summed to get the shape of its tensor, if that is all
 /// that is missing.
 fn unsummed(by_hand: &Shape, tensor: &Shape) -> Option<Vec<usize>> {
     if by_hand.broadcast(tensor) != Some(*by_hand) {

@@ -26,11 +26,11 @@ use crate::tensor::Tensor;
 /// Report of [`compare`]: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// In the order in which the backward pass comes to know the gradients; those that could not be
+    /// In the order in which the backward pass completes the gradients; gradients that could not be
     /// found on the tape are at the end.
     pub rows: Vec<ComparisonRow>,
     corrections: Vec<Correction>,
-    /// Error of the gradients with the corrections, if these make all right.
+    /// Error of the gradients once the corrections are made, if these make all of them right.
     error: Option<f64>,
     verdict: Option<Verdict>,
 }
@@ -45,12 +45,12 @@ pub struct ComparisonRow {
     /// Distance of the gradient from that of autograd, or the reason why the two could not be
     /// compared.
     pub outcome: Result<Discrepancy, Incomparable>,
-    /// Whether it is right, and if not, whose fault that is.
+    /// Whether it is right, and if not, where the fault lies.
     pub standing: Standing,
-    /// The compared tensors whose gradients this one is made from, with no compared tensor between.
+    /// The compared tensors whose gradients this one is computed from, with no compared tensor
+    /// between.
     pub made_from: Vec<String>,
-    /// The ops that take the tensor: their rules make its gradient. The last one called comes
-    /// first.
+    /// The ops that use the tensor: their rules make its gradient. The last one called comes first.
     pub uses: Vec<Use>,
 }
 
@@ -60,24 +60,25 @@ pub struct ComparisonRow {
 pub enum Standing {
     /// It equals that of autograd within the tolerance.
     Right,
-    /// Some elements are not within the tolerance, by rounding alone: they are off by no more than
-    /// a change of every number of the backward pass in its last bits moves them; or the gradient
-    /// is just what the chain rule makes of the hand-written gradients above it, which are right to
+    /// Some elements miss the tolerance by rounding alone. Either they are off by no more than a
+    /// change of every number of the backward pass in its last bits moves them; or the gradient is
+    /// exactly what the chain rule makes of the hand-written gradients above it, which are right to
     /// the last digits, and most of it cancels.
     Rounding,
-    /// It is wrong, and nothing that it is made from is: here is a mistake.
+    /// It is wrong, and all that it is computed from is right: the mistake is here.
     First,
-    /// It is wrong, and so is something that it is made from; but that does not explain it: what
-    /// autograd makes of those wrong gradients is different. Here is one more mistake.
+    /// It is wrong, and so is something that it is computed from; but that does not explain it,
+    /// since the chain rule turns those wrong gradients into another one. There is one more mistake
+    /// here.
     AlsoWrong,
-    /// It is what the chain rule makes of the wrong gradients above it. These are the mistakes that
-    /// it follows from.
+    /// It follows by the chain rule from the wrong gradients above it. The field lists the mistakes
+    /// behind it.
     Consequence(Vec<String>),
     /// It could not be compared.
     NotCompared,
 }
 
-/// The tensor of a name behind a loss, with zeros for its elements.
+/// A tensor behind the loss, by its name, with zeros for its elements.
 #[doc(hidden)]
 pub fn named_behind(loss: &Tensor, name: &str) -> Option<Tensor> {
     ByHand::from((name, loss)).on_tape(loss)
@@ -126,14 +127,14 @@ pub fn compare<C: Into<ByHand>>(
 /// [`compare`] with another tolerance for what counts as approximately equal.
 ///
 /// Without an `atol`, the default, each element is judged relative to its own size, however small
-/// it is and whatever stands beside it: a row of 3e-12 has nothing of the rounding of one of 3e12.
+/// it is and whatever its neighbours are: a row of 3e-12 has none of the rounding of a row of 3e12.
 /// An element that cancels to nearly nothing can miss the tolerance by rounding alone. If one does,
 /// the backward pass is run again four times with every number in it (the gradients on the way and
-/// the values that the rules saved) changed by up to eight units in its last place (two of f16 and
-/// bf16): 4 times the spread is the rounding of that element. If it may be small by chance, 28
-/// more runs tell. A zero that did not move in any run counts by the spread of the elements along
-/// the axis where that is least. A row within that is a [`Standing::Rounding`] and passes. To
-/// see mistakes as small as the rounding of f32, compare in f64.
+/// the values that the rules saved) changed by up to eight units in its last place (two for f16 and
+/// bf16): 4 times the spread is the rounding of that element. If the spread may be small by chance,
+/// 28 more runs decide. A zero that did not move in any run gets the spread of the elements along
+/// the axis where that is least. A row within its rounding is a [`Standing::Rounding`] and passes.
+/// To see mistakes as small as the rounding of f32, compare in f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,
     by_hand: impl IntoIterator<Item = C>,
@@ -202,11 +203,11 @@ pub fn compare_within<C: Into<ByHand>>(
     Ok(Comparison { rows, corrections: Vec::new(), error: None, verdict })
 }
 
-/// The most work for a verdict: walks by elements.
+/// The most work that a verdict may take, in elements walked.
 const WORK: usize = 50_000_000;
 
-/// The mistake that gives the gradients, where it is no more than seconds to look for it and all
-/// can be compared.
+/// The mistake that gives exactly these gradients, if all of them can be compared and the search
+/// takes no more than seconds.
 fn explained(
     (loss, upstream): (&Tensor, &Tensor),
     tape: &LossGraph,
@@ -258,7 +259,7 @@ fn difference(
     }
 }
 
-/// One gradient and its expected value.
+/// One gradient, and its expected value.
 struct View<'a> {
     number: u64,
     gradient: &'a Tensor,
@@ -271,7 +272,7 @@ struct View<'a> {
 impl View<'_> {
     /// Whether the chain rule gives this gradient, from those above it.
     fn is_explained(&self) -> bool {
-        // Beside the rounding of one step stands that of another way to write it.
+        // The rounding of one step, and beside it that of another way to write the step.
         self.made.is_some_and(|made| {
             let rounding = match made.dtype() {
                 DType::F64 => 1e-9,
@@ -284,14 +285,14 @@ impl View<'_> {
     }
 }
 
-/// The rounding of a gradient beside that of autograd's, where its dtype has fewer digits.
+/// The rounding of a gradient, and beside it that of autograd's where its dtype has fewer digits.
 fn coarser(by_hand: &Tensor, autograd: &Tensor) -> f64 {
     (unit(by_hand.dtype()) / unit(autograd.dtype())).max(1.0)
 }
 
 /// Dependencies between the rows' gradients.
 struct Order {
-    /// For each row, the rows right above it.
+    /// For each row, the rows directly above it.
     above: Vec<Vec<usize>>,
     /// For each row, whether its gradient differs from the right one by rounding alone, if that was
     /// asked for.
@@ -321,7 +322,7 @@ impl Order {
         }
     }
 
-    /// All rows above row `i`, near and far.
+    /// All rows above row `i`, directly or not.
     fn all_above(&self, i: usize) -> Vec<usize> {
         let (mut seen, mut open) = (HashSet::new(), self.above[i].clone());
         while let Some(j) = open.pop() {
@@ -334,7 +335,7 @@ impl Order {
         all
     }
 
-    /// The hand-written gradients that the backward pass can go on with.
+    /// The hand-written gradients from which the backward pass can go on.
     fn substitutes(
         tape: &LossGraph,
         found: &[(ByHand, Result<u64, Incomparable>)],
@@ -361,7 +362,7 @@ impl Order {
         }
     }
 
-    /// Tells what kind of wrong row `i` is; the rows above it have been judged.
+    /// Decides how row `i` is wrong; the rows above it have been judged.
     fn judge(&self, rows: &[ComparisonRow], i: usize, view: View<'_>) -> Standing {
         let above = self.all_above(i);
         let compared = rows[i].outcome.is_ok();
@@ -378,8 +379,7 @@ impl Order {
                 false => Standing::First,
             };
         }
-        // Nothing can be said beyond the graph if a wrong gradient could not be put in place of
-        // autograd's.
+        // If a wrong gradient could not replace autograd's, the graph alone decides.
         let open = above.iter().any(|&j| rows[j].is_wrong() && rows[j].outcome.is_err());
         match explained || (compared && open) {
             true => {
@@ -392,7 +392,7 @@ impl Order {
 }
 
 impl ComparisonRow {
-    /// Whether the gradient was compared and found wrong, by its own fault or another's.
+    /// Whether the gradient was compared and found wrong, by its own fault or by another's.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.standing, Standing::Right | Standing::Rounding | Standing::NotCompared)
     }
@@ -414,20 +414,20 @@ impl Comparison {
         self.rows.iter().find(|row| row.is_wrong())
     }
 
-    /// The gradients whose own step is wrong; the others that are wrong follow from them.
+    /// The gradients whose own step is wrong; all other wrong ones follow from them.
     pub fn mistakes(&self) -> impl Iterator<Item = &ComparisonRow> {
         self.rows.iter().filter(|row| row.is_mistake())
     }
 
-    /// The lines of the code that computes the gradients which are wrong, and what they should be:
-    /// of [`compare_code`](crate::compare_code), which is given the code.
+    /// The lines of the code that computes the wrong gradients, and their corrections. Only
+    /// [`compare_code`](crate::compare_code) has them, since it is given the code.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
     }
 
-    /// The mistake that gives just these gradients, where one was found: a classic one, another
-    /// value in the place of one that is due, or rows or elements that are multiplied by numbers.
-    /// It is not looked for in large models.
+    /// The mistake that gives exactly these gradients, if one was found: a classic one, another
+    /// value in place of the right one, or rows or elements that are multiplied by numbers. In
+    /// large models no search is made.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref()
     }

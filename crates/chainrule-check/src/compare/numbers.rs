@@ -9,21 +9,21 @@ use crate::tensor::Tensor;
 /// with `b` the one of autograd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// The part that grows with the number.
+    /// The part proportional to the number.
     pub rtol: f64,
-    /// The part that does not: what is smaller is taken for zero.
+    /// The constant part: a difference below it counts as zero.
     pub atol: f64,
 }
 
 impl Default for Tolerance {
-    /// `rtol` 1e-5, as `torch.allclose` has it, and no `atol`: a gradient is judged by its own
-    /// size, be it 1e-18.
+    /// `rtol` 1e-5, as in `torch.allclose`, and no `atol`: a gradient is judged by its own size,
+    /// even if that is 1e-18.
     fn default() -> Self {
         Tolerance { rtol: 1e-5, atol: 0.0 }
     }
 }
 
-/// Distance of two right gradients at most, in units in the last place of each element.
+/// Largest distance of two right gradients, in units in the last place of each element.
 const UNITS: f64 = 8.0;
 
 /// Two gradients of one tensor, compared element by element.
@@ -76,7 +76,7 @@ impl Discrepancy {
         let (mut exact, mut approximate) = (true, true);
         let (mut largest, mut at, mut relative) = (0.0f64, 0, 0.0);
         for (i, (&a, &b)) in by_hand.iter().zip(autograd).enumerate() {
-            // Equal infinities are not apart, though their difference is NaN.
+            // Equal infinities have no distance, though their difference is NaN.
             let apart = if a == b { 0.0 } else { (a - b).abs() };
             exact &= a == b;
             approximate &=

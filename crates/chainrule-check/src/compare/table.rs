@@ -11,7 +11,7 @@ use chainrule_core::ops::OpId;
 const HEAD: [&str; 7] = ["", "shape", "exact", "approx", "max diff", "at", "mean rel"];
 
 impl fmt::Display for Comparison {
-    /// One line for each row, and below them what is known of each mistake.
+    /// One line for each row, and below them the findings about each mistake.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cells: Vec<[String; 7]> = self.rows.iter().map(cells).collect();
         let mut widths = HEAD.map(|head| head.chars().count());

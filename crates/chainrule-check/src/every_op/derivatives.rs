@@ -14,12 +14,12 @@ const MODES: f64 = 1e-12;
 /// Tolerance between reverse mode and differences, relative to the directional derivative.
 const DIFFERENCES: f64 = 1e-7;
 
-/// The smallest step of the differences is about 2^-13; values that are right to a few last bits
-/// then give slopes that are right to this many times the values.
+/// The smallest step of the differences is about 2^-13; if values are right to a few last bits,
+/// slopes are right to this many times the values.
 const FLOOR: f64 = 64.0 * f64::EPSILON * 8192.0;
 
-/// The same for forward against reverse mode. It matters where a derivative is nothing but
-/// rounding, as that of x / x.
+/// The same for forward against reverse mode. It matters where a derivative is pure rounding, such
+/// as that of x / x.
 const MODES_FLOOR: f64 = 64.0 * f64::EPSILON;
 
 /// The sum of the magnitudes of a sample's values, weighted by a Gaussian probe: the scale of what

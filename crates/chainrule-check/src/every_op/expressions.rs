@@ -27,11 +27,11 @@ const FAILED_ONCE: &[u64] = &[];
 /// some digits.
 const MODES: f64 = 1e-10;
 
-/// Tolerance if everything cancels, as in the variance of one element: values and slopes are of
-/// size 1.
+/// Tolerance if everything cancels, as in the variance of one element, where values and slopes are
+/// of size 1.
 const FLOOR: f64 = 1e-13;
 
-/// Reach of earlier results over the inputs of a sample.
+/// Distance over which earlier results move the inputs of a sample.
 const REACH: f64 = 0.02;
 
 /// Ops without a gradient to check in an expression, and why.

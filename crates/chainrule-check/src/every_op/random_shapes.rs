@@ -60,7 +60,7 @@ fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// The element of `x` that meets index `at` of the broadcast result.
+/// The element of `x` that is used at index `at` of the broadcast result.
 fn stretched(x: &Tensor, at: &[usize]) -> f64 {
     let shape = x.shape();
     let at = &at[at.len() - shape.rank()..];
@@ -69,7 +69,7 @@ fn stretched(x: &Tensor, at: &[usize]) -> f64 {
     x.at::<f64>(&own)
 }
 
-/// Random elements out of `pool`, which lies in the op's domain.
+/// Random elements of `pool`, which lies in the op's domain.
 pub(super) fn drawn(pool: &[f64], shape: &[usize], g: &mut Generator) -> Tensor {
     let n = shape.iter().product();
     let elements: Vec<f64> = (0..n).map(|_| pool[below(pool.len() as u64, g)]).collect();

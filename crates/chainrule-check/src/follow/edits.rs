@@ -1,4 +1,4 @@
-//! The edits of one instruction: all ways in which one operand, op or number may have been written
+//! The edits of one instruction: every way in which one operand, op or number may have been written
 //! for another.
 
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use chainrule_core::ops::twins::twins;
 pub(crate) struct Edit {
     pub at: usize,
     pub to: Expression,
-    /// The number at which a straight line begins: there the instruction is as it was. `None` where
-    /// no number is looked for.
+    /// The number at which the edit changes nothing, from which the effect is linear. `None` where
+    /// no number is solved for.
     pub from: Option<f64>,
     pub cost: f64,
     pub kind: EditKind,
@@ -28,15 +28,15 @@ pub(crate) struct Edit {
 /// The kind of an edit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EditKind {
-    /// Another value in the place of an operand.
+    /// Another value in place of an operand.
     Operand { was: Id, now: Id, turned: bool },
-    /// A function of an operand in its place.
+    /// A function of an operand in place of the operand.
     Function,
     /// Another op.
     Twin,
     /// Operands exchanged.
     Swapped,
-    /// The op is one too many: an operand is the result.
+    /// The op is superfluous: an operand is the result.
     Skipped,
     /// A factor that is solved for.
     Factor,
@@ -46,19 +46,19 @@ pub(crate) enum EditKind {
     Times(Id),
     /// A divisor that is missing.
     Over(Id),
-    /// A mask that is missing: what it is not true for, or what is not above 0 in a float, is 0.
+    /// A missing mask: elements where it is false, or a float mask is not above 0, become 0.
     Mask(Id),
     /// A number.
     Number,
-    /// An expression of the forward pass in the place of an operand.
+    /// An expression of the forward pass in place of an operand.
     Donated,
 }
 
 /// The most values that are tried in one place.
 const MOST: usize = 120;
 
-/// All edits of instruction `at`, the cheapest first. `takes` says which values may be tried, and
-/// what it costs to say them.
+/// All edits of instruction `at`, the cheapest first. `takes` gives the values that may be tried,
+/// each with the cost of naming it.
 pub(crate) fn edits(replay: &Replay, at: usize, takes: &dyn Fn(Id) -> Option<f64>) -> Vec<Edit> {
     let maker = Maker { replay, at, takes };
     let mut out = Vec::new();
@@ -92,7 +92,7 @@ fn is_elementwise(op: &dyn Op) -> bool {
     matches!(op.kernel(), Kernel::Map(_))
 }
 
-/// Whether a value of one shape may be stretched to another.
+/// Whether a value of one shape broadcasts to another.
 fn stretches(from: &Shape, to: &Shape) -> bool {
     from.broadcast(to) == Some(*to)
 }
@@ -195,7 +195,7 @@ impl Maker<'_> {
                 self.add(out, Expression::apply(op, inputs), 0.7, EditKind::Twin);
             }
         }
-        // Another axis, index or order of axes, as an op of this kind has it elsewhere.
+        // Another axis, index or order of axes, taken from other ops of this kind.
         let own = self.op();
         let mut tried: Vec<&Arc<dyn Op>> = Vec::new();
         for op in self.replay.kin.iter().filter(|op| own.id().is_some() && op.id() == own.id()) {
@@ -226,7 +226,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Single elements that are constants: written numbers.
+    /// Constants of a single element: written numbers.
     fn numbers(&self, out: &mut Vec<Edit>) {
         for (place, id) in self.inputs().iter().enumerate() {
             let info = &self.replay.program.infos()[id.index()];
@@ -288,8 +288,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A factor that is missing in an operand, where the operand is no result of an instruction or
-    /// the op takes it as a whole.
+    /// A missing factor of an operand that is no result of an instruction, or that the op uses as a
+    /// whole.
     fn inner(&self, out: &mut Vec<Edit>) {
         let elementwise = is_elementwise(self.op().as_ref());
         for (place, was) in self.inputs().iter().enumerate() {

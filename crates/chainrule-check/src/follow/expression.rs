@@ -1,4 +1,4 @@
-//! An instruction as an expression, which can be edited, run, and printed.
+//! An instruction as an expression, which can be edited, run and printed.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Expression {
         }
     }
 
-    /// As code, in the words that `name` has for values and `number` for numbers.
+    /// As code, in the words that `name` gives for values and `number` for numbers.
     pub fn text(
         &self,
         name: &dyn Fn(Id) -> Option<String>,

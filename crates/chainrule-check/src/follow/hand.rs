@@ -65,7 +65,7 @@ pub fn compare_code<C: Into<ByHand>>(
     if report.passed() {
         return Ok(report);
     }
-    // A claim that cannot be compared has no gradient to look for.
+    // A claim that cannot be compared has no gradient to search with.
     let targets: Option<Vec<Tensor>> = claims.iter().map(|c| c.on_tape(loss)).collect();
     let Some(targets) = targets else { return Ok(report) };
     if targets.iter().zip(&claims).any(|(t, c)| t.shape() != c.gradient().shape()) {

@@ -1,5 +1,5 @@
-//! The quantities that the right passes compute, and the instructions of a recorded backward pass
-//! give one of these quantities.
+//! The quantities that the right passes compute, and the search for instructions of a recorded
+//! backward pass that compute one of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn names(nodes: &HashMap<u64, Arc<Node>>) -> HashMap<u64, String> {
     out
 }
 
-/// The name of a source, or what made it and where.
+/// The name of a source, or the op that made it and where.
 pub(crate) fn words(source: &Source, names: &HashMap<u64, String>) -> String {
     if let Some(name) = source.name().or_else(|| names.get(&source.number()).cloned()) {
         return format!("`{name}`");
@@ -93,7 +93,7 @@ impl Known {
         Known { all }
     }
 
-    /// The quantity that some elements are, up to a factor; one with the factor 1 is taken first.
+    /// The quantity that these elements equal up to a factor; a factor of 1 is preferred.
     pub fn find(&self, x: &[f64]) -> Option<Match> {
         if x.len() < 2 || x.iter().any(|x| !x.is_finite()) {
             return None;
@@ -119,7 +119,7 @@ impl Known {
         scaled
     }
 
-    /// Rank of each instruction: the less likely the mistake is in it, the higher.
+    /// Rank of each instruction: the higher, the less likely the mistake is in it.
     pub fn ranks(&self, replay: &Replay, run: &Run) -> Vec<f64> {
         let found: Vec<Option<Match>> = (0..replay.program.infos().len())
             .map(|i| run.tensor(Id(i as u32)).and_then(|t| self.find(&t.to_f64_vec())))
@@ -148,7 +148,7 @@ impl Quantity {
     }
 }
 
-/// The values that the tape has of the forward pass, with their words.
+/// The values that the tape has of the forward pass, with words for them.
 pub(crate) fn forward_values(
     tape: &RecordedPass,
     names: &HashMap<u64, String>,

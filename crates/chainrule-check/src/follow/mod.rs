@@ -1,9 +1,10 @@
-//! A backward pass that somebody wrote, followed op by op and laid beside the right one by value.
+//! A backward pass that somebody wrote, followed op by op and compared by value with the right one.
 //!
-//! The ops that run inside it are recorded as a program. It runs again with one instruction edited,
-//! in all ways in which one operand, op or number may have been written for another; an edit after
-//! which every gradient is right, at several random points, is the correction. An instruction whose
-//! operands are quantities of the right passes and whose result is none comes first.
+//! The ops that run inside it are recorded as a program. The program runs again with one
+//! instruction edited, in every way in which one operand, op or number may have been written for
+//! another; an edit after which every gradient is right, at several random points, is the
+//! correction. Instructions whose operands are quantities of the right passes and whose result is
+//! none are edited first.
 
 mod edits;
 mod expression;
@@ -41,8 +42,8 @@ use replay::{Change, Replay, takes};
 use report::Writer;
 use search::{Goal, Point, Search};
 
-/// Largest work of a search, in the units of [`replay::Replay::spent`]: about a second on an idle
-/// machine, and as much on a busy one.
+/// The most work of a search, in the units of [`replay::Replay::spent`]: about a second on an idle
+/// machine. Since it is counted, a busy machine searches as far.
 pub(crate) const WORK: u64 = 1_000_000_000;
 
 /// Whether the backward of a custom op gives the gradients of what its forward computes, at
@@ -88,7 +89,7 @@ pub(crate) fn follow_custom(op: &dyn CustomOp, inputs: &[Tensor]) -> Result<Foll
     let points = |inputs: &[Tensor]| -> Result<Vec<Right>> {
         [1, 2, 0].into_iter().map(|seed| Right::at(op, &moved(inputs, seed)?, seed)).collect()
     };
-    // A forward that has tensors of its own may run in the given dtype alone.
+    // A forward that has tensors of its own may run in the given dtype only.
     let (points, dtype) = match points(&wide) {
         Ok(points) => (points, DType::F64),
         Err(_) if inputs.iter().any(|x| x.dtype() == DType::F32) => (points(inputs)?, DType::F32),
@@ -116,7 +117,7 @@ pub(crate) fn follow_custom(op: &dyn CustomOp, inputs: &[Tensor]) -> Result<Foll
     if followed.is_right() {
         return Ok(followed);
     }
-    // A backward that reads elements or draws numbers cannot be followed: its gradients alone are
+    // A backward that reads elements or draws numbers cannot be followed: only its gradients are
     // judged.
     let Ok(mut replay) = points[0].recorded(op, &graded).and_then(Replay::new) else {
         return Ok(followed);
@@ -188,7 +189,7 @@ fn moved(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
     Ok(out)
 }
 
-/// The right gradients of a custom op at one point, and what its backward is given.
+/// The right gradients of a custom op at one point, and the arguments of its backward.
 struct Right {
     /// Inputs, result, and the gradient of the result.
     arguments: Vec<Tensor>,

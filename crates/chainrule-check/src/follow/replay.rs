@@ -1,4 +1,4 @@
-//! A recorded program run again, whole or below one instruction that is another now.
+//! A recorded program run again, whole or only below a changed instruction.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -33,10 +33,10 @@ impl Run {
     }
 }
 
-/// A program with what depends on what.
+/// A program with its dependencies.
 pub(crate) struct Replay {
     pub program: Program,
-    /// For each instruction, itself and those below it, in order.
+    /// For each instruction, itself and those that depend on it, in order.
     pub below: Vec<Vec<usize>>,
     /// For each instruction, which results depend on it.
     pub reaches: Vec<Vec<bool>>,
@@ -48,29 +48,29 @@ pub(crate) struct Replay {
     spent: Cell<u64>,
     /// Ops of either pass: one may be written for another of its kind.
     pub kin: Vec<Arc<dyn Op>>,
-    /// Expressions of the forward pass whose operands are at hand here.
+    /// Expressions of the forward pass whose operands are available here.
     pub donated: Vec<(Expression, Meta)>,
 }
 
-/// The most expressions that are taken over from a forward pass, and how deep they are.
+/// The most expressions taken from a forward pass, and their largest depth.
 const DONATED: usize = 40;
 const DEPTH: usize = 3;
 
-/// The work that an instruction is beside its numbers, and an edit before it runs: what the
-/// dispatch costs, in operations on numbers.
+/// The work of an instruction apart from its numbers, and of an edit before it runs: the cost of
+/// dispatch, in operations on numbers.
 const DISPATCH: u64 = 500;
 
-/// An instruction with something else at its right.
+/// An instruction with another right-hand side.
 #[derive(Clone)]
 pub(crate) struct Change {
     pub at: usize,
     pub to: Expression,
-    /// The number that stands for what is solved for.
+    /// The placeholder for the number that is solved for.
     pub number: f64,
 }
 
 impl Replay {
-    /// Errors for a program that draws random numbers: it gives something else each time.
+    /// Errors for a program that draws random numbers, since no two runs of it agree.
     pub fn new(program: Program) -> Result<Replay> {
         if program.list().iter().any(|i| i.op.generator().is_some()) {
             let why = "it draws random numbers, so its runs cannot be compared";
@@ -142,7 +142,7 @@ impl Replay {
             .collect();
     }
 
-    /// A value of the program that has the same elements.
+    /// A value of the program with the same elements.
     fn at_hand(&self, run: &Run, value: &Arc<Value>) -> Option<Id> {
         let elements = Tensor::from_parts(value.clone(), Source::None).to_f64_vec();
         let ids = (0..self.program.infos().len() as u32).map(Id);
@@ -153,8 +153,8 @@ impl Replay {
         })
     }
 
-    /// The work done so far, in units of about a nanosecond. It is counted, not measured, so that
-    /// a search ends at the same place however busy the machine is.
+    /// The work done so far, in units of about a nanosecond. It is counted, not measured, so a
+    /// search ends at the same place however busy the machine is.
     pub fn spent(&self) -> u64 {
         self.spent.get()
     }
@@ -248,7 +248,7 @@ impl Replay {
     }
 }
 
-/// A run with some values of its own.
+/// A run with some values replaced.
 struct Over<'a> {
     run: &'a Run,
     values: Vec<Option<Arc<Value>>>,
@@ -260,9 +260,9 @@ impl Values for Over<'_> {
     }
 }
 
-/// The cost for an edit of taking each value: nothing where the code has a name for it, more where
-/// it is on the way. `names` are those of values that the program has no names for; one that is a
-/// call costs a little.
+/// The cost, for an edit, of using each value: nothing if the code has a name for it, more if it is
+/// an intermediate result. `names` are those of values that the program has no names for; a name
+/// that is a call costs a little.
 pub(crate) fn takes(replay: &Replay, names: &HashMap<Id, String>) -> Vec<Option<f64>> {
     let cost = |i: usize| {
         let info = &replay.program.infos()[i];

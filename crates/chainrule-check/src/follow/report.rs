@@ -37,7 +37,7 @@ impl Correction {
         &self.corrected
     }
 
-    /// The evidence: what stands there, and what is due.
+    /// The evidence: the value that stands there, and the right one.
     pub fn why(&self) -> &str {
         &self.why
     }
@@ -107,8 +107,8 @@ impl fmt::Display for Followed {
     }
 }
 
-/// A block for each mistake. `error` is that of the gradients after the corrections, if these make
-/// all of them right.
+/// A block for each mistake. `error` is the error of the gradients after the corrections, if these
+/// make all of them right.
 pub(crate) fn write_corrections(
     f: &mut fmt::Formatter<'_>,
     corrections: &[Correction],
@@ -137,8 +137,8 @@ pub(crate) fn write_corrections(
     Ok(())
 }
 
-/// The blank in front of the carets, and the carets under the part of a line that its correction
-/// changes: whole words, or all behind the `=` where little of it stays.
+/// The blanks before the carets, and the carets under the part of a line that its correction
+/// changes: whole words, or everything after the `=` if little of it stays.
 fn marks(source: &str, corrected: &str) -> (String, String) {
     if source.is_empty() {
         return (String::new(), String::new());
@@ -166,7 +166,7 @@ fn marks(source: &str, corrected: &str) -> (String, String) {
     (" ".repeat(first), format!("{} ", "^".repeat((end - first).max(1))))
 }
 
-/// The writer of edits in the user's words.
+/// Writes edits in the user's words.
 pub(crate) struct Writer<'a> {
     pub replay: &'a Replay,
     pub run: &'a Run,
@@ -223,7 +223,7 @@ impl Writer<'_> {
         ids.flat_map(|id| sizes_of(&self.replay.program.infos()[id.index()].meta.shape)).collect()
     }
 
-    /// A factor with where it comes from.
+    /// A factor with its origin.
     pub fn times(&self, at: usize, factor: f64) -> String {
         match meaning(factor, &self.sizes(at)) {
             text if text.is_empty() => fraction(factor),
@@ -308,8 +308,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The user's line with one name in the place of another, where the former stands in it just
-    /// once.
+    /// The user's line with one name in place of another, if that one occurs in it just once.
     fn in_line(&self, hit: &Hit, source: &str) -> Option<String> {
         let EditKind::Operand { was, now, turned } = &hit.edit.kind else { return None };
         let (was, mut new) = (self.name(*was)?, self.name(*now)?);
@@ -338,7 +337,7 @@ fn line(place: &Place) -> Option<String> {
     Some(text.lines().nth(place.line() as usize - 1)?.trim().to_string())
 }
 
-/// A number as a fraction of small ones, where it is one.
+/// A number as a fraction of small ones, if it is one.
 pub(crate) fn number(x: f64) -> String {
     let text = fraction(x);
     if text.contains('/') { format!("({text})") } else { text }

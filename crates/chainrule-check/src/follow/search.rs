@@ -1,4 +1,4 @@
-//! The search for the edits after which a recorded program gives what is due.
+//! The search for the edits after which a recorded program gives the right results.
 
 use super::edits::{Edit, edits};
 use super::known::Known;
@@ -16,13 +16,13 @@ pub(crate) struct Point {
 
 /// The target of the search.
 pub(crate) struct Goal {
-    /// Edits are looked for at the first, and confirmed at the others.
+    /// Edits are searched for at the first point, and confirmed at the others.
     pub points: Vec<Point>,
     pub close: Closeness,
-    /// Rank of each instruction, which its edits cost more: higher if it is less likely the wrong
-    /// one.
+    /// Rank of each instruction, which is added to the cost of its edits: the higher, the less
+    /// likely it is the wrong one.
     pub ranks: Vec<f64>,
-    /// Whether each instruction is one that may be edited at all.
+    /// Whether each instruction may be edited at all.
     pub open: Vec<bool>,
     /// The cost of each value that edits may take, by id.
     pub takes: Vec<Option<f64>>,
@@ -30,10 +30,10 @@ pub(crate) struct Goal {
     pub work: u64,
 }
 
-/// The most cheap edits of which each is tried with each.
+/// The most cheap edits that are tried in pairs, each with each.
 const CHEAP: usize = 700;
 
-/// An edit that gives what is due.
+/// An edit that makes results right.
 #[derive(Clone)]
 pub(crate) struct Hit {
     pub edit: Edit,
@@ -43,12 +43,12 @@ pub(crate) struct Hit {
     pub right: Vec<bool>,
 }
 
-/// The result: edits of which each alone does, or some that do together.
+/// The outcome: edits that each suffice alone, or several that do together.
 #[derive(Default)]
 pub(crate) struct SearchOutcome {
     pub alone: Vec<Hit>,
     pub together: Vec<Hit>,
-    /// Whether `together` gives all that is due.
+    /// Whether `together` makes every result right.
     pub is_whole: bool,
     pub tried: usize,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Search<'a> {
     base: Vec<Vec<f64>>,
     right: Vec<bool>,
     until: u64,
-    /// The changes that stay.
+    /// The changes kept so far.
     kept: Vec<Change>,
     tried: usize,
 }
@@ -71,7 +71,7 @@ fn elements(value: &std::sync::Arc<crate::tensor::value::Value>) -> Vec<f64> {
 }
 
 impl Goal {
-    /// Whether a result is what is due at the first point.
+    /// Whether a result is right at the first point.
     pub fn is_right(&self, result: usize, given: &[f64]) -> bool {
         self.close.same(&self.points[0].due[result], given)
     }
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// The results with all that is kept.
+    /// The results with all changes kept so far.
     fn settle(&mut self) {
         let found = self.replay.changed(&self.goal.points[0].run, &self.kept);
         let values = found.unwrap_or_default();
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
         self.replay.spent() > self.until
     }
 
-    /// Edits of one instruction, or else several that do together.
+    /// Edits of one instruction, or else several that suffice together.
     pub fn run(mut self) -> SearchOutcome {
         let mut found = SearchOutcome::default();
         if self.right.iter().all(|r| *r) {
@@ -115,8 +115,8 @@ impl<'a> Search<'a> {
         if !hits.is_empty() {
             return SearchOutcome { alone: hits, tried: self.tried, ..found };
         }
-        // Each of several mistakes makes some results wrong: an edit that mends one and spoils none
-        // is kept.
+        // Each of several mistakes makes some results wrong: an edit that repairs one and spoils
+        // none is kept.
         let mut together: Vec<Hit> = Vec::new();
         for _ in 0..3 {
             let Some(best) = self.best(&partial) else { break };
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
         SearchOutcome { together, tried: self.tried, ..found }
     }
 
-    /// The best partial edit: the one that mends most, then the cheapest.
+    /// The best partial edit: the one that repairs most, then the cheapest.
     fn best(&self, partial: &[Hit]) -> Option<Hit> {
         let count = |h: &Hit| h.right.iter().filter(|r| **r).count();
         let most = partial.iter().map(count).max()?;
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
         Some(results.iter().enumerate().map(judge).collect())
     }
 
-    /// Whether enough numbers came right that no chance did it: each that moved is one more
+    /// Whether enough numbers came right to rule out chance: each number that moved is one more
     /// equation, and this many edits were tried.
     fn tells(&self, change: &Change, right: &[bool]) -> bool {
         let came = |i: &usize| right[*i] && self.replay.reaches[change.at][*i];
@@ -276,8 +276,8 @@ impl<'a> Search<'a> {
         (moved as f64 * points - unknowns as f64) * -self.goal.close.relative.log10()
     }
 
-    /// The number that makes wrong results right, if they depend on it as a straight line; `change`
-    /// has it one further than `from`.
+    /// The number that makes wrong results right, if they depend on it linearly; in `change` it is
+    /// one more than in `from`.
     fn solved(&self, change: &Change, from: f64) -> Option<f64> {
         let run = &self.goal.points[0].run;
         let results = self.replay.changed(run, &self.with(change))?;
@@ -315,8 +315,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Mistakes on one path: an edit after which a value is a gradient of the right pass that none
-    /// was before, and then the rest.
+    /// Mistakes on one path: an edit after which some value is a gradient of the right pass that no
+    /// value was before, and then the rest.
     fn by_value(&mut self) -> Option<Vec<Hit>> {
         let known = self.known?;
         let mut together = Vec::new();
@@ -386,8 +386,8 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Two edits that together make all right: on two paths, where what they do adds up, or on one
-    /// path, where each is tried with each.
+    /// Two edits that together make everything right: on two paths, where their effects add up, or
+    /// on one path, where each is tried with each.
     fn two(&mut self) -> Option<Vec<Hit>> {
         // Pairs come in millions.
         if self.digits(|_| true, 2) < 18.0 {
@@ -474,7 +474,7 @@ impl<'a> Search<'a> {
         best.map(|(_, hits)| hits)
     }
 
-    /// Two cheap edits on one path, where what the first does is changed by the second.
+    /// Two cheap edits on one path, where the second changes the effect of the first.
     fn each_with_each(&mut self, cheap: &[Edit]) -> Option<Vec<Hit>> {
         for sum in 1..2 * cheap.len() {
             for i in sum.saturating_sub(cheap.len() - 1)..=(sum - 1) / 2 {
@@ -494,7 +494,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The two edits as hits, if they make all right everywhere.
+    /// The two edits as hits, if they make everything right at all points.
     fn pair(&mut self, first: &Edit, second: &Edit) -> Option<Vec<Hit>> {
         self.tried += 1;
         let of = |e: &Edit| Change { at: e.at, to: e.to.clone(), number: 0.0 };
@@ -529,7 +529,7 @@ impl<'a> Search<'a> {
     /// Random weights of a result's elements, relative to its size.
     fn weights(&self, result: usize) -> Vec<f64> {
         let due = &self.goal.points[0].due[result];
-        // A result that is nothing but rounding beside the others counts as little.
+        // A result that is pure rounding beside the others counts little.
         let size = self.goal.close.allowed(due, &self.base[result]) / self.goal.close.relative;
         let scale = if size > 0.0 { 1.0 / size } else { 1.0 };
         let weight = |i: usize| {
@@ -540,7 +540,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The numbers with which an edit is tried beside another one, where none can be solved for.
+/// The numbers with which an edit is tried together with another one, since none can be solved for.
 fn numbers(edit: &Edit) -> Vec<f64> {
     match edit.from {
         None => vec![0.0],

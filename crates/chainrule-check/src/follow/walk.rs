@@ -1,4 +1,5 @@
-//! The right backward pass as a program, edited until it gives wrong gradients that were handed in.
+//! The right backward pass as a program, edited until it gives the wrong gradients that were handed
+//! in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct Edited {
 /// in; and how many were tried.
 pub(crate) fn edited(case: &Case, work: u64) -> Result<(Vec<Vec<Edited>>, usize)> {
     let nothing = (Vec::new(), 0);
-    // Values that no rule saved are at hand for an edit all the same.
+    // Values that no rule saved are available to edits as well.
     let mut computed = case.tape.computed();
     let saved = forward_values(&case.tape, &names(&case.tape.nodes));
     let is_saved = |value: &Arc<Value>| saved.iter().any(|(_, own)| Arc::ptr_eq(own, value));
@@ -39,7 +40,7 @@ pub(crate) fn edited(case: &Case, work: u64) -> Result<(Vec<Vec<Edited>>, usize)
     let run = replay.run(&given)?;
     let due = case.targets_given();
     let count = replay.program.list().len();
-    // An instruction that leads to no gradient at hand makes nothing wrong.
+    // An instruction that leads to none of the given gradients cannot have made them wrong.
     let wrong = |i: usize| replay.reaches[i].iter().any(|r| *r);
     let goal = Goal {
         points: vec![Point { run, due }],
@@ -62,7 +63,7 @@ pub(crate) fn edited(case: &Case, work: u64) -> Result<(Vec<Vec<Edited>>, usize)
             let source = case.tape.sources.get(&computed[*i].0)?;
             Some(words(source, &own).replace('`', ""))
         }
-        // A gradient that is known by the name of its tensor is not written out.
+        // A gradient known by the name of its tensor is not written out as an expression.
         Origin::Result => {
             let found = known.find(&goal.points[0].run.tensor(id)?.to_f64_vec())?;
             let q = &known.all[found.at];
@@ -103,7 +104,7 @@ fn recorded(case: &Case, computed: &[(u64, Arc<Value>)]) -> Result<Program> {
     })
 }
 
-/// An edit in words, which says what was done where what was due.
+/// An edit in words: what was done in place of what.
 fn said(writer: &Writer<'_>, instruction: &Instruction, hit: &Hit) -> Edited {
     let show = |e: &Expression| format!("`{}`", writer.text(e));
     let value = |id: &Id| show(&Expression::Value(*id));

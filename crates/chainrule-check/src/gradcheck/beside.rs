@@ -1,4 +1,4 @@
-//! Points beside the given one, at which no element is special any more.
+//! Points beside the given one, at which no element is special.
 
 use super::level::Level;
 use super::tape::is_float;
@@ -7,15 +7,14 @@ use crate::richardson::largest;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// Distance of the point beside the given one, relative to the elements: so far that a gradient
-/// whose error grows with the square of the distance is seen, and so near that the function is
-/// still the same.
+/// Distance from the given point, relative to the elements: far enough to see a gradient whose
+/// error grows with the square of the distance, near enough that the function is still the same.
 const BESIDE: f64 = 1.0 / 8.0;
 
-/// Elements below this part of the largest count as zeros, which have no size of their own.
+/// Elements smaller than this share of the largest count as zeros, which have no size of their own.
 const ZERO: f64 = 1e-3;
 
-/// The least size that zeros count as.
+/// The smallest size that zeros count as.
 const LEAST: f64 = 0.5;
 
 /// Distance from a kink to a point that has none, relative to the largest element of an input.

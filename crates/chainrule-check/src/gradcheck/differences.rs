@@ -10,22 +10,22 @@ use crate::richardson::{first_step, largest};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// The rows of steps that are made at most, and at least.
+/// The most and the fewest rows of steps.
 const ROWS: usize = 11;
 const FEWEST: usize = 5;
 
-/// The rows made close to the point when those farther off see a kink, and how much smaller their
-/// first step is.
+/// The rows made close to the point when the others see a kink, and how much smaller their first
+/// step is.
 const CLOSE_ROWS: usize = 5;
 const CLOSE: f64 = 1.0 / (1 << 18) as f64;
 
 /// Smaller steps still, for functions that change within a small part of their inputs' size.
 const CLOSER: [f64; 3] = [1.0 / (1 << 9) as f64, 1.0 / (1 << 18) as f64, 1.0 / (1 << 27) as f64];
 
-/// A relative error that makes differences with such steps worth something.
+/// Relative error up to which differences with such steps are of use.
 const SURE: f64 = 1e-3;
 
-/// A relative error of the differences with which no more steps are made.
+/// Relative error of the differences at which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
 /// Perturbations of the inputs in their last bits to measure rounding, and their size in units.
@@ -33,7 +33,7 @@ const SHAKES: u64 = 2;
 const LAST_BITS: f64 = 16.0;
 const LEAST_BITS: f64 = 1.0 / 256.0;
 
-/// Bound of rounding, relative to the values: larger is a difference.
+/// Bound on rounding, relative to the values: a larger change is a real difference.
 const ROUNDING: f64 = 1e-9;
 
 /// A function restricted to lines through a point.
@@ -45,7 +45,7 @@ pub(super) struct Restriction<'a> {
     /// A probe for each output; empty for outputs that are not floats.
     pub probes: &'a [Vec<f64>],
     pub calls: Cell<usize>,
-    /// Noise of `<probe, output>` by rounding, once it was asked for.
+    /// Noise of `<probe, output>` by rounding, once it has been asked for.
     pub noise: OnceCell<Vec<f64>>,
     /// The rounding unit of the function's arithmetic.
     pub unit: f64,
@@ -73,8 +73,8 @@ impl Restriction<'_> {
     /// The derivative of `<probe, output>` along `u` in input `i`, for each output; `scales` are
     /// the sizes by which they are judged.
     ///
-    /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are
-    /// out of reach of the close steps.
+    /// A kink is reported only if it is nearer than a millionth of the inputs' size: farther ones
+    /// are out of reach of the close steps.
     pub fn along(&self, i: usize, u: &Tensor, scales: &[f64]) -> Result<Vec<Limit>> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
         // The function may change within 1 however large its inputs are; but the larger they are,
@@ -92,9 +92,8 @@ impl Restriction<'_> {
         Ok(far.into_iter().zip(close).map(better).collect())
     }
 
-    /// A limit that was taken with steps too large for the function, taken again with smaller ones:
-    /// those overrule it where they contradict it, and are sure enough of themselves. `size` is
-    /// what errors are measured by.
+    /// A limit taken with steps too large for the function, taken again with smaller ones. Those
+    /// win if they contradict it and are certain enough. Errors are relative to `size`.
     pub fn refined(&self, o: usize, i: usize, u: &Tensor, far: Limit, size: f64) -> Result<Limit> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
         let start = first_step(reach.min(reach.sqrt()), largest(std::slice::from_ref(u)));
@@ -146,8 +145,8 @@ impl Restriction<'_> {
         self.probes[o].iter().zip(&self.origin[o]).map(|(v, y)| (v * y).abs()).sum()
     }
 
-    /// Noise of `<probe, output>` when the inputs change in their last bits. No more than a
-    /// billionth is taken for rounding, so that a jump is not.
+    /// Noise of `<probe, output>` when the inputs change in their last bits. At most a billionth
+    /// counts as rounding, so that a jump does not.
     fn noise(&self) -> Result<&Vec<f64>> {
         if let Some(noise) = self.noise.get() {
             return Ok(noise);

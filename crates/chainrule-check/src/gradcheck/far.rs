@@ -1,7 +1,7 @@
 //! Points far from the given one, at which bounds, gates and thresholds are reached.
 //!
 //! One direction of all inputs at once is enough to see that a gradient is wrong there; only then
-//! each input is looked at by itself. Those whose gradients are known to be wrong are left out.
+//! is each input examined by itself. Inputs whose gradients are known to be wrong are left out.
 
 use std::cell::RefCell;
 
@@ -14,10 +14,10 @@ use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// The elements there, relative to the mean magnitude of the given ones.
+/// Size of the elements there, relative to the mean magnitude of the given ones.
 const REACHES: [f64; 2] = [4.0, 20.0];
 
-/// Part of the elements that stay as near zero as they were.
+/// Share of the elements that stay as near zero as they were.
 const NEAR: f64 = 0.3;
 
 /// Errors below this may be what saturated functions leave of a gradient.
@@ -28,11 +28,11 @@ const LEAST: f64 = 1e-6;
 const NOTHING: f64 = 1e-9;
 const FLOOR: f64 = 1e-6;
 
-/// Inputs of more elements than this are large enough to have far ones among them.
+/// Inputs with more elements than this have far ones among them anyway.
 const MANY: usize = 1 << 20;
 
-/// The elements of an input that are placed at each distance: of two or three drawn once, none may
-/// come beyond a bound.
+/// The elements of an input that are placed at each distance: with two or three of them, one draw
+/// might put none beyond a bound.
 const PLACED: usize = 24;
 
 /// Step of the differences with which further draws are looked at, relative to an input's mean
@@ -69,14 +69,14 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// Whether a gradient is wrong along another direction, too: differences may be off by bad luck
-    /// with rounding along one, not along two.
+    /// Whether a gradient is wrong along a second direction too: bad luck with rounding may make
+    /// differences wrong along one direction, not along two.
     fn is_wrong_again(&self, inputs: &[Tensor], open: &[bool]) -> bool {
         self.joint(inputs, 1, open).is_ok_and(|again| again.pairs.iter().any(is_wrong))
     }
 
-    /// Further points at the same distance, where an input has few elements. A glance is enough to
-    /// see that nothing is wrong there.
+    /// Further points at the same distance, for inputs with few elements. One quick check each
+    /// shows that nothing is wrong there.
     fn draw_more(&self, reach: f64, k: u64, found: &mut OrderReport) -> Result<()> {
         let fewest = self.inputs.iter().filter(|x| has_both_signs(x)).map(Tensor::numel).min();
         let draws = PLACED.div_ceil(fewest.unwrap_or(PLACED)) as u64;
@@ -100,7 +100,7 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// Mask of the inputs by which some derivative is not known to be wrong.
+    /// Mask of the inputs whose derivatives are not all known to be wrong.
     fn open_inputs(&self, found: &OrderReport) -> Vec<bool> {
         let is_open = |slot: &Slot| found.pairs.iter().any(|p| p.input == *slot && p.is_open());
         self.input_slots.iter().map(is_open).collect()
@@ -161,7 +161,7 @@ impl Level<'_> {
         found.passes += other.passes;
         let (mut rounding, mut drowned) = (None, false);
         for (place, (pair, other)) in found.pairs.iter_mut().zip(other.pairs).enumerate() {
-            // A gradient that saturated functions leave is no size to judge by.
+            // A gradient that saturated functions leave is no scale to judge by.
             let size = pair.reverse.abs().max(other.reverse.abs());
             if !pair.is_open() || !is_wrong(&other) || apart(&other) <= NOTHING * size.max(FLOOR) {
                 continue;
@@ -208,7 +208,7 @@ impl Level<'_> {
                     .collect(),
             );
         }
-        // Pairs come by input, then by output.
+        // Pairs are ordered by input, then by output.
         Ok((0..floats.len()).flat_map(|i| most.iter().map(move |row| row[i])).collect())
     }
 

@@ -44,7 +44,7 @@ pub struct Kink {
 /// Kind of a break in smoothness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {
-    /// Its slope is another one on the other side, or at the point itself.
+    /// Its slope differs on the other side, or at the point itself.
     Slope,
     /// Its value jumps.
     Jump,
@@ -85,35 +85,36 @@ impl fmt::Display for Kink {
 /// than this is taken to be at the point.
 pub(super) const AT: f64 = 1.0 / (1u64 << 34) as f64;
 
-/// The same for kinks beside the point, which differences cannot keep clear of.
+/// The same for kinks beside the point, which differences cannot avoid.
 pub(super) const BESIDE: f64 = 1.0 / (1u64 << 20) as f64;
 
-/// Distance of the sides in arithmetic narrower than f64, in units; slopes and values nearer than
-/// that are the same.
+/// Distance of the sides in arithmetic narrower than f64, in units; slopes and values that are
+/// nearer than that count as the same.
 const UNITS: f64 = 1024.0;
 
-/// A difference that drops below half when the distance shrinks by this factor is smooth.
+/// A difference that falls below half when the distance shrinks by this factor belongs to a smooth
+/// function.
 const CLOSER: f64 = 1.0 / 16.0;
 
-/// Slopes that are apart by less than this, relative to themselves, are the same.
+/// Slopes that differ by less than this, relative to themselves, are the same.
 const SLOPES: f64 = 1e-7;
 
 /// The same relative to the largest tangents that the op is given, for slopes that cancel to
 /// nothing.
 const TANGENTS: f64 = 1e-12;
 
-/// Values that are apart by less than this, relative to the largest that the op is given or gives,
-/// do not jump.
+/// Values that differ by less than this, relative to the largest input or output of the op, do not
+/// jump.
 const VALUES: f64 = 1e-9;
 
-/// The same relative to the largest number seen up to there: what cancelled to nothing does not
-/// jump. Numbers above the limit, such as those of masks, count as the limit.
+/// The same relative to the largest number seen up to there: a value that cancelled to nothing does
+/// not jump. Numbers above the limit, such as those of masks, count as the limit.
 const CANCELLED: f64 = 1e3 * f64::EPSILON;
 const FAR: f64 = 1e4;
 
 /// A kink of one node of the tape at the point.
 pub(super) struct NodeKink {
-    /// Its number; `None` for what concerns all that follows.
+    /// Its number; `None` for a break that concerns all that follows.
     pub number: Option<u64>,
     pub kink: Kink,
 }
@@ -158,14 +159,14 @@ impl Steps {
 }
 
 impl Scan<'_> {
-    /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls,
-    /// and two closer ones if those may have found something.
+    /// The kinks within `distance`, if the inputs that `moves` names are moved. It takes two
+    /// recorded calls, and two closer ones if those may have found something.
     pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<NodeKink>> {
         let distance = distance.max(self.within(self.unit));
         let steps = Steps::of(self.tape);
         let directions = self.directions(moves)?;
         // A side on which the function fails is beyond the edge of its domain; the differences will
-        // tell.
+        // show it.
         let Some(far) = self.both(&directions, distance) else { return Ok(Vec::new()) };
         let closer = OnceCell::new();
         let closer = || closer.get_or_init(|| self.both(&directions, distance * CLOSER)).as_ref();
@@ -191,7 +192,7 @@ impl Scan<'_> {
                 broken = confirmed(sides.slopes(&known), || Some(close()?.slopes(&known)));
             }
             if !inherited {
-                // An operand that jumps is the cause of what else does.
+                // An operand that jumps is the cause of all other jumps.
                 broken.truncate(1);
                 out.extend(broken.into_iter().map(|broken| self.found(step, broken)));
             }
@@ -392,7 +393,7 @@ impl Sides<'_> {
         self.node().inputs.iter().map(of).collect()
     }
 
-    /// The tangent at the point; any, if no rule gives it. `None` if nothing moves.
+    /// The tangent at the point; an arbitrary one if no rule gives it. `None` if nothing moves.
     fn tangent(&self, known: &HashMap<u64, Option<Tensor>>) -> Result<Option<Tensor>> {
         let tangents = self.tangents(known);
         if tangents.iter().all(Option::is_none) {
@@ -427,7 +428,7 @@ impl Sides<'_> {
     }
 }
 
-/// The elements in which three arrays are apart by more than is allowed there.
+/// The elements in which three arrays differ by more than is allowed there.
 fn apart(all: &[Vec<f64>; 3], allowed: impl Fn(usize) -> f64) -> Vec<(usize, f64)> {
     let [a, b, c] = all;
     if a.len() != b.len() || a.len() != c.len() {

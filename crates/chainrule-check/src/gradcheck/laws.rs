@@ -110,13 +110,13 @@ const ELEMENTS: usize = 2;
 const UNITS: f64 = 64.0;
 
 /// The difference that two runs of a right rule may have, relative to the largest element: threads
-/// may sum in another order.
+/// may add in another order.
 const RUNS: f64 = 1e-9;
 
 /// Perturbations of the cotangent in its last bits to measure rounding.
 const SHAKES: u64 = 5;
 
-/// A relative miss of sums that is more than this is not the rounding of any float type.
+/// A relative error of sums larger than this is not the rounding of any float type.
 const COARSEST: f64 = 1.0 / 32.0;
 
 /// Numbers whose thousandth or thousandfold leaves the normal range are not scaled.
@@ -137,7 +137,7 @@ struct ReverseRule<'a> {
     found: Vec<Lawful>,
 }
 
-/// The units of the gradients of output `o`, by every input, and nothing of the laws.
+/// The units of the gradients of output `o` by every input, without the laws.
 pub(super) fn units(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<Vec<Lawful>> {
     let probes = level.probes(level.first_seed, &recorded.plain)?;
     let Some(v) = &probes.v[o] else { return Ok(Vec::new()) };
@@ -150,7 +150,7 @@ fn lawful(g: &Option<Vec<f64>>) -> Lawful {
     Lawful { broken: None, unit, rough: None }
 }
 
-/// Looks at all laws for output `o`, by every input.
+/// Tests all laws for output `o`, by every input.
 pub(super) fn laws(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<Vec<Lawful>> {
     let probes = level.probes(level.first_seed, &recorded.plain)?;
     let Some(v) = probes.v[o].clone() else { return Ok(Vec::new()) };
@@ -203,8 +203,8 @@ fn farthest(due: &[f64], found: &[f64]) -> Option<(usize, f64)> {
 }
 
 impl ReverseRule<'_> {
-    /// Notes for each input whether two gradients are the same; `allowed` is relative to the
-    /// largest element. The first law that breaks is kept.
+    /// Records for each input whether two gradients are the same; `allowed` is relative to the
+    /// largest element. The first broken law is kept.
     fn hold(
         &mut self,
         law: Law,
@@ -226,7 +226,7 @@ impl ReverseRule<'_> {
         }
     }
 
-    /// Remainders of terms that cancel have few bits as well. Only it changes with the last bits of
+    /// Remainders of terms that cancel have few bits as well, but they change with the last bits of
     /// the cotangent, which narrow arithmetic does not see.
     fn rounding_has_few_bits(&mut self, level: &Level<'_>) -> Result<()> {
         if self.found.iter().all(|lawful| lawful.unit <= DOUBLE) {
@@ -291,7 +291,8 @@ impl ReverseRule<'_> {
     /// The law of sums for a part of the cotangent.
     fn sum(&mut self, level: &Level<'_>, split: Split, part: &Tensor) -> Result<()> {
         let rest = self.v.try_sub(part)?;
-        // The loss of a rule beside a cotangent that it adds to and takes away again.
+        // The part of a cotangent that a rule loses when a large one is added to it and taken away
+        // again.
         let least = DOUBLE / 4.0 * greatest(&self.v.to_f64_vec()) * self.reach;
         let (a, b) = (gradients(self.tape, self.o, part)?, gradients(self.tape, self.o, &rest)?);
         for i in 0..self.found.len() {
@@ -330,8 +331,8 @@ impl ReverseRule<'_> {
         Ok(())
     }
 
-    /// The gradients of all outputs together are the sum of those of each, as a rule that takes the
-    /// gradients of several outputs may forget.
+    /// The gradients of all outputs together are the sum of the gradients of each; a rule for
+    /// several outputs may forget that.
     fn outputs(&mut self, level: &Level<'_>, v: &[Option<Tensor>]) -> Result<()> {
         let all = v.iter().enumerate().filter_map(|(o, v)| Some((o, v.clone()?)));
         let all: Vec<(usize, Tensor)> = all.collect();
@@ -369,8 +370,8 @@ impl ReverseRule<'_> {
         Ok(())
     }
 
-    /// Noise of a gradient's element when the cotangent changes in its last bits: much, relative to
-    /// the sum, where large parts cancel.
+    /// Noise of a gradient's element when the cotangent changes in its last bits: large, relative
+    /// to the sum, where large parts cancel.
     fn noise(&self, level: &Level<'_>, i: usize, v: &Tensor) -> Result<f64> {
         let mut noise: f64 = 0.0;
         let still = gradients(self.tape, self.o, v)?;

@@ -21,7 +21,7 @@ use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 
-/// A function with its inputs, and what to call them.
+/// A function with its inputs, and their names.
 pub(super) struct Level<'a> {
     pub order: usize,
     pub f: &'a Function<'a>,
@@ -31,13 +31,13 @@ pub(super) struct Level<'a> {
     pub first_seed: u64,
     pub seeds: u64,
     pub tolerance: f64,
-    /// The verdicts at the point that was given, if this is one beside it: those that stand are not
+    /// The verdicts at the given point, if this is a point beside it: those that are final are not
     /// looked for again.
     pub given: Option<Vec<PairCheck>>,
-    /// The coarsest rounding unit of values so far. Elsewhere they are no finer, but where they are
-    /// saturated nothing tells it.
+    /// The coarsest rounding unit of values so far. Values elsewhere are no finer, but saturated
+    /// ones do not show it.
     pub coarsest: Cell<f64>,
-    /// Whether the laws of backward rules are left out, as where they were looked at before.
+    /// Whether the laws of backward rules are left out because they were tested before.
     pub lawless: bool,
     /// The probes that were drawn, by their seeds.
     pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
@@ -48,7 +48,7 @@ pub(super) struct Level<'a> {
 pub(super) struct OrderReport {
     pub pairs: Vec<PairCheck>,
     pub problems: Vec<Problem>,
-    /// The places that were not looked at, and why.
+    /// The places that were not examined, and why.
     pub notes: Vec<String>,
     pub calls: usize,
     pub passes: usize,
@@ -93,7 +93,7 @@ pub(super) struct Modes {
     pub seed: u64,
     pub reverse: f64,
     pub forward: Option<f64>,
-    /// Scale of the sums: the root of the sum of the squares of their terms, the larger of the two.
+    /// Scale of the sums: the square root of the sum of their squared terms, the larger of the two.
     pub size: f64,
     /// Whether a path on the tape leads from the output to the input.
     pub linked: bool,
@@ -152,7 +152,7 @@ impl Level<'_> {
                 ..*self
             };
             // Beside the point the function may fail, or have values that are not finite: then
-            // there is nothing to learn.
+            // nothing can be learnt there.
             let Ok(other) = beside.check() else { continue };
             found.calls += other.calls;
             found.passes += other.passes;
@@ -160,7 +160,7 @@ impl Level<'_> {
                 continue;
             }
             for (pair, other) in found.pairs.iter_mut().zip(other.pairs) {
-                // If nothing tells which mode is wrong, both are but rounding of something large.
+                // If nothing shows which mode is wrong, both are rounding of something large.
                 let wrong = match other.outcome {
                     Outcome::Wrong(blame) => blame != Blame::Unclear,
                     outcome => outcome == Outcome::CutOff,
@@ -276,7 +276,7 @@ impl Level<'_> {
         Ok(if narrow { unit } else { DOUBLE })
     }
 
-    /// Problems that forbid to look at derivatives: both calls must have given the same finite
+    /// Problems that rule out looking at derivatives: both calls must have given the same finite
     /// values, and left their inputs alone.
     fn problems(&self, recorded: &Recorded) -> Vec<Problem> {
         let (plain, full) = (&recorded.plain, &recorded.full);

@@ -9,14 +9,14 @@ use crate::compare::index_of;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Inputs up to this many elements are looked at element by element; of larger ones one is found by
-/// masked probes.
+/// Inputs with up to this many elements are examined element by element; in larger ones masked
+/// probes find one.
 const FEW: usize = 16;
 
-/// Part of an error that may be left when one element is taken for the only wrong one.
+/// Share of an error that may remain when one element is assumed to be the only wrong one.
 const ALONE: f64 = 1e-3;
 
-/// The derivative of the input's element or part, in the ways there are.
+/// The derivative of an element or a part of the input, by each available path.
 struct Ways {
     reverse: f64,
     other: f64,
@@ -38,7 +38,7 @@ impl Ways {
     }
 }
 
-/// Nothing is further off than NaN.
+/// Nothing is farther off than NaN.
 fn magnitude(x: f64) -> f64 {
     if x.is_nan() { f64::INFINITY } else { x.abs() }
 }
@@ -56,7 +56,7 @@ struct ElementSearch<'a> {
 /// The worst element that masked probes lead to, and which mode is wrong there. Three passes if
 /// just one element is wrong, else about `log2(n)` for an input of `n` elements.
 ///
-/// With one wrong element it is found; of many it is one of the worst.
+/// With one wrong element it finds that one; with many, one of the worst.
 pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option<Worst>, Blame)> {
     let probes = pair.level.probes(seed, &pair.recorded.plain)?;
     let (Some(v), Some(u)) = (probes.v[pair.o].clone(), &probes.u[pair.i]) else {
@@ -109,7 +109,7 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
     Ok((Some(Worst { index, reverse: ways.reverse, forward: mode, difference, error }), blame))
 }
 
-/// The wrong one of two values, by a third that is right to a few digits.
+/// Decides which of two values is wrong, by a third that is right to a few digits.
 fn blame(reverse: f64, forward: f64, difference: f64) -> Blame {
     let (r, f) = ((reverse - difference).abs(), (forward - difference).abs());
     match () {
@@ -120,7 +120,7 @@ fn blame(reverse: f64, forward: f64, difference: f64) -> Blame {
 }
 
 impl ElementSearch<'_> {
-    /// The elements to look at: all if they are few, else the one that masked probes lead to.
+    /// The elements to examine: all if they are few, else the one that masked probes lead to.
     fn narrow(&self) -> Result<(usize, usize)> {
         let n = self.gradient.len();
         if n <= FEW {
@@ -149,7 +149,7 @@ impl ElementSearch<'_> {
         Ok(((own - whole).abs() <= ALONE * whole.abs()).then_some(j))
     }
 
-    /// Halves the range of elements, going for the half that is further off.
+    /// Halves the range of elements again and again, following the half with the larger error.
     fn halve(&self, whole: f64) -> Result<usize> {
         let (mut start, mut end, mut whole) = (0, self.gradient.len(), whole);
         while end - start > 1 {

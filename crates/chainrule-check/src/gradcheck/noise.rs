@@ -13,7 +13,7 @@ use crate::richardson::largest;
 use crate::rounding::{LossGraph, Noise};
 use crate::tensor::Tensor;
 
-/// Allowed noise, in multiples of what a change of the inputs in their last bits does.
+/// Allowed noise, in multiples of the change caused by changing the inputs in their last bits.
 pub(super) const NOISE: f64 = 64.0;
 
 /// The same for a backward in narrow arithmetic, where a multiple of the rounding is much; and
@@ -27,7 +27,7 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 /// Number of such changes.
 const TRIES: u64 = 3;
 
-/// The multiple of the noise beyond which a difference is looked at no further.
+/// Differences beyond this multiple of the noise are not examined further.
 const CLEAR: f64 = 1e6;
 
 impl Pair<'_> {
@@ -60,7 +60,7 @@ impl Pair<'_> {
             (Some(v), Some(u)) => self.recorded.full.terms(self.o, v, self.i, u)?,
             _ => 0.0,
         };
-        // Beside the point saturated ops lose what is below the last bit of their values; that is
+        // Beside the point, saturated ops lose what is below the last bit of their values; that is
         // no mistake.
         let reach = largest(std::slice::from_ref(&self.level.inputs[self.i]));
         let least = if self.level.given.is_some() { 1.0 / reach.max(0.1) } else { f64::EPSILON };

@@ -23,12 +23,11 @@ use crate::tensor::value::Value;
 /// The relative error that passes against differences, which are right to about nine digits.
 const DIFFERENCES: f64 = 1e-7;
 
-/// Differences that are less sure of themselves than this, relative to the size of the derivative,
-/// judge nothing.
+/// Differences less certain than this, relative to the size of the derivative, judge nothing.
 const COARSE: f64 = 1e-3;
 
-/// Differences judge a derivative if what they allow for is no more than this part of its size:
-/// else a wrong one would pass as well.
+/// Differences judge a derivative only if their tolerance is at most this share of its size;
+/// otherwise a wrong one would pass as well.
 const RESOLVED: f64 = 1.0 / 16.0;
 
 /// A derivative that is zero, or nothing but rounding, has no size. The differences' tolerance is
@@ -86,7 +85,8 @@ impl Pair<'_> {
         if check.is_open() && self.lawful.rough.is_some() {
             check.outcome = Outcome::Uncertain;
         }
-        // The engine's own rules take a slope of one side; what somebody wrote may be anything.
+        // The engine's own rules take the slope of one side; a rule that a user wrote may give
+        // anything.
         if outcome == Outcome::Kink
             && self.recorded.opaque
             && let Some(found) = wild(self, first.seed)?
@@ -209,7 +209,7 @@ impl Pair<'_> {
         4.0 * f64::EPSILON * count.sqrt() * sizes
     }
 
-    /// The differences of the first probe once more, where the output may be as inexact as the
+    /// The differences of the first probe once more, for an output that may be as inexact as the
     /// largest numbers on the way to it.
     fn allowing_for_rounding(&self, first: &Modes) -> Result<Limit> {
         let line = self.line.with(self.line.probes);
@@ -221,7 +221,7 @@ impl Pair<'_> {
         Ok(limit)
     }
 
-    /// Whether the derivative is but such rounding: it moves as far as it is large.
+    /// Whether the derivative is pure rounding: it moves by as much as its size.
     fn is_nothing(&self, modes: &Modes, limit: &Limit) -> Result<bool> {
         let nothing = limit.value.abs() <= 4.0 * limit.error && !limit.kink;
         Ok(nothing && self.is_rounding(modes)?)

@@ -1,4 +1,4 @@
-//! The arithmetic that numbers were computed in, by the bits that they have.
+//! The arithmetic that numbers were computed in, judged by the bits they use.
 
 /// The rounding units of float types: the distance from 1 to the next number.
 pub(super) const DOUBLE: f64 = f64::EPSILON;

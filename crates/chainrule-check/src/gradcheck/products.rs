@@ -21,7 +21,7 @@ impl Sum {
     }
 }
 
-/// An inner product.
+/// An inner product, with the scale of its terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Product {
     pub sum: f64,
@@ -34,7 +34,7 @@ pub(super) fn product(a: &[f64], b: &[f64]) -> Product {
     let terms = || a.iter().zip(b).map(|(x, y)| x * y);
     let largest = terms().fold(0.0, |m: f64, term| m.max(term.abs()));
     if largest == 0.0 || !largest.is_finite() {
-        // The plain sum keeps what is not finite.
+        // The plain sum preserves infinities and NaN.
         return Product { sum: terms().sum(), size: largest };
     }
     let (mut sum, mut squares) = (Sum::default(), 0.0);

@@ -9,7 +9,7 @@ use super::problems::Problem;
 use crate::program::Place;
 
 /// The report of [`gradcheck`](super::gradcheck): one entry for each pair of an output and an
-/// input, and what else was seen.
+/// input, and other observations.
 #[derive(Clone, Debug)]
 pub struct GradCheck {
     /// Every output against every float input; with order 2 also every gradient against every input
@@ -68,8 +68,7 @@ pub struct PairCheck {
     pub worst: Option<Worst>,
     /// Place and op of a gradient that is not finite.
     pub not_finite: Option<NotFinite>,
-    /// Kinks of the function at the point, or beside it where differences cannot keep clear of
-    /// them.
+    /// Kinks of the function at the point, or beside it where differences cannot avoid them.
     pub kinks: Vec<Kink>,
     /// Whether all this was found at a point beside the given one, at which the gradient is right
     /// or cannot be judged.
@@ -206,7 +205,7 @@ impl GradCheck {
         self.pairs.iter().filter(|pair| pair.outcome == Outcome::Kink)
     }
 
-    /// The largest relative error of all pairs.
+    /// The largest relative error over all pairs.
     pub fn error(&self) -> f64 {
         let worse = |m: f64, p: &PairCheck| if m.is_nan() || m > p.error { m } else { p.error };
         self.pairs.iter().fold(0.0, worse)

@@ -8,14 +8,14 @@ use super::tape::{Function, Tape, is_float, nodes};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Knowledge of a function's kinks at a point.
+/// The known kinks of a function at a point.
 pub(super) struct Survey<'a> {
     scan: Scan<'a>,
     /// The nodes that lead to each output.
     reach: Vec<HashSet<u64>>,
     /// The kinks at the point, for each input when it moves alone.
     at: Vec<Vec<NodeKink>>,
-    /// Those beside it, for the inputs that were asked for.
+    /// The kinks beside it, for the inputs examined so far.
     beside: RefCell<HashMap<usize, Vec<NodeKink>>>,
 }
 

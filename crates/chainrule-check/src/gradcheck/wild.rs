@@ -1,10 +1,10 @@
-//! At a kink there is no derivative, and which slope stands there is a choice; but only of the
-//! slopes on its sides and those between them.
+//! Slopes at kinks. At a kink there is no derivative and the slope given there is a choice, but
+//! only among the slopes on its sides and those between them.
 //!
-//! The function's own gradients at points around the kink show these. If they take two values,
-//! there is one kink, and a slope outside the two is wrong. If they take several, kinks add up, and
-//! by the sums of their slopes a usual choice may lie somewhat outside of those that were seen:
-//! then it has to be further off than they are apart.
+//! The function's own gradients at points around the kink show which slopes these are. If they take
+//! two values, there is one kink, and a slope outside the two is wrong. If they take several, kinks
+//! add up, and the sum of usual choices may lie somewhat outside of the slopes that were seen: a
+//! slope is then wrong only if it is farther off than those are apart.
 
 use super::kinks::BESIDE;
 use super::pair::Pair;
@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 /// Points looked at around the kink.
 const POINTS: u64 = 12;
 
-/// Gradients that are apart by less than this, relative to the largest, are the same.
+/// Gradients that differ by less than this, relative to the largest, are the same.
 const SAME: f64 = 1e-4;
 
 /// The element whose slope is outside of those around the point, if there is one.
@@ -68,7 +68,7 @@ pub(super) fn wild(pair: &Pair<'_>, seed: u64) -> Result<Option<Worst>> {
     }))
 }
 
-/// All floats a little off, each in its own direction.
+/// All floats moved a little, each in its own direction.
 fn moved(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed);
     let draw = |x: &Tensor| -> Result<Tensor> {

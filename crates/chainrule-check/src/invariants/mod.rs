@@ -1,10 +1,10 @@
-//! Laws that right gradients obey whatever the numbers are, and that need no second way of
+//! Laws that right gradients obey whatever the numbers are, testable without a second way of
 //! computing them.
 //!
-//! Each law is a function of tensors that gives a [`InvariantReport`]: how far the two sides are
-//! apart, and how far rounding may take them. The bound goes by the size of the terms before they
-//! cancel, so that a law holds for f32 and f64 alike, for large inputs and for gradients of nearly
-//! 0.
+//! Each law is a function of tensors that returns an [`InvariantReport`]: how far apart the two
+//! sides are, and how far apart rounding may put them. The bound is proportional to the size of the
+//! terms before they cancel, so that a law holds for f32 and f64 alike, for large inputs and for
+//! gradients of nearly 0.
 //!
 //! - [`cross_entropy_rows`]: a row of the gradient with respect to logits sums to 0. Precondition:
 //!   the targets of the row are probabilities.
@@ -131,9 +131,9 @@ impl fmt::Display for InvariantReport {
     }
 }
 
-/// Rounding of a sum whose terms' magnitudes add up to `terms`, in steps of this dtype, after sums
-/// of `n`: `c` units of rounding, and more by the root of `n`, to which errors of random sign add
-/// up.
+/// Rounding of a sum whose terms' magnitudes add up to `terms`, in steps of this dtype, over sums
+/// of `n`: `c` units of rounding, plus a share of the square root of `n`, to which errors of random
+/// sign add up.
 fn rounding(dtype: DType, c: f64, n: usize, terms: f64) -> f64 {
     let (unit, least) = match dtype {
         DType::F64 => (f64::EPSILON, f64::MIN_POSITIVE),

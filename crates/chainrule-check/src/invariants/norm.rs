@@ -1,5 +1,4 @@
-//! Laws of normalisations: neither the place nor the size of what is normalised has a part in the
-//! result.
+//! Laws of normalisations: shifting or scaling the normalised values does not change the result.
 //!
 //! With `s = (v + eps)^(-1/2)`, `h = (x - m) s`, the incoming gradient `g` and `a = gain * g`, the
 //! gradient of batch norm is `dx = s (a - mean(a)) - h s sum(a h) / (n - c)`, where the variance is

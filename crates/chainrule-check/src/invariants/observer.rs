@@ -57,8 +57,8 @@ impl fmt::Display for TestedInvariant {
 pub struct Invariants {
     tested: usize,
     broken: Vec<TestedInvariant>,
-    /// Norms whose gradient is on its way: the norm and the gradient of its result, by the node's
-    /// number.
+    /// Norms whose own gradient has not arrived yet: the norm and the gradient of its result, by
+    /// the node's number.
     norms: HashMap<u64, (Norm, Tensor)>,
     /// Inputs of norms: the norm, the gradient of its result, and the gradient that it passes on.
     before: HashMap<u64, Passed>,
@@ -77,7 +77,7 @@ struct Passed {
     incoming: Tensor,
     gradient: Tensor,
     batch: bool,
-    /// Whether this is the only gradient that came.
+    /// Whether this gradient is the only one that arrived.
     alone: bool,
 }
 
@@ -113,7 +113,7 @@ impl Invariants {
         self.weights.clear();
     }
 
-    /// A law whose preconditions cannot be told from the tape gives an error, and is not tested.
+    /// A law whose preconditions cannot be checked from the tape gives an error, and is not tested.
     fn test(&mut self, node: &Node, report: Result<InvariantReport>) {
         let Ok(report) = report else { return };
         self.tested += 1;

@@ -20,7 +20,7 @@ pub enum Combine {
     Mean,
     /// The loss is a sum over examples.
     Sum,
-    /// Each part counts as is said here: where examples have weights or are ignored.
+    /// Each part has the given weight: for examples that are weighted or ignored.
     Weights(Vec<f64>),
 }
 

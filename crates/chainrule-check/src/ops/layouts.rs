@@ -49,7 +49,8 @@ fn layouts(x: &Tensor) -> Vec<LeafView> {
         let pair = Tensor::from([x.item() + 7.0, x.item()]);
         return vec![("a position of a larger leaf", pair, |leaf| leaf.slice(&[Slice::At(1)]))];
     }
-    // Every second position along the last axis; the others hold numbers that must not be seen.
+    // Every second position along the last axis; the positions between hold numbers that must not
+    // be read.
     let shape: Vec<usize> = x.shape().iter().copied().chain([1]).collect();
     let mut doubled = x.shape().to_vec();
     *doubled.last_mut().expect("rank 1 or more") *= 2;
@@ -114,8 +115,8 @@ pub(crate) fn copy(x: &Tensor) -> Tensor {
     Tensor::from_slice(&x.to_f64_vec(), x.shape()).to_dtype(x.dtype())
 }
 
-/// Inputs that are one row (or element) stretched along the first axis: as from a copy, and the
-/// leaf gets the sum. Differences are returned.
+/// Inputs that are one row (or element) broadcast along the first axis: they give what a copy
+/// gives, and the leaf gets the sum. Differences are returned.
 pub(crate) fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Result<Vec<String>> {
     let floats = sample.floats();
     if floats.iter().any(|x| x.rank() == 0 || x.shape()[0] == 0) {
@@ -137,7 +138,7 @@ pub(crate) fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Result<V
     for (i, leaf) in leaves.iter().enumerate() {
         let g = leaf.grad().unwrap_or_else(|| leaf.zeros_like());
         let what = format!("gradient of input {i}, expanded");
-        // Terms that cancel in the sum leave it right to their size.
+        // The sum of terms that cancel is right to their size only.
         let wanted = gradients[i].sum(0, true);
         let apart = size(&(&g - &wanted));
         let close = apart <= 1e-13 * size(&gradients[i]);
@@ -154,7 +155,7 @@ pub(crate) fn largest(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m: f64, v| if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(v.abs()) })
 }
 
-/// The difference of two tensors of one shape where it is more than `tolerance` times the largest
+/// The difference of two tensors of one shape, if it is more than `tolerance` times the largest
 /// magnitude; equal infinities are equal.
 pub(crate) fn difference(
     what: &str,
@@ -165,8 +166,8 @@ pub(crate) fn difference(
     difference_above(what, got, want, tolerance, 0.0)
 }
 
-/// As [`difference`], where an absolute error up to `floor` is allowed too: what cancels is right
-/// to the size of its terms only.
+/// As [`difference`], with an absolute error up to `floor` allowed too: a value that cancels is
+/// right to the size of its terms only.
 pub(crate) fn difference_above(
     what: &str,
     got: &Tensor,

@@ -18,7 +18,7 @@ use layouts::{LAYOUTS, same_in_layout, same_when_expanded};
 /// Samples and probes are drawn from this seed unless another one is given.
 const SEED: u64 = 2_147_483_647;
 
-/// Ops on matrices that have no result or gradient where all rows are equal.
+/// Ops on matrices that have no result or no gradient where all rows are equal.
 const NEED_DIFFERENT_ROWS: &[OpId] = &[
     #[cfg(feature = "linalg")]
     OpId::solve,
@@ -170,7 +170,7 @@ impl OpReport {
     }
 }
 
-/// Checks an entry of the table on the samples of a seed.
+/// Checks an entry of the table on samples drawn from a seed.
 pub fn of_entry(entry: &Entry, seed: u64) -> OpReport {
     let samples = (entry.samples)(&mut Generator::manual_seed(seed));
     let mut report = OpReport {

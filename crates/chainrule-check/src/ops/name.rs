@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use chainrule_core::ops::{Entry, table};
 
-/// The entry of that name, or of which one method has that name.
+/// The entry with that name, or with a method of that name.
 pub fn entry(name: &str) -> Result<&'static Entry> {
     let wanted = name.trim();
     let named = |e: &&Entry| e.name == wanted || e.name.split(", ").any(|own| own == wanted);
@@ -25,7 +25,7 @@ fn nearest(wanted: &str) -> Vec<&'static str> {
     names
 }
 
-/// Edit distance of two words: letters put in, left out or changed (Levenshtein 1965).
+/// Edit distance of two words: letters inserted, deleted or replaced (Levenshtein 1965).
 fn changes(a: &str, b: &str) -> i64 {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<i64> = (0..=b.len() as i64).collect();

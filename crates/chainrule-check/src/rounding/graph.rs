@@ -1,5 +1,5 @@
-//! The tape behind a loss: which tensors are on it, in which order their gradients become known,
-//! and which of those that a user names feeds which.
+//! The tape behind a loss: which tensors are on it, the order in which their gradients are
+//! completed, and which of the named tensors feed which.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
@@ -35,7 +35,7 @@ pub(crate) struct LossGraph {
     nodes: Vec<Arc<Node>>,
     /// Nodes and leaves that take part in the backward pass, by their numbers.
     pub sources: HashMap<u64, Source>,
-    /// When the gradient of a source is complete; larger is earlier.
+    /// The time at which the gradient of a source is complete; larger is earlier.
     times: HashMap<u64, u64>,
 }
 
@@ -135,7 +135,7 @@ impl LossGraph {
         self.gradients_by(loss, wanted, &substitute)
     }
 
-    /// The same with a rule that stands in for those of the ops where it wants to.
+    /// The same with a rule that may replace those of the ops.
     pub fn gradients_by(
         &self,
         loss: (&Tensor, Tensor),

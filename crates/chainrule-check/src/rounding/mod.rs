@@ -23,29 +23,29 @@ use crate::tensor::value::Value;
 pub(crate) use graph::LossGraph;
 pub use graph::Use;
 
-/// Number of runs, and of those where an element may have moved little by chance.
+/// Number of runs, and of those for an element that may have moved little by chance.
 const RUNS: u64 = 4;
 const MORE: u64 = 32;
 
-/// Largest change of a number, in units in the last place, in either direction; of halves, of whose
-/// few digits eight units would leave none.
+/// Largest change of a number, in units in the last place, in either direction; for halves, whose
+/// few digits eight units would wipe out.
 const UNITS: f64 = 8.0;
 const HALF_UNITS: f64 = 2.0;
 
-/// Factor by which the values are moved farther to see whether a rule is continuous: one that picks
-/// a maximum by comparing is not, and is left as it is.
+/// Factor by which values are moved farther to see whether a rule is continuous. A rule that picks
+/// a maximum by comparing is not, and is left alone.
 const FAR: f64 = 16.0;
 const BROKEN: f64 = 1.0 / 1024.0;
 
 /// Allowed multiple of the spread.
 const ALLOWED: f64 = 4.0;
 
-/// The values that are known of a forward pass, by where they lie: each is changed in the same way
-/// wherever a rule saved it.
+/// The known values of a forward pass, by address: each is changed in the same way wherever a rule
+/// saved it.
 ///
-/// A value is as inexact as the operands that it was made from: in `x - mean` that is the rounding
-/// of `x`, however small the difference. Rounding of its elementwise operands moves it by
-/// `|d value / d operand| |operand|`, by the op's own rule.
+/// A value is as inexact as the operands it was made from: `x - mean` has the rounding of `x`,
+/// however small the difference. Rounding of its elementwise operands moves it by `|d value / d
+/// operand| |operand|`, by the op's own rule.
 struct ForwardValues(HashMap<*const Value, (u64, Option<Vec<f64>>)>);
 
 impl ForwardValues {
@@ -114,7 +114,7 @@ pub(crate) struct Noise<'a> {
     moved: RefCell<Moved>,
 }
 
-/// The distance that the elements moved at most, and the number of runs.
+/// The largest distance that each element moved, and the number of runs.
 #[derive(Default)]
 struct Moved {
     runs: u64,
@@ -140,7 +140,7 @@ impl<'a> Noise<'a> {
         Ok(noise)
     }
 
-    /// Runs the pass until it ran so often.
+    /// Runs the pass until that number of runs is reached.
     fn run_until(&self, runs: u64) -> Result<()> {
         let mut all = self.moved.borrow_mut();
         for run in all.runs..runs {
@@ -170,16 +170,16 @@ impl<'a> Noise<'a> {
         Ok(())
     }
 
-    /// The distance that the product of a source's gradient with a direction may be off by.
+    /// Tolerance of the product of a source's gradient with a direction.
     pub fn along(&self, number: u64, direction: &[f64]) -> f64 {
         let moved = self.moved.borrow();
         let by = moved.by.get(&number).into_iter().flatten();
         ALLOWED * by.zip(direction).map(|(by, u)| (by * u).abs()).sum::<f64>()
     }
 
-    /// Whether two gradients of this source are the same but for rounding. Each element may be off
-    /// by its own noise, or by `relative` of itself: a small row beside a large one has nothing of
-    /// the large one's rounding. `coarser` is the rounding of the numbers beside that of the pass.
+    /// Whether two gradients of this source are equal up to rounding. Each element may be off by
+    /// its own noise, or by `relative` of itself: a small row beside a large one has none of the
+    /// large one's rounding. `coarser` is the rounding of the numbers beside that of the pass.
     pub fn covers(
         &self,
         number: u64,
@@ -207,7 +207,7 @@ impl<'a> Noise<'a> {
         if left.is_empty() || !open(left.clone(), &|_| mean).is_empty() {
             return left.is_empty();
         }
-        // The noise of an element may be small by chance: more runs tell.
+        // The noise of an element may be small by chance: more runs decide.
         let left = if self.run_until(MORE).is_ok() { own(left) } else { left };
         let moved = self.moved.borrow();
         let noise = &moved.by[&number];
@@ -220,8 +220,8 @@ fn mean_square<'a>(all: impl ExactSizeIterator<Item = &'a f64>) -> f64 {
     all.map(|x| x * x).sum::<f64>() / n
 }
 
-/// The noise in the mean along the axis on which it is least, of the elements around one that has
-/// none: a zero has no size of its own.
+/// For an element without noise, the mean noise of its neighbours along the axis where that is
+/// least: a zero has no size of its own.
 fn around(noise: &[f64], shape: &Shape, at: usize) -> f64 {
     let mut stride = noise.len();
     let mut least = f64::INFINITY;
@@ -244,8 +244,7 @@ struct ShakenRun<'a> {
 }
 
 impl ShakenRun<'_> {
-    /// Random numbers of their own for the rule of a node, and for the values that were saved of
-    /// it.
+    /// Random numbers for the rule of a node, and separate ones for each value that it saved.
     fn generator(&self, place: u64, of: u64) -> Generator {
         Generator::manual_seed((place * MORE + self.run) * 2 + of)
     }
@@ -281,7 +280,7 @@ impl ShakenRun<'_> {
         Ok(plain)
     }
 
-    /// The values that a node saved, changed; constants are what they are: an exponent of 2 has no
+    /// The values that a node saved, changed; constants stay as they are: an exponent of 2 has no
     /// rounding.
     fn shaken_values(
         &self,

@@ -1,4 +1,5 @@
-//! The case of a verdict: observed gradients to explain, and the effect of a change of some parts.
+//! The case of a verdict: the observed gradients to explain, and the effect on them of changing
+//! some parts.
 //!
 //! Below a mistake the backward pass is linear in the gradient that reaches it. A replay therefore
 //! does not start at the loss: the difference that the mistake makes to the parts that its node
@@ -18,7 +19,7 @@ use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use chainrule_core::ops::add_values;
 
-/// One gradient that was given, beside the right one.
+/// One given gradient, and the right one.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     pub number: u64,
@@ -31,19 +32,19 @@ pub(crate) struct Observed {
     pub slack: f64,
 }
 
-/// The right pass, the given gradients, and how often something was walked.
+/// The right pass, the given gradients, and the number of walks so far.
 pub(crate) struct Case {
     pub tape: RecordedPass,
     pub observed: Vec<Observed>,
     pub closeness: Closeness,
     targets: Vec<Tensor>,
     pub roots: Vec<(Tensor, Tensor)>,
-    /// The place in the list of each number.
+    /// The position in the list of each tensor's number.
     places: HashMap<u64, usize>,
     pub walks: usize,
-    /// The nodes whose gradient is nothing but rounding, as that of a maximum which is subtracted.
+    /// The nodes whose gradient is pure rounding, such as that of a maximum which is subtracted.
     dead: HashSet<u64>,
-    /// Whether these are left out, as who writes a backward by hand may do.
+    /// Whether these are left out, as somebody who writes a backward by hand may do.
     is_cut: bool,
 }
 
@@ -112,7 +113,7 @@ impl Case {
         Ok(Case { tape, observed, closeness, targets, roots, places, walks, dead, is_cut: false })
     }
 
-    /// Leaves out the paths that carry nothing in the right pass; whether there are any.
+    /// Leaves out the paths that carry nothing in the right pass. Returns whether there are any.
     pub fn cut(&mut self) -> bool {
         self.is_cut = !self.dead.is_empty();
         self.is_cut
@@ -133,8 +134,8 @@ impl Case {
         self.observed.iter().filter(|o| o.wrong == wrong).map(|o| o.number).collect()
     }
 
-    /// Whether the wrong ones are wrong by more than what two numbers that count as equal here may
-    /// be apart: else any change, and none, would explain them.
+    /// Whether the wrong gradients are wrong by more than two equal ones may differ here; otherwise
+    /// any change, or none, would explain them.
     pub fn can_be_told(&self) -> bool {
         let own_size = Closeness { floor: 0.0, ..self.closeness };
         self.observed.iter().all(|o| !o.wrong || !own_size.same(&o.right, &o.given))
@@ -145,8 +146,8 @@ impl Case {
         self.observed.iter().filter(|o| o.wrong).max_by_key(|o| o.number)
     }
 
-    /// Effect of `changes` on the gradient of the changed tensor nearest to the loss, if it is
-    /// observed: known without a walk.
+    /// Effect of `changes` on the gradient of the changed tensor nearest to the loss, if that is
+    /// observed: it needs no walk.
     pub fn at_once(&self, changes: &[GradientChange]) -> Option<(usize, Vec<f64>)> {
         let highest = changes.iter().map(|(source, _)| source.number()).max()?;
         let place = *self.places.get(&highest)?;
@@ -185,7 +186,7 @@ impl Case {
     /// Whether the right gradient of one tensor with `change` is the given one.
     pub fn explains_one(&self, place: usize, change: &[f64], factor: f64) -> bool {
         let o = &self.observed[place];
-        // The change is the difference of larger numbers, by whose rounding it is off.
+        // The change is the difference of larger numbers, so it carries their rounding.
         let allowed = self.closeness.allowed(&o.right, &o.given) + o.slack;
         let mut all = o.right.iter().zip(change).zip(&o.given);
         all.all(|((r, c), g)| agree(if *c == 0.0 { *r } else { r + factor * c }, *g, allowed))
@@ -236,7 +237,7 @@ impl Case {
         Ok(found.into_iter().zip(&self.observed).all(is_given))
     }
 
-    /// Given minus right over the change, where the change is largest.
+    /// The ratio of (given minus right) to the change, where the change is largest.
     fn factor_of(&self, changes: &[(usize, &[f64])]) -> Option<f64> {
         let mut best: Option<(f64, f64)> = None;
         for &(place, change) in changes {
@@ -288,7 +289,7 @@ fn judge(
     Ok(())
 }
 
-/// The nodes whose gradient is rounding beside those that it is made from.
+/// The nodes whose gradient is rounding, compared with the gradients that it is made from.
 fn dead(tape: &RecordedPass, closeness: Closeness) -> HashSet<u64> {
     let size = |n: &u64| tape.gradients.get(n).map_or(0.0, |g| largest(&g.to_f64_vec()));
     let is_dead = |n: &u64| {

@@ -1,5 +1,5 @@
-//! Gradients cut off by value inside a rule: the bound is found, then it is replayed like any other
-//! mistake.
+//! Gradients clipped by value inside a rule: the bound is solved for, then it is replayed like any
+//! other mistake.
 //!
 //! Between two neighbouring magnitudes the effect of a bound is linear in it, so Newton's method
 //! takes few steps.
@@ -18,7 +18,7 @@ use crate::tensor::node::{Node, Source};
 const STARTS: [f64; 5] = [0.5, 0.2, 0.8, 0.05, 0.95];
 const STEPS: usize = 8;
 
-/// Tries to cut off each part of `node`.
+/// Tries to clip each part of `node`.
 pub(crate) fn search(
     case: &mut Case,
     node: &Arc<Node>,
@@ -107,7 +107,7 @@ fn explained(case: &Case, effects: &Effects) -> bool {
     effects.iter().all(|(place, change)| case.explains_one(*place, change, 1.0))
 }
 
-/// Newton step of the bound for the least squares of the rest.
+/// A Newton step of the bound towards the least squared rest.
 fn newton(case: &Case, here: &Effects, there: &Effects, step: f64) -> f64 {
     let (mut along, mut length) = (0.0, 0.0);
     for ((place, here), (_, there)) in here.iter().zip(there) {

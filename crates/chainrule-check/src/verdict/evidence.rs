@@ -1,4 +1,4 @@
-//! Numbers that a user can compute again.
+//! Evidence: numbers that a user can compute again.
 
 use super::case::{Case, Observed};
 use super::reading::{Reading, read, sizes_of};
@@ -29,7 +29,7 @@ pub fn index_of(mut position: usize, shape: &Shape) -> Vec<usize> {
     index
 }
 
-/// A number with as many digits as a reader wants.
+/// A number with the digits that a reader needs.
 pub(crate) fn short(x: f64) -> String {
     if x == 0.0 || (1e-3..1e6).contains(&x.abs()) {
         let digits = (5 - x.abs().max(1e-300).log10().floor() as i32).clamp(0, 9) as usize;

@@ -15,12 +15,12 @@ use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::{probe, require_f64, richardson};
 
-/// Differences are taken for one element at a time.
+/// The most elements, since differences are taken for one element at a time.
 const MOST: usize = 10_000;
 /// Precision of differences.
 const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 
-/// Explains the gradients of `f`, of which some are wrong, by those of `reference`: the same
+/// Explains the gradients of `f`, some of which are wrong, by those of `reference`: the same
 /// function in ops of the engine. For a custom op that is its forward pass, whose steps autograd
 /// differentiates by itself.
 ///
@@ -58,9 +58,9 @@ pub fn explain(
     Ok(verdict)
 }
 
-/// As [`explain`], from the numbers alone: the code of custom ops is not followed, for which it may
-/// have to run often. Without `others` only the classic mistakes are tried, which takes a fraction
-/// of the time.
+/// As [`explain`], from the numbers alone: the code of custom ops is not followed, since that may
+/// run it often. Without `others` only the classic mistakes are tried, which takes a fraction of
+/// the time.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd, check};
@@ -139,8 +139,9 @@ fn customs(value: &Tensor) -> Vec<Custom> {
 /// A custom op and its inputs.
 pub(super) type Custom = (Arc<dyn CustomOp>, Vec<Tensor>);
 
-/// Reads the gradients of a function of which nothing is known: for each input what its numbers
-/// show beside differences of the function, nothing where they agree.
+/// Reads the gradients of a function about which nothing is known. For each input it gives what the
+/// gradient's numbers show in comparison with differences of the function; nothing where they
+/// agree.
 ///
 /// The right gradients are taken by [`richardson`], one element at a time, so this suits small
 /// inputs: about twenty calls of `f` for each element. At a kink differences do not give the right

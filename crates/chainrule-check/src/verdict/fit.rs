@@ -1,10 +1,10 @@
-//! Numbers by which the rows, the columns or the elements of a gradient on the way were multiplied,
-//! solved for.
+//! Factors by which the rows, columns or elements of an intermediate gradient were multiplied,
+//! solved for from the given gradients.
 //!
-//! Below its tensor a gradient acts as a straight line on every gradient at hand, so the factors of
-//! its rows are the solution of linear equations: one for each element at hand, of which there must
-//! be far more than factors. A dropped row, the rows of one class with another sign, a weight for
-//! each sample and a mask are thus found, though none of them is an op.
+//! Every given gradient depends linearly on the gradient of a tensor above it, so the factors of
+//! that tensor's rows solve linear equations: one for each given element, of which there must be
+//! far more than factors. This finds a dropped row, the rows of one class with another sign, a
+//! weight for each sample and a mask, none of which is an op.
 
 use std::sync::Arc;
 
@@ -130,12 +130,12 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
     let left = residual(&columns, &found, &missing);
     let moved = missing.iter().filter(|m| m.abs() > allowed).count();
     let each: Vec<f64> = found.iter().map(|x| tidy(1.0 + x, f64s)).collect();
-    // A factor that is 0 or 1 or the like was not fitted; each other one uses an equation up.
+    // A factor of 0, 1 or the like needs no fitting; each other one uses up an equation.
     let plain = |x: &f64| [0.0, 1.0, -1.0, 2.0, 0.5].contains(x);
     let free = each.iter().filter(|x| !plain(x)).count().min(distinct(&each));
     let enough = moved >= 3 * free.max(1) && missing.len() >= rank + rank / 2 + 4
         || free <= 1 && moved >= 4 && missing.len() > rank;
-    // Any gradient is right but for a number of its own for each element.
+    // With a factor of its own for each element, any gradient can be explained.
     let simple = axis.is_some() || free <= 2 && distinct(&each) * 4 <= each.len().max(8);
     Ok((left <= allowed && enough && simple && distinct(&each) > 1).then_some(each))
 }
@@ -147,8 +147,8 @@ pub(super) fn scale(case: &Case, o: &Observed) -> f64 {
     case.closeness.relative / allowed.max(1e-300)
 }
 
-/// The numbers by which the columns sum to a vector as nearly as may be, and how many columns have
-/// a direction of their own; 0 for the others.
+/// The factors with which the columns best add up to a vector (0 for dependent columns), and how
+/// many columns are independent.
 fn least_squares(columns: &[Vec<f64>], sum: &[f64]) -> Option<(Vec<f64>, usize)> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     if columns.iter().flatten().chain(sum).any(|x| !x.is_finite()) {
@@ -160,7 +160,7 @@ fn least_squares(columns: &[Vec<f64>], sum: &[f64]) -> Option<(Vec<f64>, usize)>
     let mut found = vec![0.0; columns.len()];
     for (k, column) in columns.iter().enumerate().filter(|(_, c)| !c.is_empty()) {
         let (mut rest, mut row) = (column.clone(), vec![0.0; basis.len()]);
-        // Twice, so that nothing of the basis is left by rounding.
+        // Orthogonalised twice, so that rounding leaves nothing of the basis.
         for _ in 0..2 {
             for (i, (_, b)) in basis.iter().enumerate() {
                 let along = dot(&rest, b);
@@ -252,7 +252,7 @@ fn said(case: &Case, f: &Factors) -> Deviation {
     Deviation::at(node, label(source), text)
 }
 
-/// The rows as those of one class, where whole numbers of the forward pass tell them from the
+/// The rows as those of one class, if whole numbers of the forward pass distinguish them from the
 /// others.
 fn labelled(case: &Case, rows: &[usize], n: usize) -> Option<String> {
     let of_node = |node: &Arc<Node>| {

@@ -20,12 +20,12 @@ use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::op::Saved;
 use crate::tensor::value::Value;
 
-/// A gradient in the place of another one, with the words for it.
+/// A gradient in place of another one, with words for it.
 type Candidate = (Tensor, String);
 /// A function whose slope may be taken for another one's.
 type Slope = (&'static str, fn(&Tensor) -> Result<Tensor>);
 
-/// The functions of one operand that people take for one another.
+/// Functions of one operand that are mistaken for one another.
 const FUNCTIONS: [Slope; 17] = [
     ("tanh", |x| x.try_tanh()),
     ("sigmoid", |x| x.try_sigmoid()),
@@ -47,10 +47,10 @@ const FUNCTIONS: [Slope; 17] = [
 ];
 /// The longest axis that is read in other blocks.
 const LONGEST: usize = 64;
-/// The most gradients that the slopes are tried with, for each tensor.
+/// The most gradients with which the slopes are tried, for each tensor.
 const ABOVE: usize = 12;
 
-/// The first kind of these that explains the case, in the places where it does.
+/// The first of these kinds that explains the case, at the places where it does.
 pub(super) fn search(
     case: &mut Case,
     nodes: &[Arc<Node>],
@@ -78,7 +78,7 @@ pub(super) fn search(
     Ok(found)
 }
 
-/// Tries a gradient in the place of that of a tensor.
+/// Tries a gradient in place of a tensor's own.
 fn try_one(
     case: &mut Case,
     number: u64,
@@ -146,8 +146,8 @@ fn layouts(gradient: &Tensor) -> Result<Vec<Candidate>> {
     Ok(out)
 }
 
-/// The numbers with one axis read in other blocks: what is copied as a whole, as by `tile`, taken
-/// for what is copied element by element.
+/// The numbers with one axis read in other blocks: elements copied as a block, as by `tile`,
+/// mistaken for elements repeated one by one.
 fn blocks(gradient: &Tensor) -> Result<Vec<Candidate>> {
     let shape = gradient.shape();
     let mut out = Vec::new();
@@ -169,7 +169,7 @@ fn blocks(gradient: &Tensor) -> Result<Vec<Candidate>> {
     Ok(out)
 }
 
-/// Whole columns in the place of one element of each row.
+/// Whole columns in place of one element of each row.
 fn whole_columns(gradient: &Tensor) -> Result<Option<Candidate>> {
     let shape = gradient.shape();
     let [rows, columns] = shape[..] else { return Ok(None) };
@@ -195,8 +195,8 @@ fn whole_columns(gradient: &Tensor) -> Result<Option<Candidate>> {
     Ok(Some((whole, words.to_string())))
 }
 
-/// Indices in the place of others, with the words for it: those of the next row or the last one, in
-/// the reverse order, or one more or less, up to each of the sizes given.
+/// Indices in place of others, with words for them: those of the next row or the last one, in
+/// reverse order, or one more or less, within each of the given sizes.
 fn other_indices(index: &Tensor, sizes: &[usize]) -> Result<Vec<Candidate>> {
     let mut out = Vec::new();
     for axis in (0..index.rank()).filter(|&i| index.shape()[i] > 1) {
@@ -219,7 +219,7 @@ fn other_indices(index: &Tensor, sizes: &[usize]) -> Result<Vec<Candidate>> {
     Ok(out)
 }
 
-/// Tries other indices in the place of those that an op takes: labels, or places that are picked.
+/// Tries other indices in place of those that an op uses: labels, or picked positions.
 fn indices(
     case: &mut Case,
     node: &Arc<Node>,
@@ -260,8 +260,8 @@ fn indices(
     Ok(())
 }
 
-/// The parts of the gradient by the rule of `node` with another value in the place of an operand,
-/// or after the last one of the result; none if the rule does not take it.
+/// The parts of the gradient by the rule of `node` with another value in place of an operand, or,
+/// after the last operand, of the result; none if the rule does not accept it.
 pub(super) fn with_operand(
     case: &Case,
     node: &Arc<Node>,

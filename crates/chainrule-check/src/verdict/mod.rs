@@ -1,9 +1,8 @@
-//! The verdict: which classic mistake makes a right gradient into the wrong one that was found.
+//! The verdict: which classic mistake turns the right gradient into the wrong one that was found.
 //!
 //! The right backward pass is walked once and kept. Then one mistake is planted at a time, in one
-//! place at a time, and what it would change is walked down to the tensors whose gradients were
-//! given. The mistakes that give just the wrong numbers, and leave the right ones right, are the
-//! verdict.
+//! place at a time, and its effect is walked down to the tensors whose gradients were given. The
+//! mistakes that give exactly the wrong numbers, and leave the right ones right, are the verdict.
 
 pub(super) mod case;
 mod clipped;
@@ -40,9 +39,9 @@ pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Diagnosis, SearchCost, Verdict, Wrong};
 use search::{search, search_others};
 
-/// Explains wrong gradients of a loss: `given` are tensors behind it (parameters, intermediates, or
-/// both) with the gradients that some other backward pass gave for them, of which one at least is
-/// wrong.
+/// Explains wrong gradients of a loss. `given` lists tensors behind it (parameters, intermediates,
+/// or both) with the gradients that some other backward pass gave for them, at least one of which
+/// is wrong.
 ///
 /// `loss` is a single element with its tape (do not free it: call this before `backward`, or keep
 /// the graph). Replayed are the classic mistakes of each op's own list and those that can be made
@@ -77,7 +76,7 @@ pub fn verdict(loss: &Tensor, given: &[(&Tensor, &Tensor)]) -> Result<Verdict> {
     explain_given(Case::new(&[(loss, upstream)], given)?, true)
 }
 
-/// As [`verdict`], for an output of any shape and the gradient that comes into it from above.
+/// As [`verdict`], for an output of any shape and the gradient that reaches it from above.
 ///
 /// ```
 /// use chainrule::{Tensor, check};
@@ -104,7 +103,8 @@ fn explain_given(mut case: Case, others: bool) -> Result<Verdict> {
     if case.first_wrong().is_some() && case.can_be_told() {
         (suspects, effort) = search(&mut case)?;
         if suspects.is_empty() && case.cut() {
-            // A path that carries nothing when right may carry something when a mistake is made.
+            // A path that carries nothing in the right pass may carry something once a mistake is
+            // made.
             let again = search(&mut case)?;
             suspects = again.0;
             effort.replays += again.1.replays;

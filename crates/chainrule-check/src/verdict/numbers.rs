@@ -1,4 +1,4 @@
-//! When two gradients are equal: within the rounding of their dtype.
+//! Equality of two gradients, within the rounding of their dtype.
 
 use chainrule_core::DType;
 
@@ -7,7 +7,7 @@ use chainrule_core::DType;
 pub(crate) struct Closeness {
     /// Relative to the largest element of the two.
     pub relative: f64,
-    /// In any case: a gradient smaller than this beside all others is rounding of larger numbers.
+    /// Absolute: a gradient smaller than this beside all others is the rounding of larger numbers.
     pub floor: f64,
 }
 

@@ -1,10 +1,10 @@
-//! Readings of the numbers where no classic mistake gives them: edits of the true backward pass,
+//! Readings of the numbers where no classic mistake gives them: edits of the right backward pass,
 //! one at a time, and two factors at once.
 //!
-//! A rule takes the gradient that comes in and values of the forward pass. The edits put another
-//! gradient, or another value, of the same shape in the place of each; what comes out is walked
-//! down as any mistake is. Two factors are solved for: below its place each part acts as a straight
-//! line on every gradient that was given.
+//! A rule uses the incoming gradient and values of the forward pass. The edits put another
+//! gradient, or another value, of the same shape in place of each; the result is walked down as
+//! with any mistake. Two factors are solved for, since every given gradient depends linearly on the
+//! parts above it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::tensor::value::Value;
 /// The most products of parts by elements that are laid beside each other in pairs.
 const MOST: usize = 20_000_000;
 
-/// An edit that makes the right gradients into the given ones, where it is no classic mistake.
+/// An edit that turns the right gradients into the given ones, where no classic mistake does.
 #[derive(Clone, Debug)]
 pub struct Deviation {
     op: &'static str,
@@ -51,7 +51,7 @@ impl Deviation {
         self.place.as_ref()
     }
 
-    /// The quantity that was taken, and the one that is due.
+    /// The quantity that was used, and the right one.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -61,7 +61,7 @@ impl Deviation {
         Deviation { op: node.op.name(), tensor, place: node.place(), text }
     }
 
-    /// A fault in the gradient of a tensor, whatever made it.
+    /// A fault in the gradient of a tensor, whatever caused it.
     pub(super) fn at(node: Option<&Arc<Node>>, tensor: String, text: String) -> Deviation {
         let op = node.map_or("leaf", |node| node.op.name());
         Deviation { op, tensor, place: node.and_then(|node| node.place()), text }
@@ -163,7 +163,7 @@ fn values(case: &Case) -> Vec<(String, Arc<Value>)> {
     found
 }
 
-/// Tries the gradients of other tensors in the place of the one that comes into `node`.
+/// Tries the gradients of other tensors in place of the one that comes into `node`.
 fn gradients(
     case: &mut Case,
     node: &Arc<Node>,
@@ -199,7 +199,7 @@ fn gradients(
     Ok(())
 }
 
-/// Tries other values of the forward pass in the place of those that the rule of `node` takes.
+/// Tries other values of the forward pass in place of those that the rule of `node` uses.
 fn operands(
     case: &mut Case,
     node: &Arc<Node>,
@@ -315,8 +315,8 @@ fn two_factors(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     Ok(Vec::new())
 }
 
-/// The numbers by which two rows sum to a third, as nearly as may be; `None` where the rows point
-/// the same way.
+/// The numbers with which two rows best add up to a third; `None` where the rows point the same
+/// way.
 fn solve(a: &[f64], b: &[f64], sum: &[f64]) -> Option<[f64; 2]> {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let (aa, ab, bb) = (dot(a, a), dot(a, b), dot(b, b));

@@ -1,5 +1,4 @@
-//! Patterns that two gradients show by themselves, when nothing is known of the code that made the
-//! wrong one.
+//! Patterns in two gradients, for when nothing is known of the code that made the wrong one.
 
 use std::fmt;
 
@@ -43,11 +42,11 @@ pub enum Reading {
     Masked(f64),
     /// Rows (along the first axis) that are zero and should not be.
     ZeroRows(Vec<usize>),
-    /// The right one, and something where it has zeros.
+    /// The right one, plus something where it has zeros.
     Leaking,
-    /// Each row is the right one times a number of its own: these.
+    /// Each row is the right one times a number of its own: these numbers.
     RowFactors(Vec<f64>),
-    /// Each column is the right one times a number of its own: these.
+    /// Each column is the right one times a number of its own: these numbers.
     ColumnFactors(Vec<f64>),
     /// A few elements are wrong, the others are right: their indices, and the numbers by which they
     /// are multiplied.
@@ -64,8 +63,8 @@ pub enum Reading {
     NotFinite,
 }
 
-/// Reads the numbers of a wrong gradient beside the right one: which of the patterns that mistakes
-/// leave are there. Empty if the gradients agree or nothing fits.
+/// Reads the numbers of a wrong gradient beside the right one: the patterns that mistakes leave.
+/// Empty if the gradients agree or no pattern fits.
 ///
 /// Gradients of f64 agree to nine digits, others to about four. Errors if the shapes differ and
 /// neither the transposed one nor a sum over stretched axes would make them equal.
@@ -147,7 +146,7 @@ pub struct BatchRatio {
     pub power: Option<i32>,
 }
 
-/// Sizes with their meanings.
+/// Sizes and what they mean.
 pub(crate) type Sizes = Vec<(f64, String)>;
 
 /// The sizes of a shape, in words.
@@ -287,7 +286,7 @@ fn by_rows(
     if rows > 1 && !zero_rows.is_empty() {
         out.push(Reading::ZeroRows(zero_rows));
     }
-    // A row of zeros is right by any factor.
+    // A row of zeros fits any factor.
     let own = |r: &[f64], w: &[f64]| match zero(r) && zero(w) {
         true => Some(1.0),
         false => factor(r, w, allowed),

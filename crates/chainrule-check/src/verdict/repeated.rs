@@ -1,9 +1,9 @@
-//! One mistake in a line that runs several times, as in a loop over the steps of a sequence: it is
-//! made in each of its runs.
+//! A mistake in a line that runs several times, as in a loop over the steps of a sequence: it is
+//! made in each of these runs.
 //!
-//! The ops that one line runs again and again are brought together, run by run. A mistake is made
-//! in all runs at once, and the whole backward pass walked: what one run passes on reaches the next
-//! one, so that their effects do not add up.
+//! The ops of a repeated line are grouped by run. A mistake is made in all runs at once and the
+//! whole backward pass walked: the result of one run reaches the next one, so their effects do not
+//! simply add up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::{Meta, Value};
 use chainrule_core::ops::Mistake;
 
-/// The most nodes that are walked through.
+/// The most nodes that are walked.
 const MOST: usize = 1_000_000;
 
 /// One op of a line, in each of its runs, the last one first.
@@ -134,8 +134,8 @@ fn repeated(case: &Case) -> Vec<Runs> {
     all
 }
 
-/// The ops of one line, run by run: the shortest sequence of ops of which all are a repetition. The
-/// first run may lack some of them, as where it begins at a constant.
+/// The ops of one line, run by run: the shortest sequence of ops whose repetition gives all of
+/// them. The first run may lack some, as when it begins at a constant.
 fn columns(mut nodes: Runs) -> Vec<Runs> {
     nodes.sort_unstable_by_key(|node| std::cmp::Reverse(node.number));
     let same =
@@ -146,8 +146,8 @@ fn columns(mut nodes: Runs) -> Vec<Runs> {
     (0..period).map(column).collect()
 }
 
-/// Operands and results of the ops of repeated lines, run by run, and the same one run earlier or
-/// later.
+/// Operands and results of the ops of repeated lines, run by run, and the same values one run
+/// earlier or later.
 fn aligned(case: &Case, all: &[Runs]) -> Vec<Aligned> {
     let values = values(case);
     let mut out: Vec<Aligned> = Vec::new();
@@ -188,7 +188,7 @@ struct RepeatedSearch<'a> {
     case: &'a mut Case,
     effort: &'a mut Effort,
     found: Vec<Deviation>,
-    /// The nodes that may still be walked through.
+    /// The number of nodes that may still be walked.
     left: usize,
 }
 
@@ -227,7 +227,7 @@ impl RepeatedSearch<'_> {
         Ok(())
     }
 
-    /// The gradient of the last run, which comes in at the others too.
+    /// The gradient of the last run, used in place of the others' too.
     fn incoming(&mut self, all: &[Runs]) -> Result<()> {
         for runs in all {
             let Some(last) = self.case.tape.gradients.get(&runs[0].number).cloned() else {
@@ -278,8 +278,8 @@ impl RepeatedSearch<'_> {
     }
 }
 
-/// The values that stand in a place of each run's op, where there are others; the op's own ones
-/// where a run has none. `None` where they do not fit, or are the same in all.
+/// The values in one position of each run's op; the op's own where a run has none. `None` where
+/// they do not fit, or are the same in all.
 fn exchanged(
     runs: &Runs,
     place: usize,

@@ -20,7 +20,7 @@ use chainrule_core::ops::twins::scales;
 pub struct Verdict {
     wrong: Vec<Wrong>,
     given: usize,
-    /// Given gradients that belong to leaves.
+    /// The given gradients that belong to leaves.
     leaves: usize,
     diagnoses: Vec<Diagnosis>,
     deviations: Vec<Deviation>,
@@ -41,7 +41,7 @@ pub struct Wrong {
     is_leaf: bool,
 }
 
-/// A classic mistake in one place that gives just the wrong numbers.
+/// A classic mistake in one place that gives exactly the wrong numbers.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
     op: &'static str,
@@ -57,7 +57,7 @@ pub struct Diagnosis {
     number: u64,
     /// Whether the mistake belongs to no op, and so says less than one of the op's own.
     is_general: bool,
-    /// Whether the op takes a number: there a wrong factor comes from.
+    /// Whether the op involves a number, which a wrong factor may come from.
     has_number: bool,
 }
 
@@ -105,7 +105,7 @@ impl Verdict {
         self.wrong.is_empty()
     }
 
-    /// Whether something is wrong and it does not matter: tensors were given that are parameters or
+    /// Whether something is wrong that does not matter: the given tensors include parameters or
     /// other leaves, and the gradients of all of these are right. Examples are the path through a
     /// row maximum that is subtracted, and a bias before batch norm.
     pub fn is_harmless(&self) -> bool {
@@ -117,8 +117,8 @@ impl Verdict {
         &self.wrong
     }
 
-    /// The classic mistakes that give just these numbers, each alone. Several may coincide; with
-    /// none, [`deviations`](Verdict::deviations) may say what does, also where there are two.
+    /// The classic mistakes that give exactly these numbers, each alone. Several may coincide; with
+    /// none, [`deviations`](Verdict::deviations) may have an explanation, also for two at once.
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
@@ -142,8 +142,8 @@ impl Verdict {
         &self.deviations
     }
 
-    /// The wrong lines of a custom op's backward, with their corrections: of
-    /// [`explain`](crate::explain()), which has the op.
+    /// The wrong lines of a custom op's backward, with their corrections; only
+    /// [`explain`](crate::explain()) has them, since it is given the op.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
     }
@@ -164,8 +164,8 @@ impl Verdict {
         &self.readings
     }
 
-    /// The diagnoses, those of one mistake together: along a path it makes no difference in which
-    /// op a sign or a factor is lost.
+    /// The diagnoses, grouped by mistake: along a path it makes no difference in which op a sign or
+    /// a factor is lost.
     fn kinds(&self) -> Vec<Vec<&Diagnosis>> {
         let mut kinds: Vec<Vec<&Diagnosis>> = Vec::new();
         for e in &self.diagnoses {
@@ -181,7 +181,7 @@ impl Verdict {
         kinds
     }
 
-    /// Whether something was found that gives just these numbers.
+    /// Whether an explanation was found that gives exactly these numbers.
     pub(crate) fn is_explained(&self) -> bool {
         !self.diagnoses.is_empty() || !self.deviations.is_empty()
     }
@@ -345,7 +345,7 @@ impl Diagnosis {
         self.number
     }
 
-    /// Its place, in words.
+    /// The place, in words.
     fn place_text(&self) -> String {
         let input = self.input.map_or(String::new(), |input| format!(", input {input}"));
         let line = self.place.as_ref().map_or(String::new(), |at| format!(", {at}"));
@@ -384,7 +384,7 @@ fn source_of(node: &Node) -> String {
     }
 }
 
-/// The gradient of an op, as the table has it.
+/// The gradient of an op, as the table states it.
 fn rule(node: &Node) -> String {
     match node.op.entry() {
         Some(entry) if !entry.gradient.is_empty() => entry.gradient.to_string(),

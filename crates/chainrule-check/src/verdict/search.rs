@@ -1,4 +1,4 @@
-//! The search: which mistake in which place makes the right gradients into the given ones.
+//! The search: which mistake in which place turns the right gradients into the given ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,16 +48,15 @@ pub(crate) fn search(case: &mut Case) -> Result<(Vec<Suspect>, Effort)> {
     Ok((found, effort))
 }
 
-/// Other things that may have been done in place of the right rules, where no classic mistake gives
-/// the numbers.
+/// Other deviations from the right rules, for when no classic mistake gives the numbers.
 pub(crate) fn search_others(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     let _guard = Mode::get().with(Mode::NO_GRAD).enter();
     let (nodes, _) = places(case);
     other::search(case, &nodes, effort)
 }
 
-/// The nodes whose rule may be wrong, and the tensors of whose parts some may be lost: every wrong
-/// gradient is reached from them by a path without a right one.
+/// The nodes whose rule may be wrong, and the tensors that may have lost parts: every wrong
+/// gradient is reached from each of them by a path without a right one.
 fn places(case: &Case) -> (Vec<Arc<Node>>, Vec<u64>) {
     let right = case.numbers(false);
     let mut common: Option<HashSet<u64>> = None;
@@ -120,7 +119,8 @@ fn search_node(
         if let Some(change) = case.factor(&[(source.clone(), part)])? {
             let factor = tidy(1.0 + change);
             let alone = case.tape.parts.get(&source.number()).map_or(0, Vec::len) == 1;
-            // One lost part of two is an overwritten gradient, which is tried by itself.
+            // If one of two parts is lost, that is an overwritten gradient, which is tried by
+            // itself.
             let lost = factor == 0.0 && !alone && two_parts(case, source.number());
             let said = own.iter().any(|(i, name)| *i == input && says(name, factor));
             if !lost && !said {
@@ -136,7 +136,7 @@ fn two_parts(case: &Case, number: u64) -> bool {
     case.tape.parts.get(&number).is_some_and(|parts| parts.len() == 2)
 }
 
-/// A factor that rounding moved from a number that means something.
+/// A factor that rounding moved away from a number with a meaning.
 fn tidy(factor: f64) -> f64 {
     let whole = factor.round();
     let inverse = (1.0 / factor).round();
@@ -147,9 +147,9 @@ fn tidy(factor: f64) -> f64 {
     }
 }
 
-/// Whether a mistake with a name of its own, which explains the same numbers, says all that a
-/// factor says: then it is the better name. A factor that has a name and also comes from sizes or
-/// zeros, as the 2 of a mean of two, is listed as both.
+/// Whether a named mistake that explains the same numbers makes a factor superfluous as a name. A
+/// factor that has a name and also comes from sizes or zeros, like the 2 of a mean of two, is
+/// listed as both.
 fn says(own: &str, factor: f64) -> bool {
     let by_chance = ["1/n", "divided twice", "mean ", "slice ", "sum over "];
     !(by_chance.iter().any(|s| own.contains(s)) && [-1.0, 0.0, 0.5, 2.0].contains(&factor))
@@ -188,7 +188,7 @@ fn changes(case: &Case, node: &Arc<Node>, fault: &Fault) -> Result<Option<Change
     Ok(Some(out))
 }
 
-/// Tries to take one part of the gradient of a tensor for all of it.
+/// Tries to take one part of a tensor's gradient for all of it.
 fn overwritten(
     case: &mut Case,
     number: u64,
@@ -203,7 +203,7 @@ fn overwritten(
         let changes = [(source.clone(), part.try_sub(&total)?)];
         if case.explains(&changes)? {
             found.push(Suspect { place: source.clone(), fault: Fault::Overwrite { kept } });
-            // Equal parts: it does not matter which of them was kept.
+            // Equal parts: it makes no difference which of them was kept.
             return Ok(());
         }
     }

@@ -1,5 +1,5 @@
-//! Another softmax in the place of the one that an op computes: along another axis, or of its
-//! operand times a number, as with a temperature.
+//! Another softmax in place of the one that an op computes: along another axis, or of a multiple of
+//! its operand, as with a temperature.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(super) fn search(
     Ok(found)
 }
 
-/// Softmaxes that may be taken for that of the last axis.
+/// Softmaxes that may be mistaken for that of the last axis.
 fn others(x: &Tensor) -> Result<Vec<(Tensor, String)>> {
     let last = x.rank() as i64 - 1;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The right backward pass, kept: the gradient of every tensor, and the parts that it came in.
+//! The right backward pass, kept: the gradient of every tensor, and the parts that arrived for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::tensor::op::{Saved, Wanted};
 use crate::tensor::run::compute;
 use crate::tensor::value::{Meta, Value};
 
-/// The most elements that are computed again.
+/// The most elements that are recomputed.
 const MOST: usize = 4_000_000;
 
 /// A part of a gradient, as it arrived.
@@ -72,8 +72,8 @@ impl RecordedPass {
         Some(&own.part)
     }
 
-    /// Values of the forward pass that no rule saved, by the numbers of their nodes: computed
-    /// again, as far as their inputs are known.
+    /// Values of the forward pass that no rule saved, by the numbers of their nodes: recomputed, as
+    /// far as their inputs are known.
     pub fn computed(&self) -> Vec<(u64, Arc<Value>)> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
         let mut numbers: Vec<&u64> = self.nodes.keys().collect();
@@ -184,7 +184,7 @@ fn unknown(meta: Meta) -> Result<Arc<Value>> {
     Ok(Tensor::try_full((), f64::NAN, meta.dtype)?.try_expand(meta.shape)?.value())
 }
 
-/// A tensor that stands for `source` as a root of a walk; its value is not looked at.
+/// A tensor that stands for `source` as the root of a walk; its value is never used.
 pub(crate) fn root(source: &Source, like: &Tensor) -> Tensor {
     Tensor::from_parts(like.value(), source.clone())
 }

@@ -1,4 +1,5 @@
-//! Attention: the scale of the scores, where the mask acts, along which axis the weights sum to 1.
+//! Attention: the scale of the scores, the place of the mask, and the axis along which the weights
+//! sum to 1.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ struct Weights {
     axis: usize,
 }
 
-/// Scores over which their spread is averaged.
+/// Fewest scores over which their spread is averaged.
 const SIGHTS: usize = 4;
 
 #[derive(Default)]
@@ -42,7 +43,7 @@ pub(super) struct Attention {
 struct Masks {
     first: Vec<bool>,
     steps: usize,
-    /// Whether all were the same.
+    /// Whether all of them were the same.
     same: bool,
 }
 
@@ -91,8 +92,8 @@ impl Attention {
         self.judge(flow, factor, d, [&q.value, &k.value], product, findings);
     }
 
-    /// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and
-    /// nothing makes up for it.
+    /// Whether a step between softmax and the product sets weights to 0 (or to nonsense) without
+    /// any compensation.
     fn mask(&mut self, flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) {
         let broken = all(&weights.last).iter().any(|w| !w.is_finite());
         if (farthest_from_one(&weights.last, weights.axis) - 1.0).abs() < CLOSE && !broken {
@@ -102,8 +103,8 @@ impl Attention {
         let from_weights = flow.computed_from(&out);
         for &(i, k) in &weights.path {
             let op = &flow.ran[i];
-            // A mask that is made of the weights themselves chooses the largest; weights whose sum
-            // is taken are divided by it somewhere.
+            // A mask made from the weights themselves selects the largest; weights whose sum is
+            // taken are divided by it somewhere.
             let of_weights =
                 |given: &Given| flow.maker(&given.value).is_some_and(|m| from_weights[m]);
             let others = op.inputs.iter().enumerate().filter(|&(j, _)| j != k);
@@ -216,8 +217,8 @@ fn rms(value: &Arc<Value>) -> f64 {
     (dot(&x, &x) / x.len().max(1) as f64).sqrt()
 }
 
-/// Whether a value is a linear layer's result: a product with a parameter, to which a bias was
-/// added, whose elements were moved, scaled or rotated.
+/// Whether a value is a linear layer's result: a product with a parameter, plus a bias, whose
+/// elements were moved, scaled or rotated since.
 fn is_projection(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
@@ -296,8 +297,8 @@ fn factor<'a>(flow: &Flow<'a>, scores: &Arc<Value>) -> Option<(f64, &'a Ran)> {
                 factor *= by;
                 k
             }
-            // A mask or a bias of positions is added: the scores are the side that was computed
-            // from a product.
+            // A mask or a positional bias is added: the scores are the side that was computed from
+            // a product.
             Passage::Shifted | Passage::Masked | Passage::Bounded => {
                 let from_product = |k: &usize| has_product(flow, &op.inputs[*k].value);
                 (0..op.inputs.len()).find(from_product)?
@@ -385,7 +386,7 @@ fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings
     true
 }
 
-/// Whether the sum of a value is taken on the way to the loss.
+/// Whether the values are summed on the way to the loss.
 fn is_summed(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && is_sum(&flow.ran[i]))
 }

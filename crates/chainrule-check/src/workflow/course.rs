@@ -1,5 +1,5 @@
-//! The numbers of a training: its losses, parameters, gradients and updates, judged by the
-//! detectors of the monitor.
+//! The course of a training: its losses, parameters, gradients and updates, judged by the detectors
+//! of the monitor.
 
 use std::collections::HashMap;
 
@@ -33,16 +33,16 @@ const OF_THE_LOSS: [SymptomKind; 5] = [
     SymptomKind::NoProgress,
 ];
 
-/// Steps from which on the course of the loss is more than the differences of its batches.
+/// Steps after which the course of the loss is more than the differences between batches.
 const STEPS: u64 = 20;
 
-/// A growth of the loss that no difference of batches explains, after however few steps.
+/// A growth of the loss that differences between batches cannot explain, after however few steps.
 const RUNAWAY: f64 = 1000.0;
 
 /// The monitor of a session.
 pub(super) struct TrainingCourse {
     monitor: Monitor,
-    /// The loss of the step that goes on.
+    /// The loss of the current step.
     pending: Option<f64>,
     first: Option<f64>,
     largest: f64,

@@ -9,14 +9,14 @@ use super::flow::{Flow, place};
 use super::numbers::{same_numbers, varied};
 use super::parameters::{Parameter, Parameters, few};
 
-/// Steps without a gradient before it is said.
+/// Steps without a gradient before it is reported.
 const STEPS: usize = 3;
 
 /// Counts the steps of each parameter without a gradient.
 #[derive(Default)]
 pub(super) struct Detached {
-    /// Steps at which the optimizer updated others of its parameters and had no gradient for this
-    /// one; none any more once it has got one.
+    /// Steps at which the optimizer updated other parameters of its own and had no gradient for
+    /// this one; none any more once it got one.
     without: HashMap<u64, Option<usize>>,
     /// Cuts of the forward passes since the last step.
     cuts: HashMap<u64, Cut>,
@@ -43,8 +43,8 @@ impl Detached {
         }
     }
 
-    /// A parameter of an optimizer that has not stepped may get its gradient from the loss that
-    /// this optimizer is for.
+    /// A parameter of an optimizer that has not stepped may get its gradient from that optimizer's
+    /// loss.
     pub fn step(&mut self, changed: &[u64], parameters: &Parameters, findings: &mut Findings) {
         let all = &parameters.all;
         let stepped: HashSet<_> =
@@ -118,8 +118,7 @@ fn cut(flow: &Flow<'_>, parameter: &Parameter) -> Option<Cut> {
             }
         }
     }
-    // A result that has no part in the loss is no mistake: an output that was not asked for this
-    // time.
+    // A result that plays no part in the loss is no mistake: the output was not needed this time.
     copied(flow, &from)
 }
 

@@ -142,8 +142,8 @@ impl Evaluation<'_> {
 
 fn put_back(buffers: &[(String, Tensor)], values: &[Tensor]) {
     for ((_, buffer), value) in buffers.iter().zip(values) {
-        // A buffer keeps its shape, so this cannot fail; if it did, nothing would be lost but the
-        // old value.
+        // A buffer keeps its shape, so this cannot fail; if it did, only the old value would be
+        // lost.
         let _ = buffer.try_set(value);
     }
 }
@@ -186,10 +186,10 @@ fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
         .flatten()
 }
 
-/// The first op whose results differ from one run to the other though what it computes from does
-/// not, and whether a random mask did it.
+/// The first op whose results differ between the runs though its operands do not, and whether a
+/// random mask is the reason.
 fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
-    // Values computed from parameters: noise and holes in the inputs are another matter.
+    // Only values computed from parameters count: noise and holes in the inputs are legitimate.
     let mut learned: HashSet<*const Value> = HashSet::new();
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
         let hidden = |g: &Given| g.leaf || learned.contains(&place(&g.value));

@@ -1,4 +1,4 @@
-//! Gradients that are not this step's alone: a missing `zero_grad`, a stale gradient of an
+//! Gradients that include those of earlier steps: a missing `zero_grad`, a stale gradient of an
 //! intermediate.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::parameters::{Parameters, few};
 /// Tolerance of a sum of two gradients, in f32.
 const EXACT: f64 = 1e-4;
 
-/// Fewer numbers than this are a mixture of any two others.
+/// With fewer numbers than this, any vector is a mixture of two others.
 const FEWEST: usize = 8;
 
 /// Composition of a gradient.
@@ -50,7 +50,7 @@ fn mixture(before: &[f64], own: &[f64], after: &[f64]) -> Option<(f64, f64)> {
     (apart(after, &fitted) < 1e-3).then_some((a, b))
 }
 
-/// Sees gradients from step to step.
+/// Follows gradients from step to step.
 #[derive(Default)]
 pub(super) struct Gradients {
     /// Gradients used by the last step, by the parameters' numbers; empty once a backward pass has
@@ -93,8 +93,8 @@ impl Gradients {
                 }
             }
         }
-        // Clipping scales both parts, a scaled loss the new one. A share that decays on purpose
-        // fits neither.
+        // Clipping scales both parts, a scaled loss only the new one. A share that decays on
+        // purpose fits neither.
         if let Some((a, b)) = mixture(&befores, &owns, &afters)
             && b > 0.0
             && ((a / b - 1.0).abs() < 0.01 || (a - 1.0).abs() < 0.01)
@@ -106,7 +106,7 @@ impl Gradients {
         }
     }
 
-    /// A step was taken: of what it used, what was used before?
+    /// After a step: which of the gradients it used had been used before?
     pub fn step(&mut self, changed: &[u64], parameters: &Parameters, findings: &mut Findings) {
         let added = std::mem::take(&mut self.added);
         let used_again: Vec<_> =

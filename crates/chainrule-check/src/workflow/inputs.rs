@@ -1,4 +1,4 @@
-//! Inputs that the loss does not depend on, as a whole or by columns.
+//! Inputs that the loss does not depend on, entirely or in some columns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl Inputs {
                 }
                 continue;
             }
-            // Pictures are cropped, sequences cut: only columns of a table are all meant to be
-            // read.
+            // Pictures are cropped and sequences cut: only a table is meant to have all of its
+            // columns read.
             if x.rank() == 2 && seen.0 > seen.1 {
                 let read = read(&at.flow, x, &places);
                 self.columns(k, x, &read, findings);

@@ -1,4 +1,4 @@
-//! Targets that lie beside the inputs that they belong to.
+//! Targets that are shifted against the inputs they belong to.
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -12,10 +12,10 @@ use crate::tensor::reading::Reading;
 use crate::tensor::role::{LossRole, Role};
 use crate::tensor::watch::Ran;
 
-/// Shifts that are looked at; 1 is right.
+/// Shifts that are tried; 1 is right.
 const SHIFTS: std::ops::RangeInclusive<i64> = -3..=3;
 
-/// Steps at which a shift must be seen, and pairs of a symbol and a target that must agree in all.
+/// Steps at which a shift must be seen, and pairs of symbol and target that must agree in total.
 const STEPS: usize = 2;
 const PAIRS: usize = 12;
 
@@ -69,12 +69,12 @@ impl Labels {
                 |shift: i64| agreement(&symbols, &targets, (rows, time), (first, length), shift);
             let right = agreement(1).share();
             if right > 0.95 {
-                // Another loss may look further ahead, as long as one looks at the next symbol.
+                // Another loss may look further ahead, as long as one predicts the next symbol.
                 return;
             }
             let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
-            // Targets in sight are a task of their own (to copy, to echo) unless the model hides
-            // the future from itself.
+            // Visible targets are a task of their own (copying, echoing) unless the model hides the
+            // future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)
                 && varied(&op.inputs[1].value)
@@ -82,7 +82,7 @@ impl Labels {
                 suspects.push((shift, agreement(shift).count, right, op.location));
             }
         }
-        // A shift by chance does not come again.
+        // A shift by chance does not repeat.
         self.seen.retain(|shift, _| suspects.iter().any(|(found, ..)| found == shift));
         for (shift, count, right, location) in suspects {
             let (steps, pairs) = self.seen.entry(shift).or_default();

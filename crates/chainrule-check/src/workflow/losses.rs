@@ -1,4 +1,4 @@
-//! The loss: whether it is a sum over the batch that nothing divides.
+//! The loss: whether it is a sum over the batch that is never divided.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -126,8 +126,8 @@ impl Counts {
     }
 }
 
-/// Says so, if nothing made a mean of the sum: before it, after it, or in the weights that it sums
-/// with.
+/// Reports it, unless a mean was made of the sum: before it, after it, or in the weights that it
+/// sums with.
 fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Findings) {
     let mut factors = way.factors;
     let mut inside = op.inputs[0].value.clone();

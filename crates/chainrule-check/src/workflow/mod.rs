@@ -1,8 +1,8 @@
 //! Mistakes of the training loop, found while it runs.
 //!
-//! A [`Workflow`] is put round a loop that is there already. It sees each op that runs, what the
-//! tape has of it, and the gradients and values before and after each step; a detector for each
-//! mistake of the [`CATALOGUE`] looks for its signature. Few steps are enough:
+//! A [`Workflow`] is put around an existing loop. It sees each op that runs, what the tape keeps of
+//! it, and the gradients and values before and after each step; a detector for each mistake of the
+//! [`CATALOGUE`] looks for its signature. Few steps are enough:
 //!
 //! ```
 //! use chainrule::check::{Mistake, Workflow};
@@ -31,9 +31,9 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! Beside mistakes of the code it tells what goes wrong in the numbers, by the detectors of the
-//! [monitor](chainrule_monitor): gradients that vanish or explode, dead or equal units, a rate that
-//! is too high or too low, a loss that rises.
+//! Beside mistakes in the code it reports what goes wrong in the numbers, by the detectors of the
+//! [monitor](chainrule_monitor): gradients that vanish or explode, dead or identical units, a rate
+//! that is too high or too low, a loss that rises.
 //!
 //! ```
 //! use chainrule::check::Workflow;

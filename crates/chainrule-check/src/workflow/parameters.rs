@@ -1,5 +1,4 @@
-//! The parameters that a session knows: the model's, the optimizer's, and those that are met in the
-//! graph.
+//! The parameters that a session knows: the model's, the optimizer's, and those found in the graph.
 
 use std::sync::Arc;
 

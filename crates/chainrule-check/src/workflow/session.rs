@@ -26,9 +26,9 @@ use crate::tensor::watch::{self, WatchLog, Watching};
 /// after the optimizer's step. Wrap evaluations in [`Workflow::evaluate`]. All of it on the thread
 /// that made the session.
 ///
-/// The session changes nothing of the loop but its speed: it walks back a second time (hooks are
-/// called once more), and keeps the values of a forward pass until the next call. After the number
-/// of steps of [`Workflow::steps`] it looks at the loss alone.
+/// The session changes nothing about the loop but its speed: it walks back a second time (so hooks
+/// are called once more), and keeps the values of a forward pass until the next call. After the
+/// number of steps set by [`Workflow::steps`] it only records the loss.
 pub struct Workflow<'a> {
     module: Option<&'a dyn Module>,
     watching: Option<Watching>,
@@ -124,7 +124,7 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// Declares that a finding of this kind is intended: a sum of losses, inputs as targets, a
+    /// Declares that findings of this kind are intended: a sum of losses, inputs as targets, a
     /// branch that is cut off.
     pub fn meant(mut self, mistake: Mistake) -> Self {
         self.findings.meant.push(mistake);
@@ -150,7 +150,7 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// The log since the last call; `None` once enough was seen.
+    /// The log since the last call; `None` once enough steps were seen.
     fn seen(&mut self) -> Option<WatchLog> {
         if self.forwards >= self.most && self.evaluations >= self.most {
             self.watching = None;
@@ -160,8 +160,7 @@ impl<'a> Workflow<'a> {
         Some(watching.take())
     }
 
-    /// To be called when the loss of a training step is computed and backward has not yet been
-    /// called.
+    /// Call this when the loss of a training step is computed and backward has not yet been called.
     ///
     /// `inputs` and `targets` are the batch that the loss was computed from: a tensor or an array
     /// of them (`[]` for no targets), as the loop hands them to the model and the loss. Errors if
@@ -229,8 +228,8 @@ impl<'a> Workflow<'a> {
         self.gradients.backward(&self.pending, &after, &self.parameters, &mut self.findings);
     }
 
-    /// To be called right after the optimizer's step, before gradients are forgotten. Steps without
-    /// a forward pass before them do no harm.
+    /// Call this right after the optimizer's step, before gradients are forgotten. Steps without a
+    /// forward pass before them do no harm.
     pub fn step(&mut self) -> Result<()> {
         let Some(log) = self.seen() else { return Ok(()) };
         let _unseen = watch::unseen();
@@ -287,7 +286,7 @@ fn values(parameters: &Parameters) -> HashMap<u64, Vec<f64>> {
     all.map(|p| (p.leaf.number, p.tensor().to_f64_vec())).collect()
 }
 
-/// This pass's own gradients, by a walk that changes none.
+/// This pass's own gradients, by a walk that changes none of those stored.
 fn pending(
     loss: &Tensor,
     parameters: &Parameters,

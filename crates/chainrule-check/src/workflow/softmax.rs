@@ -1,5 +1,5 @@
-//! Softmax wherever it is: as an op, inside a loss, or written out. Twice in a row, and over the
-//! wrong axis before a loss.
+//! Softmax in any form: as an op, inside a loss, or written out. Twice in a row, and over the wrong
+//! axis before a loss.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
     (same && axes.len() == 1).then(|| axes[0])
 }
 
-/// Logits before something that is constant along the axis was taken from them, mostly their
+/// Logits before a value that is constant along the axis was subtracted from them, mostly their
 /// maximum.
 fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     match flow.maker(z).map(|i| &flow.ran[i]) {
