@@ -1,6 +1,6 @@
-//! The op table from the sources: for each family under `src/ops` a call of `family!` with the
-//! names of its ops, in the order of their `mod` lines. An op is a module whose file has an
-//! `ENTRY`.
+//! Generates the op table from the sources: for each family under `src/ops` a call of `family!`
+//! with the names of its ops, in the order of their `mod` lines. An op is a module whose file has
+//! an `ENTRY`.
 //!
 //! The names could stand in a macro call beside the files, but rustfmt and editors follow `mod`
 //! lines alone.

@@ -25,7 +25,7 @@ pub enum Error {
         op: &'static str,
         /// The shapes of its inputs.
         shapes: Vec<Shape>,
-        /// The misfit, and the remedy.
+        /// The mismatch, and the remedy.
         why: String,
     },
     /// The op is not defined for the dtypes of its inputs.

@@ -37,8 +37,8 @@ impl Backward<'_> {
     /// Records the backward pass itself, so that gradients can be differentiated again. Keeps the
     /// graph.
     ///
-    /// The gradient then hangs on the leaf and the leaf on the gradient: call [`Tensor::zero_grad`]
-    /// when done, or use [`crate::autograd::grad`], which has no such circle.
+    /// The gradient then refers to the leaf and the leaf to the gradient: call
+    /// [`Tensor::zero_grad`] when done, or use [`crate::autograd::grad`], which has no such cycle.
     pub fn create_graph(mut self) -> Self {
         self.create_graph = true;
         self

@@ -12,7 +12,7 @@ use crate::tensor::node::{Leaf, Node, Source, lock};
 use crate::tensor::op::Op;
 use crate::tensor::value::Value;
 
-/// The nodes and leaves below a tensor.
+/// The nodes and leaves behind a tensor.
 pub(super) struct Chart {
     /// In rising order: each after its inputs.
     pub nodes: Vec<Arc<Node>>,
@@ -51,7 +51,7 @@ impl Chart {
         chart
     }
 
-    /// The name of a tensor. One without is `op#number`, numbered from the first leaf on, or
+    /// The name of a tensor; without one, `op#number`, numbered from the first leaf on, or
     /// [`nameless`].
     pub fn label(&self, source: &Source) -> String {
         let label = self.labels.get(&source.number());
@@ -80,7 +80,7 @@ impl Chart {
     }
 }
 
-/// Stands for the name of a leaf that has none: its number among the leaves, and its shape.
+/// A substitute for the name of a nameless leaf: its number among the leaves, and its shape.
 pub fn nameless(source: &Source, number: usize) -> String {
     match source.meta() {
         Some(meta) if meta.shape.rank() > 0 => format!("parameter {number} {}", meta.shape),
@@ -88,8 +88,8 @@ pub fn nameless(source: &Source, number: usize) -> String {
     }
 }
 
-/// The values of intermediates that the tape has: saved for backward, kept by `record_all`, or held
-/// by the root.
+/// The known values of intermediates: saved for backward, kept by `record_all`, or held by the
+/// root.
 pub(super) fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, Arc<Value>> {
     let mut values = HashMap::from([(root.source().number(), root.value())]);
     for node in nodes {
@@ -107,7 +107,7 @@ pub(super) fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, A
     values
 }
 
-/// The reverse rule of an op as the table has it, or words that stand for it.
+/// The reverse rule of an op as the table states it, or a description in its place.
 pub(super) fn rule(op: &dyn Op) -> String {
     match op.entry() {
         Some(entry) if !entry.gradient.is_empty() => entry.gradient.to_string(),
@@ -115,8 +115,8 @@ pub(super) fn rule(op: &dyn Op) -> String {
     }
 }
 
-/// The elements if there are at most `few`; else shape and statistics. The standard deviation is
-/// that of a sample (n - 1).
+/// The elements if there are at most `few`, otherwise shape and statistics. The standard deviation
+/// is that of a sample (n - 1).
 pub(super) fn brief(t: &Tensor, few: usize) -> String {
     let elements = t.to_f64_vec();
     if elements.len() <= few {

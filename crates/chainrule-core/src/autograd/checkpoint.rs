@@ -1,5 +1,5 @@
-//! Checkpoints: memory for time. The inside of a function is not kept for backward but computed
-//! again.
+//! Checkpoints trade time for memory: the intermediates of a function are not kept for backward but
+//! computed again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::tensor::{Tensor, log, no_grad};
 
 type Function = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
 
-/// `f(inputs)`, of which the tape keeps only the inputs: backward runs `f` again and walks through
+/// `f(inputs)`, for which the tape keeps only the inputs: backward runs `f` again and walks through
 /// that.
 ///
 /// Parameters and other recorded tensors that `f` captures get their gradients too. `f` must
@@ -62,13 +62,13 @@ where
         traced: log::is_on(),
         bf16: Mode::get().has(Mode::BF16),
     };
-    // The structure that was recorded has told what it could.
+    // The recording has served its purpose: to find the captured tensors.
     drop((given, output));
     let all: Vec<&Tensor> = inputs.iter().copied().chain(&captured).collect();
     apply(op, &all)
 }
 
-/// New leaves with these values, of which those need gradients that `wanted` says.
+/// New leaves with these values; those that `wanted` names require gradients.
 fn fresh(
     values: impl Iterator<Item = Arc<Value>>,
     wanted: impl Fn(usize) -> bool,
@@ -94,8 +94,8 @@ fn captured(output: &Tensor, start: u64) -> Vec<Tensor> {
     found.into_values().collect()
 }
 
-/// A tensor with this source. A leaf brings its value; that of an intermediate is known to the
-/// function alone, so one zero stands for its elements.
+/// A tensor with this source. A leaf brings its value. The value of an intermediate is known only
+/// to the function, so a zero stands for its elements.
 fn stand_in(source: &Source) -> Tensor {
     let value = match source {
         Source::Leaf(leaf) => leaf.value(),
@@ -163,15 +163,15 @@ impl Checkpoint {
             .enter();
         let given = (0..self.given).map(|i| at.input(i));
         let given: Vec<Tensor> = if at.is_linked() {
-            // Aliases, so that derivatives with respect to an input are told apart from those with
-            // respect to what it came from.
+            // Aliases distinguish the derivative with respect to an input from that with respect to
+            // the tensor it was computed from.
             given.map(|t| t.alias()).collect::<Result<_>>()?
         } else {
             let floats = |i: usize| at.input(i).dtype().is_float();
             fresh(given.map(|t| t.value()), floats)?
         };
-        // After the aliases: a walk that stops at this number stops at them, and does not go on to
-        // what they are aliases of.
+        // Numbered after the aliases: a walk that stops at this number stops at them, and does not
+        // continue to the tensors they are aliases of.
         let start = next_number();
         let output = (self.f)(&given)?;
         if output.meta() != self.meta {

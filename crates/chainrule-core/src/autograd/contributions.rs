@@ -1,4 +1,4 @@
-//! Contributions to a gradient, by the uses of its tensor.
+//! The contributions to a gradient, one for each use of its tensor.
 
 use std::panic::Location;
 use std::sync::Arc;

@@ -75,7 +75,7 @@ impl CustomContext {
         &self.output
     }
 
-    /// Whether the gradient of input `i` is needed; if not, `None` does for it.
+    /// Whether the gradient of input `i` is needed; otherwise `None` may be returned for it.
     pub fn needs(&self, i: usize) -> bool {
         self.wanted.get(i).copied().unwrap_or(false)
     }
@@ -127,7 +127,7 @@ where
     CustomFn(Arc::new(closures))
 }
 
-/// The context of a custom op, for whoever calls its backward by hand.
+/// The context of a custom op, for code that calls its backward directly.
 #[doc(hidden)]
 pub fn context(inputs: &[Tensor], output: &Tensor, wanted: &[bool]) -> CustomContext {
     CustomContext { inputs: inputs.to_vec(), output: output.clone(), wanted: wanted.to_vec() }
@@ -213,7 +213,7 @@ struct Custom {
 }
 
 impl Parameters for Custom {
-    /// The address of the user's op: two of one name are two ops.
+    /// The user's op by its address: two ops of one name are two ops.
     fn parameters(&self) -> Param {
         let own = Arc::as_ptr(&self.op).addr().parameters();
         Param::Struct("Custom", vec![("name", self.name.parameters()), ("op", own)])
@@ -257,7 +257,7 @@ impl Custom {
         Ok(grads)
     }
 
-    /// Whether `grad` will do for input `i`, which needs one.
+    /// Checks that `grad` is a valid gradient for input `i`, which needs one.
     fn check(&self, i: usize, grad: Option<&Tensor>, meta: Meta) -> Result<()> {
         let why = match grad {
             Some(grad) if grad.meta() == meta => return Ok(()),
@@ -300,8 +300,8 @@ impl Op for Custom {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let grads = self.backward(at, cotangent, wanted)?;
-        // A gradient that depends on the cotangent must say so, or derivatives of higher order
-        // would silently lack this branch.
+        // A gradient that depends on the cotangent must be recorded as such, or derivatives of
+        // higher order would silently miss this branch.
         let cut = |g: &Tensor| !g.requires_grad() && !is_zero(g);
         if at.is_linked() && cotangent.requires_grad() {
             let mut needed = grads.iter().enumerate().filter(|(i, _)| wanted.get(*i));
@@ -372,7 +372,7 @@ fn dot(a: &Tensor, b: &Tensor) -> (f64, f64) {
     terms.fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()))
 }
 
-/// A leaf without any pattern that a rule could annihilate by chance: the fractional parts of
+/// A leaf without a pattern that a rule might annihilate by chance: the fractional parts of
 /// multiples of the golden ratio.
 fn probe(meta: Meta) -> Result<Tensor> {
     let elements: Vec<f64> = (1..=meta.shape.numel())

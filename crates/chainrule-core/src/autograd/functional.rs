@@ -77,7 +77,7 @@ fn pull(
     walk.run(&[(y, upstream)])
 }
 
-/// Fresh leaves with the values of `inputs`; linked to them if they carry gradients, so that
+/// Fresh leaves with the values of `inputs`, linked to them if they carry gradients, so that
 /// derivatives can be nested.
 fn fresh(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     inputs.iter().map(|t| if t.requires_grad() { t.alias() } else { t.try_parameter() }).collect()
@@ -109,7 +109,7 @@ pub fn value_and_grad(
     Ok((if nested { y } else { y.detach() }, grads))
 }
 
-/// The pull-back with zeros where nothing flows.
+/// The pull-back, with zeros where no gradient flows.
 fn pull_dense(
     y: &Tensor,
     upstream: Tensor,
@@ -210,8 +210,7 @@ pub fn jvp(
     Ok((if nested { y } else { y.detach() }, dy))
 }
 
-/// Whether `y` depends on a leaf that is none of `leaves`, such as a parameter that a function
-/// captured.
+/// Whether `y` depends on a leaf outside `leaves`, such as a parameter that a function captured.
 #[doc(hidden)]
 pub fn leads_beside(y: &Tensor, leaves: &[Tensor]) -> bool {
     let beside = |source: &Source| {

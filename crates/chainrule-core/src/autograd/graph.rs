@@ -44,7 +44,7 @@ pub struct GraphTensor {
     pub gradient: Option<Tensor>,
     /// The shape and dtype, where they are known.
     pub(super) meta: Option<Meta>,
-    /// For the one that stands for all that was left out: how many.
+    /// For the box that stands for everything left out: how many tensors that is.
     pub(super) stands_for: usize,
 }
 
@@ -149,7 +149,7 @@ fn describe(t: &Tensor) -> String {
     format!("{} \u{b1} {}", number(s.mean), number(s.std))
 }
 
-/// A name that fits in a box.
+/// The name, shortened to fit in a box.
 fn cut(name: &str) -> String {
     const LONGEST: usize = 40;
     if name.chars().count() <= LONGEST {
@@ -159,7 +159,7 @@ fn cut(name: &str) -> String {
     format!("{start}\u{2026}")
 }
 
-/// As the inside of a string of Graphviz's.
+/// The text escaped for a string of Graphviz's language.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -187,9 +187,9 @@ struct GraphCollector<'a> {
     gradients: Gradients,
     tensors: Vec<GraphTensor>,
     places: HashMap<u64, usize>,
-    /// Nodes that are shown and whose inputs have not been looked at yet.
+    /// Nodes that are shown and whose inputs are still to be visited.
     open: BTreeMap<u64, (usize, Arc<Node>)>,
-    /// The box for all that is left out.
+    /// The box for everything left out.
     rest: Option<usize>,
 }
 

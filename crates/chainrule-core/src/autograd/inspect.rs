@@ -32,11 +32,11 @@ pub struct NonFinite {
     pub from_parameter: bool,
     /// Whether it is the op's part of a gradient, while all values are finite.
     pub in_backward: bool,
-    /// The position of an input and its number that gave it, where they are known.
+    /// The input that caused it, by position, and its value, where they are known.
     pub input: Option<(usize, f64)>,
     /// The name of that input, if it has one.
     pub input_name: Option<String>,
-    /// Whether no op before it, whose result the tape does not have, can have given it.
+    /// Whether no earlier op whose result the tape lacks can have caused it.
     pub is_first: bool,
 }
 
@@ -119,7 +119,7 @@ impl Tensor {
         if !has_gradient || non_finite(&self.value()).is_some() {
             return in_forward;
         }
-        // Infinities that a mask puts in and a softmax takes away do no harm.
+        // Infinities that a mask puts in and a softmax removes do no harm.
         let mut search = Search { is_good: true, found: None };
         match Chart::of(self).walk("first_non_finite", self, &mut search) {
             Ok(_) => first_part(search.found?, &known),
@@ -150,7 +150,7 @@ fn first_result(nodes: &[Arc<Node>], known: &mut HashMap<u64, Arc<Value>>) -> Op
         };
         known.insert(node.number, value.clone());
         let Some((at, x)) = non_finite(&value) else { continue };
-        // An infinity that was put in goes on as it is.
+        // An infinity that was put in is passed on as it is.
         let has_infinity = |v: &Arc<Value>| non_finite(v).is_some();
         if put_in.is_some() && !has_nan(&value) && inputs.iter().flatten().any(has_infinity) {
             continue;
@@ -173,11 +173,11 @@ fn again(node: &Node, inputs: &[Option<Arc<Value>>]) -> Option<Arc<Value>> {
 /// Ops that move and add numbers.
 const MOVING: [OpId; 4] = [OpId::where_, OpId::add, OpId::sub, OpId::cat];
 
-/// Numbers below this share of the largest one have a finite sum.
+/// Numbers up to this share of the largest one have a finite sum.
 const SMALL: f64 = 0.25;
 
-/// Whether infinities of a result come of a constant, as of a mask that is added before a softmax:
-/// the op computes none from the inputs that the tape knows.
+/// Whether the infinities of a result come from a constant, such as a mask that is added before a
+/// softmax: the op computes none from the inputs that the tape knows.
 fn is_put_in(node: &Node, inputs: &[Option<Arc<Value>>], result: &Value) -> bool {
     let most = match result.dtype() {
         DType::F64 => f64::MAX,
@@ -194,7 +194,7 @@ fn is_put_in(node: &Node, inputs: &[Option<Arc<Value>>], result: &Value) -> bool
         && !has_nan(result)
 }
 
-/// The op of the backward pass that gave a part which is not finite.
+/// The op of the backward pass that gave the part which is not finite.
 fn first_part(
     (node, i, part): (Arc<Node>, usize, Arc<Value>),
     known: &HashMap<u64, Arc<Value>>,
@@ -227,13 +227,14 @@ impl NonFinite {
         }
     }
 
-    /// Whether no op before it can have given it.
+    /// Whether no earlier op can have caused it.
     fn after(self, is_first: bool) -> NonFinite {
         NonFinite { is_first, ..self }
     }
 }
 
-/// Looks for the first op that sends what is not finite, though what came to it was.
+/// Searches for the first op that passes on something not finite though everything it received was
+/// finite.
 struct Search {
     is_good: bool,
     found: Option<(Arc<Node>, usize, Arc<Value>)>,
@@ -251,7 +252,7 @@ impl Observer for Search {
     }
 }
 
-/// The values of a node's inputs: as saved, as leaves have them, or as known by number.
+/// The values of a node's inputs: as saved, as the leaves hold them, or as known by number.
 fn inputs(node: &Node, known: &HashMap<u64, Arc<Value>>) -> Vec<Option<Arc<Value>>> {
     let saved = lock(&node.saved);
     let value = |(i, source): (usize, &Source)| match saved.inputs.get(i) {
@@ -264,9 +265,9 @@ fn inputs(node: &Node, known: &HashMap<u64, Arc<Value>>) -> Vec<Option<Arc<Value
     node.inputs.iter().enumerate().map(value).collect()
 }
 
-/// The input that gave the element at that place: one that is not finite there or anywhere, or the
-/// number from which it comes where results have one number of each input. Inputs that are finite
-/// and summed over are blamed by their largest number, as what is too large comes of that.
+/// The input responsible for that element: one that is not finite there or anywhere, or the number
+/// it is computed from where each result uses one number of each input. If inputs are finite and
+/// summed over, the one with the largest number is blamed, since it causes an overflow.
 fn culprit(inputs: &[Option<Arc<Value>>], result: &Value, at: usize) -> Option<(usize, f64)> {
     let known = || inputs.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_ref()?)));
     let floats = || known().filter(|(_, v)| v.dtype().is_float());

@@ -1,4 +1,4 @@
-//! The parts of gradients that wait for their turn in a walk.
+//! The parts of gradients that are waiting in a walk.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -32,7 +32,7 @@ struct PendingPart {
 }
 
 impl Pending {
-    /// A part of the gradient of `target`; with `of`, that of the slice `of` of it.
+    /// Adds a part of the gradient of `target`; with `of`, of that slice of it.
     #[inline]
     pub fn push(&mut self, target: Source, gradient: Tensor, of: Option<Arc<Node>>) {
         self.arrivals += 1;
@@ -92,8 +92,8 @@ impl Pending {
         }
     }
 
-    /// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the
-    /// one that stands for all of them.
+    /// Makes the mistake of assigning where adding is due: of the parts of tensor `number`, one
+    /// stands for all of them.
     fn overwritten(&mut self, kept: usize, first: Tensor, number: u64) -> Tensor {
         let mut parts = vec![first];
         while self.has(number) {

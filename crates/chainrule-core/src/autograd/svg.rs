@@ -1,8 +1,8 @@
-//! A drawing of a graph in layers: which layer a box is in, its order there, where it lies, and the
+//! A drawing of a graph in layers: the layer of each box, its order there, its position, and the
 //! SVG.
 //!
 //! An arrow over several layers runs through an invisible box in each layer between, so that it
-//! passes beside the visible ones.
+//! passes beside the visible boxes.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ struct Slot {
     height: f64,
     /// Its middle.
     x: f64,
-    /// The slots linked to it, and the ports: of itself above, of the others below.
+    /// The slots linked to it, and the ports: its own above, those of the others below.
     above: Vec<(usize, f64)>,
     below: Vec<(usize, f64)>,
 }
@@ -58,7 +58,7 @@ pub(super) fn draw(tensors: &[GraphTensor]) -> String {
 
 /// The layer of each tensor: results below their inputs, leaves right above their first use.
 fn layers(tensors: &[GraphTensor]) -> Vec<usize> {
-    // Inputs mostly stand after what is made of them, so that a round or two is enough.
+    // Inputs mostly have higher numbers than their results here, so one or two rounds suffice.
     let mut depth = vec![0usize; tensors.len()];
     let mut changed = true;
     while changed {
@@ -235,8 +235,8 @@ impl GraphLayout {
     /// collide are pooled in a block that moves as one.
     fn settle(&mut self, layer: usize, one_side: bool, down: bool) {
         struct SlotBlock {
-            /// The sum of the wishes, each less the slot's offset in the block, and the sum of the
-            /// weights.
+            /// The sum of the wanted positions, each less the slot's offset in the block, and the
+            /// sum of the weights.
             wish: f64,
             weight: f64,
             start: usize,
@@ -258,7 +258,7 @@ impl GraphLayout {
                 other.x + (port - 0.5) * other.width
             });
             let (n, sum) = above.chain(below).fold((0, 0.0), |(n, sum), x| (n + 1, sum + x));
-            // A box without a wish stays; arrows over several layers should be straight.
+            // A box without a wanted position stays; arrows over several layers should be straight.
             let (wish, weight) = match (n, slot.tensor) {
                 (0, _) => (slot.x, 0.1),
                 (n, None) => (sum / n as f64, 3.0),

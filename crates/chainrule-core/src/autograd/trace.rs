@@ -1,4 +1,4 @@
-//! The backward pass as a text that can be read, and as data.
+//! The backward pass as readable text, and as data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -104,8 +104,8 @@ impl Step {
         &self.cotangent
     }
 
-    /// The parts that it came in, each with the tensor that passed it on. Their sum is the gradient
-    /// (before hooks); none for the loss.
+    /// The parts that add up to it before hooks, each with the tensor that passed it on; none for
+    /// the loss.
     pub fn received(&self) -> &[Part] {
         &self.received
     }
@@ -117,7 +117,7 @@ impl Step {
 }
 
 impl Part {
-    /// The tensor at the other end: whom it went to, or whom it came from.
+    /// The tensor at the other end of the edge: the receiver, or the sender.
     pub fn tensor(&self) -> &str {
         &self.other
     }
@@ -136,7 +136,7 @@ impl Part {
 struct Recorder<'a> {
     chart: &'a Chart,
     steps: Vec<Step>,
-    /// Parts sent to tensors until now.
+    /// Parts sent to tensors so far.
     waiting: HashMap<u64, Vec<Part>>,
 }
 

@@ -32,8 +32,8 @@ pub trait Observer {
     }
 }
 
-/// A mistake to be made in one place of a walk. Every part of it is asked at each place; `None`
-/// leaves what is right.
+/// A mistake to make in one place of a walk. Each of its methods is called at every place; `None`
+/// leaves the right result.
 pub trait Planted {
     /// A rule used in place of the op's own.
     fn rule(
@@ -62,7 +62,7 @@ pub trait Planted {
     }
 
     /// The part of the gradient of tensor `number`, counted as they arrive, that stands for all of
-    /// them. Asked only where there are several.
+    /// them. Called only where there are several.
     fn overwrites(&self, number: u64) -> Option<usize> {
         let _ = number;
         None
@@ -97,7 +97,7 @@ pub struct Walk<'a> {
     /// accumulate theirs.
     pub targets: Option<&'a [Tensor]>,
     /// Tensors numbered below this are not walked through: they are found as targets, and their
-    /// hooks are left to the walk outside.
+    /// hooks are left to the surrounding walk.
     pub floor: u64,
     pub observer: Option<&'a mut dyn Observer>,
     pub planted: Option<&'a dyn Planted>,
@@ -181,8 +181,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether the gradient of `node`, a slice, waits as it is for those of the other slices, to be
-    /// put into one array with them. Observers and planted mistakes see the rule of each.
+    /// Whether the gradient of `node`, a slice, is kept as it is until those of the other slices
+    /// are there, so that all go into one array. Observers and planted mistakes see each rule
+    /// separately.
     #[inline]
     fn waits_as_slice(&self, node: &Node) -> bool {
         self.observer.is_none() && self.planted.is_none() && slice(node).is_some()
@@ -202,7 +203,7 @@ impl Walk<'_> {
         fit(node, i, &part, meta)
     }
 
-    /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants
+    /// The whole gradient of `target` is known: hooks see it, and it is kept if anything asks for
     /// it.
     fn settle(
         &mut self,
@@ -210,7 +211,7 @@ impl Walk<'_> {
         mut gradient: Tensor,
         found: &mut Found,
     ) -> Result<Tensor> {
-        // A graph may be from before the leaf had other memory.
+        // A graph may be older than the leaf's present memory.
         let heir = match target {
             Source::Leaf(leaf) => leaf.heir().filter(|h| h.meta() == Some(gradient.meta())),
             _ => None,
@@ -252,7 +253,8 @@ impl Walk<'_> {
         Ok(gradient)
     }
 
-    /// Values that the forward pass saved of a node; freed there, unless another walk follows.
+    /// The values that the forward pass saved for a node; they are freed, unless another walk
+    /// follows.
     fn saved(&self, node: &Node) -> Result<SavedValues> {
         let saved = if self.keep_graph || self.create_graph {
             lock(&node.saved).clone()
@@ -294,9 +296,9 @@ fn nan(node: &Node, i: usize) -> Error {
     Error::gradient(node.op.name(), why)
 }
 
-/// The gradients of the targets, as far as they were found.
+/// The gradients of the targets found so far.
 struct Found {
-    /// The places in the list of each number; a tensor may be asked for twice.
+    /// The positions of each number in the list; a tensor may be asked for twice.
     places: HashMap<u64, SmallVec<[usize; 1]>>,
     gradients: Vec<Option<Tensor>>,
 }
@@ -347,7 +349,8 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
     if log::is_on() {
         log::graded(target, notes.grad.as_ref())?;
     }
-    // Nobody knows the sum of it and something that is not there; who reads it hears so.
+    // The sum with a gradient that has been used up is unknown; reading it is an error that says
+    // so.
     if notes.lost {
         return Ok(());
     }

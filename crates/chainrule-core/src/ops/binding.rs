@@ -1,5 +1,5 @@
-//! The Python names of an op, as data: functions, methods, types and help texts of the package are
-//! made of it.
+//! The Python names of an op, as data: the package's functions, methods, types and help texts are
+//! made from it.
 
 mod arguments;
 
@@ -15,14 +15,14 @@ use crate::tensor::Tensor;
 pub struct Binding {
     /// The name, which is PyTorch's where PyTorch has the op.
     pub name: &'static str,
-    /// Further names of the same.
+    /// Other names of it.
     pub aliases: &'static [&'static str],
-    /// The name of the tensor itself as an argument of a function.
+    /// The name of the tensor itself when it is an argument of a function.
     pub receiver: &'static str,
-    /// The arguments behind the tensor itself.
+    /// The arguments after the tensor itself.
     pub parameters: &'static [Parameter],
-    /// The formula of this name, where the row of the table has several; else empty, for that of
-    /// the row.
+    /// The formula of this name, if the row of the table has several; otherwise empty, which means
+    /// the row's.
     pub formula: &'static str,
     /// Whether it is a method of `Tensor`.
     pub method: bool,
@@ -61,11 +61,11 @@ pub struct Parameter {
     pub kind: Kind,
     /// Its value where it is not given; none if it must be.
     pub default: Option<Preset>,
-    /// Whether it is given by name only.
+    /// Whether it is keyword-only.
     pub by_name: bool,
 }
 
-/// The values that an argument can have. One whose default is `None` can be `None`, too.
+/// The values that an argument can have. If its default is `None`, `None` is allowed too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Tensor,
@@ -81,15 +81,15 @@ pub enum Kind {
     Axes,
     /// One integer or several.
     Ints,
-    /// Integers one by one or as one list, the rest of the arguments.
+    /// Integers as separate arguments or as one list: the rest of the arguments.
     Sizes,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// An argument of older versions of PyTorch, which is `None` and nothing else.
+    /// An argument of older versions of PyTorch, which accepts only `None`.
     Unused,
 }
 
-/// A default.
+/// A default value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Preset {
     None,

@@ -1,5 +1,5 @@
-//! Ops that are written for one another by mistake: of the same operands, with a result of the same
-//! shape.
+//! Ops that are written for one another by mistake: they take the same operands and give a result
+//! of the same shape.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub fn twins(op: &dyn Op, input: &Shape) -> Vec<Arc<dyn Op>> {
     out
 }
 
-/// Other single axes, the reduction over which gives the same shape.
+/// Other single axes over which the reduction gives the same shape.
 fn alike(axes: Axes, input: &Shape, keepdim: bool) -> impl Iterator<Item = Axes> {
     let due = axes.reduce(input, keepdim);
     let input = *input;
@@ -60,7 +60,7 @@ fn alike(axes: Axes, input: &Shape, keepdim: bool) -> impl Iterator<Item = Axes>
         .filter(move |other| *other != axes && other.reduce(&input, keepdim) == due)
 }
 
-/// The operator between the operands, if the op is written with one.
+/// The operator between the operands, if the op is written as one.
 pub fn infix(op: &dyn Op) -> Option<&'static str> {
     match () {
         _ if is::<Add>(op) => Some("+"),

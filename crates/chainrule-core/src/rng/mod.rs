@@ -1,4 +1,4 @@
-//! Random numbers that can be reproduced, here and in the programs that one compares with.
+//! Reproducible random numbers, equal to those of the programs that one compares with.
 //!
 //! - [`Generator`] yields the bits of PyTorch's CPU generator. [`manual_seed`] and [`with_default`]
 //!   seed and use the one that everything takes which is not given a generator.
@@ -150,7 +150,8 @@ thread_local! {
     static CLOSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets no plain numbers be drawn on this thread, or lets them again; whether that was so before.
+/// Forbids drawing plain numbers on this thread, or allows it again; returns whether it was
+/// forbidden before.
 pub(crate) fn close(on: bool) -> bool {
     CLOSED.replace(on)
 }
@@ -183,7 +184,7 @@ impl Generator {
     /// The stream, whether or not a trace is on.
     #[doc(hidden)]
     pub fn lock(&self) -> MutexGuard<'_, Stream> {
-        // A panic while it is locked leaves a stream that is whole, just further on.
+        // A panic while it is locked leaves a valid stream, just further along.
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -336,6 +337,6 @@ pub fn manual_seed(seed: u64) {
 /// `draw` must not itself ask for the default generator, not even by making a random tensor: it
 /// would wait for itself.
 pub fn with_default<R>(draw: impl FnOnce(&mut Generator) -> R) -> R {
-    // A panic inside `draw` leaves a generator that is whole, just further on.
+    // A panic inside `draw` leaves a valid generator, just further along.
     draw(&mut DEFAULT.lock().unwrap_or_else(PoisonError::into_inner))
 }

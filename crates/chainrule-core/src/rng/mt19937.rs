@@ -13,7 +13,8 @@ const SHIFT: usize = 397;
 pub(super) struct Mt19937 {
     pub(super) words: [u32; WORDS],
     /// The next word to hand out. 0 means freshly seeded: the first draw makes the first block.
-    /// `WORDS` means used up. Both are kept apart because PyTorch's saved state tells them apart.
+    /// `WORDS` means used up. The two are distinguished because PyTorch's saved state distinguishes
+    /// them.
     pub(super) next: usize,
 }
 
@@ -108,7 +109,7 @@ impl Mt19937 {
     }
 }
 
-/// The place after `at` in the seeding of `from_key`: on the way round word 0 mirrors the last.
+/// The next position in the seeding of `from_key`: on wrapping around, word 0 mirrors the last.
 fn following(words: &mut [u32; WORDS], at: usize) -> usize {
     if at + 1 < WORDS {
         return at + 1;

@@ -17,7 +17,7 @@ vectorized! {
     pub(super) fn blocks_f32(blocks: &mut [[f32; BLOCK]]) = blocks_f32_body
 }
 
-/// `FMA` changes nothing but the time: the fused operations stay fused.
+/// `FMA` only changes the time: operations that are fused stay fused.
 #[inline(always)]
 fn blocks_f32_body<const FMA: bool>(blocks: &mut [[f32; BLOCK]]) {
     // A closure would be compiled outside of the wrapper and lose the fused instruction.

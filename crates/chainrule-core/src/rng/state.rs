@@ -34,7 +34,7 @@ impl GeneratorState {
     /// The state as 5056 bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Stream { seed, engine, next_normal } = &self.0;
-        // The draws left of the block, counted as PyTorch counts: 1 means that a new one is due.
+        // The draws left in the block, counted as PyTorch does: 1 means that a new block is due.
         let left = if engine.next == 0 { 1 } else { WORDS + 1 - engine.next };
         let mut bytes = Vec::with_capacity(LEN);
         bytes.extend(seed.to_le_bytes());

@@ -1,8 +1,8 @@
-//! One piece of memory for all values of a program, at places that were planned.
+//! One piece of memory for all values of a program, at planned places.
 //!
-//! A [`ArenaPlace`] is a part of it. Two places may overlap; their creator guarantees that no
+//! An [`ArenaPlace`] is a part of it. Two places may overlap; their creator guarantees that no
 //! element is read through one while it is written through the other, and that the old contents of
-//! a place are not wanted any more when an overlapping one is written. The plan of a program does
+//! a place are no longer needed when an overlapping one is written. The plan of a program does
 //! both: see `program/place`.
 
 use std::cell::UnsafeCell;

@@ -1,8 +1,8 @@
-//! Newer values of leaves that lie elsewhere, as on a device: whoever reads the leaf fetches them.
+//! Newer values of leaves that are stored elsewhere, as on a device: reading the leaf fetches them.
 //!
-//! The flag `behind` of a memory says that there may be one, for the memory or for another one that
-//! is linked with it. It changes under the lock of `newer` alone, or under that of all families of
-//! links where there are any. No lock is held while a value is read elsewhere.
+//! The flag `behind` of a memory says that a newer value may exist, for this memory or for one that
+//! is linked with it. The flag changes only under the lock of `newer`, or, if there are links,
+//! under the locks of all families of links. No lock is held while a value is read elsewhere.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -13,15 +13,15 @@ use super::node::lock;
 use super::value::Value;
 use crate::error::{Error, Result};
 
-/// Place of the newer value of a leaf.
+/// The place that holds the newer value of a leaf.
 pub trait NewerValue: Send + Sync {
     /// The value there.
     fn read(&self) -> Result<Arc<Value>>;
 
-    /// A number that is another one after each change of the value there.
+    /// A number that changes with each change of the value there.
     fn version(&self) -> u64;
 
-    /// The leaf has this value now, and the place has it too.
+    /// Notes that leaf and place both have this value now.
     fn taken(&self, value: &Arc<Value>);
 }
 
@@ -33,7 +33,7 @@ thread_local! {
     static FAULT: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// The error for which a method without a `Result` panicked on this thread, once.
+/// The error for which a method without a `Result` panicked on this thread; it is taken once.
 pub fn take_fault() -> Option<Error> {
     FAULT.take()
 }
@@ -48,7 +48,7 @@ pub(super) fn raise_fault(error: Error) -> ! {
 }
 
 impl LeafMemory {
-    /// Whether a newer value may lie elsewhere, of this memory or of one that is linked with it.
+    /// Whether a newer value may be elsewhere, for this memory or for one linked with it.
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Acquire)
@@ -60,14 +60,14 @@ impl LeafMemory {
         if self.is_behind() { self.fetch() } else { Ok(()) }
     }
 
-    /// The value, which is fetched where a newer one lies elsewhere.
+    /// The value, fetched first if a newer one is elsewhere.
     #[inline]
     pub fn get(self: &Arc<LeafMemory>) -> Result<Arc<Value>> {
         self.catch_up()?;
         Ok(self.here().clone())
     }
 
-    /// The value to change in place, which no newer one takes the place of meanwhile.
+    /// The value to change in place; no newer one can replace it meanwhile.
     pub fn hold(self: &Arc<LeafMemory>) -> Result<MutexGuard<'_, Arc<Value>>> {
         loop {
             self.catch_up()?;
@@ -78,7 +78,7 @@ impl LeafMemory {
         }
     }
 
-    /// Gives all of it a new value; a newer one elsewhere is forgotten.
+    /// Gives all of it a new value, and forgets a newer one elsewhere.
     #[inline]
     pub fn put(self: &Arc<LeafMemory>, value: Arc<Value>) -> Result<()> {
         let mut here = self.here();
@@ -94,7 +94,7 @@ impl LeafMemory {
     #[cold]
     fn put_over(self: &Arc<LeafMemory>, value: Arc<Value>) -> Result<()> {
         if self.has_links() {
-            // Others have elements that are not written.
+            // Other memories have elements that are not written here.
             self.fetch()?;
         }
         let mut here = self.here();
@@ -105,8 +105,8 @@ impl LeafMemory {
         self.spread()
     }
 
-    /// Marks that a newer value, which was made of `before`, lies there from now on; not where the
-    /// memory was set meanwhile. Whether it does.
+    /// Marks that from now on the place has a newer value, computed from `before`, unless the
+    /// memory was set meanwhile. Returns whether it did.
     pub fn fall_behind(
         self: &Arc<LeafMemory>,
         newer: &Arc<dyn NewerValue>,
@@ -136,7 +136,7 @@ impl LeafMemory {
         self.is_behind() && lock(&self.newer).as_ref().is_some_and(|own| Arc::ptr_eq(own, newer))
     }
 
-    /// Leaves it as it is here, though a newer value was there.
+    /// Keeps the value here, though a newer one exists elsewhere.
     pub fn forget_newer(self: &Arc<LeafMemory>, newer: &Arc<dyn NewerValue>) {
         lock(&self.newer).take_if(|own| Arc::ptr_eq(own, newer));
         self.look_again();
@@ -172,7 +172,7 @@ impl LeafMemory {
         self.spread()
     }
 
-    /// Sets the mark anew: of all that are linked, for one of them is enough.
+    /// Recomputes the mark, for all linked memories, since one of them suffices.
     fn look_again(self: &Arc<LeafMemory>) {
         if self.has_links() {
             let _guard = lock(&FAMILIES);

@@ -18,8 +18,8 @@ pub struct Block([u64; 8]);
 
 pub const BLOCK: usize = size_of::<Block>();
 
-/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: its
-/// creator writes all of it.
+/// Elements in memory, 64-byte aligned. After [`Buffer::new`] their contents are arbitrary; its
+/// creator writes all of them.
 pub struct Buffer {
     memory: BufferMemory,
 }
@@ -31,7 +31,7 @@ enum BufferMemory {
 }
 
 impl Buffer {
-    /// Room for nothing.
+    /// An empty buffer.
     pub const NONE: Buffer = Buffer { memory: BufferMemory::Own(Vec::new()) };
 
     /// A part of an arena.
@@ -49,8 +49,7 @@ impl Buffer {
         }
     }
 
-    /// The next buffers of this many bytes on this thread are at these places, until
-    /// [`Buffer::unplan`].
+    /// The next buffers of this size on this thread are placed here, until [`Buffer::unplan`].
     pub fn plan(places: impl Iterator<Item = (usize, ArenaPlace)>) {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
     }
@@ -60,7 +59,7 @@ impl Buffer {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.clear());
     }
 
-    /// Gives the free buffers that this thread keeps back to the allocator.
+    /// Returns the free buffers of this thread to the allocator.
     pub fn trim() {
         let _ = POOL.try_with(|pool| pool.borrow_mut().clear());
     }
@@ -85,7 +84,7 @@ impl Buffer {
     fn fresh(class: Class) -> Option<Buffer> {
         let room = || bytemuck::allocation::try_zeroed_vec(class.blocks());
         let blocks = room().or_else(|_| {
-            // Memory kept for later may be lacking now.
+            // Memory that is kept for reuse may be what is missing now.
             Buffer::trim_all();
             room()
         });
@@ -121,8 +120,8 @@ impl Drop for Buffer {
         let blocks = std::mem::take(blocks);
         if !blocks.is_empty() {
             let n = blocks.len();
-            // At the end of a thread its pool may be gone already: then the memory just goes back
-            // to the allocator.
+            // At the end of a thread its pool may be gone already: the memory then goes straight
+            // back to the allocator.
             if POOL.try_with(|pool| pool.borrow_mut().put(blocks)).is_err() {
                 pool::is_dropped(n);
             }
@@ -130,8 +129,8 @@ impl Drop for Buffer {
     }
 }
 
-/// Sizes are rounded up to one of these, so that nearly equal ones can take each other's place:
-/// exact up to 16 blocks, then four steps to each doubling.
+/// Sizes are rounded up to one of these classes, so that buffers of nearly equal size are
+/// interchangeable: exact up to 16 blocks, then four steps to each doubling.
 #[derive(Clone, Copy)]
 struct Class(usize);
 

@@ -98,8 +98,8 @@ impl Tensor {
     /// The same place on the tape with another value of the same shape and dtype; of a constant or
     /// a leaf, that value as a constant.
     ///
-    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. Values
-    /// saved by the tape before stay as they were.
+    /// For bindings whose tensors can be written without the tape's knowledge, as by PyTorch's
+    /// `.data`. Values that the tape saved before stay as they were.
     pub fn revalued(&self, value: &Tensor) -> Result<Tensor> {
         if value.meta() != self.meta() {
             let why = "a value written past the tape keeps shape and dtype";
@@ -164,7 +164,7 @@ impl Tensor {
     }
 }
 
-/// A value of bools in which each byte is 0 or 1, as kernels take it for granted.
+/// A value of bools in which each byte is 0 or 1, as kernels assume.
 fn plain_bools(value: Arc<Value>) -> Result<Arc<Value>> {
     let bytes = value.strided::<u8>();
     if bytes.iter().all(|&byte| byte <= 1) {

@@ -1,4 +1,4 @@
-//! Leaves: tensors whose value is given, and may be given anew.
+//! Leaves: tensors whose value is given, and can be replaced.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -30,7 +30,7 @@ impl LeafGuard<'_> {
 impl Drop for LeafGuard<'_> {
     fn drop(&mut self) {
         self.value = None;
-        // Without memory for a copy the others keep what they had.
+        // If there is no memory for a copy, the others keep their value.
         let _ = self.memory.spread();
     }
 }
@@ -66,8 +66,8 @@ impl Tensor {
         Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
     }
 
-    /// A leaf that requires a gradient and has its memory in common with this one: a value that is
-    /// given to either is that of both. Their gradients are apart.
+    /// A leaf that requires a gradient and shares its memory with this one: setting either sets
+    /// both. Their gradients are separate.
     #[doc(hidden)]
     pub fn try_twin(&self) -> Result<Tensor> {
         let leaf = self.leaf("twin")?;
@@ -77,9 +77,9 @@ impl Tensor {
         Ok(Tensor::over(leaf.value.clone()))
     }
 
-    /// A leaf that requires a gradient and whose memory is a part of this leaf's, which `view` was
-    /// taken from: a write to either is seen by the other. None if the elements of the view are a
-    /// copy, or some of them are one.
+    /// A leaf that requires a gradient and whose memory is the part of this leaf's that `view`
+    /// shows: a write to either is seen by the other. None if the elements of the view are a copy,
+    /// or some of them coincide.
     #[doc(hidden)]
     pub fn try_part(&self, view: &Tensor) -> Result<Option<Tensor>> {
         let leaf = self.leaf("part")?;
@@ -111,7 +111,7 @@ impl Tensor {
         lock(&heir.notes).get_or_insert_default().hooks.extend(hooks);
     }
 
-    /// Whether another leaf has the memory of this one, too, or some of it.
+    /// Whether another leaf shares the memory of this one, or some of it.
     #[doc(hidden)]
     pub fn has_twin(&self) -> bool {
         match &self.source {
@@ -120,8 +120,8 @@ impl Tensor {
         }
     }
 
-    /// Place of its elements in memory that it shares with another leaf: a number of that memory,
-    /// all that is there, and the layout.
+    /// Position of its elements in memory shared with another leaf: a number that identifies the
+    /// memory, all of its contents, and the layout.
     #[doc(hidden)]
     pub fn shared_place(&self) -> Option<(usize, Tensor, Layout)> {
         match &self.source {
@@ -201,8 +201,8 @@ impl Tensor {
         value.catch_up()?;
         let new = value.value();
         if log::is_on() {
-            // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes
-            // the log know it.
+            // The value is kept as it is: a copy would be a value that no op made. Reading the leaf
+            // first makes the log know it.
             leaf.value.catch_up()?;
             leaf.value();
             *leaf.value.here() = new;
@@ -211,8 +211,8 @@ impl Tensor {
         leaf.put(new.contiguous()?)
     }
 
-    /// As [`Tensor::try_set`] with a tensor of [`Tensor::try_from_bytes`], in the memory that the
-    /// leaf has, if nobody else holds it.
+    /// As [`Tensor::try_set`] with a tensor of [`Tensor::try_from_bytes`], in the leaf's own memory
+    /// if nothing else holds it.
     #[doc(hidden)]
     pub fn try_set_bytes(&self, bytes: &[u8]) -> Result<()> {
         let leaf = self.leaf("set")?;

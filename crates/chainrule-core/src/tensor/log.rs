@@ -1,11 +1,11 @@
 //! The log of a trace: every op that a thread applies while it is on, with the values that went in
 //! and came out.
 //!
-//! The ops run as ever, on real values; the log tells values apart by their address, and lets no
+//! The ops run as usual, on real values; the log identifies values by their address, and lets no
 //! address be used twice, though the elements of a result may be freed. A leaf gets a stand-in for
-//! its value when it is first met, so that its value is not taken for a constant that shares its
-//! memory, and gets its value back when the trace ends: a trace changes nothing. The meaning of the
-//! log is the business of `program/`.
+//! its value when it is first met, so that its value is not mistaken for a constant that shares its
+//! memory, and it gets its value back when the trace ends: a trace changes nothing. The log is
+//! interpreted by `program/`.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -37,12 +37,12 @@ pub enum Cause {
     Update,
 }
 
-/// A value as the log keeps it.
+/// A value as the log holds it.
 pub enum Held {
-    /// Made by an op of the trace: the program makes it anew, so that only who it is has to last,
-    /// not its elements.
+    /// Made by an op of the trace: the program makes it anew, so only its identity has to last, not
+    /// its elements.
     Made { value: Weak<Value>, meta: Meta },
-    /// From elsewhere: if nothing else is known of it, it is a constant of the program.
+    /// From elsewhere: unless more becomes known about it, it is a constant of the program.
     Given(Arc<Value>),
 }
 
@@ -72,7 +72,7 @@ pub struct LogEntry {
     pub inputs: SmallVec<[Held; 2]>,
     /// The results of the kernel, the op's own first.
     pub outputs: SmallVec<[Held; 2]>,
-    /// The line that called for it; none where a script called and cannot say.
+    /// The line that led to it; none if a script called and cannot say.
     pub place: Option<Place>,
     pub cause: Cause,
     /// The modules that ran; of the forward op, where it is part of a reverse rule.
@@ -90,7 +90,7 @@ pub struct Met {
     pub after: Arc<Value>,
 }
 
-/// A leaf whose gradient a traced script read, or set, before all else.
+/// A leaf whose gradient a traced script read, or set, before anything else.
 pub struct Touched {
     pub leaf: Arc<Leaf>,
     /// The gradient before the trace.
@@ -128,7 +128,7 @@ impl Drawn {
     }
 }
 
-/// All that happened during a trace.
+/// Everything that happened during a trace.
 #[derive(Default)]
 pub struct TraceLog {
     pub entries: Vec<LogEntry>,
@@ -140,15 +140,15 @@ pub struct TraceLog {
     pub gradients: Vec<(Weak<Value>, u64)>,
     /// The values of the leaves and nodes that bear these numbers.
     pub numbers: HashMap<u64, Address>,
-    /// The generators that were drawn from, with where they were before.
+    /// The generators that were drawn from, with their positions before.
     pub generators: Vec<Drawn>,
     /// Results of entries.
     made: HashSet<Address>,
-    /// Values that may be others in the next run.
+    /// Values that may differ in the next run.
     varying: HashSet<Address>,
     /// Leaves and nodes that got a gradient.
     graded: Vec<Source>,
-    /// Leaves that are older than the trace, and how it used their gradients.
+    /// Leaves older than the trace, and how it used their gradients.
     touched: Vec<Touched>,
     places: HashMap<u64, usize>,
     /// Leaves with a larger number were made during the trace.
@@ -219,7 +219,7 @@ pub fn keep<R>(
 }
 
 impl TraceLog {
-    /// The line that called for an entry; of the forward op, where it is part of a reverse rule.
+    /// The line that led to an entry; in a reverse rule, the line of the forward op.
     pub fn place(&self, entry: &LogEntry) -> Option<Place> {
         match entry.cause {
             Cause::Forward | Cause::Update => entry.place.clone(),
@@ -229,8 +229,8 @@ impl TraceLog {
         }
     }
 
-    /// Gives leaves their values back, generators their places, and takes the gradients of the
-    /// trace away.
+    /// Restores the values of leaves and the positions of generators, and removes the trace's
+    /// gradients.
     fn restore(&self) {
         self.generators.iter().for_each(Drawn::rewind);
         // The last that was met comes first: leaves may have one memory.
@@ -274,8 +274,8 @@ impl TraceLog {
         self.touched.push(Touched { leaf: leaf.clone(), before, entry, reads, lost });
     }
 
-    /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no
-    /// more than a name for its value.
+    /// Replaces a leaf's value by a stand-in. A leaf that was made during the trace is only a name
+    /// for its value.
     fn meet(&mut self, leaf: &Arc<Leaf>, lasting: bool) {
         if self.places.contains_key(&leaf.number) {
             return;
@@ -317,7 +317,7 @@ pub(crate) fn applied(
     outcome: &Outcome,
     location: &'static Location<'static>,
 ) {
-    // The script is asked while nothing is borrowed: it may free tensors.
+    // The script is asked while nothing is borrowed, since it may free tensors.
     let place = match with(|log| log.script) {
         Some(script) => script.place(),
         None => Some(location.into()),
@@ -334,7 +334,7 @@ pub(crate) fn applied(
             false => Held::Given(v.clone()),
         };
         let inputs: SmallVec<[Held; 2]> = inputs.iter().map(held).collect();
-        // A custom op may hand on a value that was there before.
+        // A custom op may pass on a value that existed before.
         let first = Arc::as_ptr(&outcome.value);
         let hands_on = made.contains(&first) || inputs.iter().any(|v| v.address() == first);
         let outputs = if hands_on {
@@ -421,15 +421,15 @@ pub fn touched<R>(mut f: impl FnMut(&Touched, Option<Tensor>, bool) -> R) -> Vec
     })
 }
 
-/// An error if the elements of `value` are read outside an op although they may be others in the
-/// next run.
+/// An error if the elements of `value` are read outside an op although they may differ in the next
+/// run.
 #[inline]
 pub(crate) fn check_read(op: &'static str, value: &Arc<Value>) -> Result<()> {
     if is_on() { refuse(op, value) } else { Ok(()) }
 }
 
-/// Whether a trace is going on, and the elements of the tensor may be others in the next run of its
-/// program.
+/// Whether a trace is going on in which the elements of the tensor may differ in the next run of
+/// its program.
 pub(crate) fn varies(x: &Tensor) -> bool {
     is_on() && with(|log| log.varying.contains(&Arc::as_ptr(&x.value())))
 }

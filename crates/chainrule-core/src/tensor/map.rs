@@ -1,5 +1,5 @@
-//! Running a map: the operands are brought to rows that the kernel takes, whatever their shapes and
-//! layouts.
+//! Running a map: the operands are converted to rows that the kernel takes, whatever their shapes
+//! and layouts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use crate::kernels::map::{PIECE, Rows, SHARED};
 use crate::kernels::{simd, threads};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
-/// The result of a map of this shape and dtype.
+/// Computes a map, with a result of this shape and dtype.
 pub(super) fn map(
     op: &'static str,
     kernel: &dyn MapKernel,
@@ -84,8 +84,8 @@ struct RowWindow {
 }
 
 impl RowWindow {
-    /// `high` rows and `wide` columns from row `row` and column `first` on: a copy, if neighbours
-    /// are apart.
+    /// `high` rows and `wide` columns from row `row` and column `first` on; copied if their
+    /// elements are not contiguous.
     fn part<'v>(
         &self,
         value: &'v Arc<Value>,
@@ -108,9 +108,9 @@ impl RowWindow {
     }
 }
 
-/// Operands whose elements are apart are copied as a whole where there are fewer rows or columns
-/// than this, or where many matrices are smaller. In tests all but vectors are large, so that the
-/// samples of every op go through tiles.
+/// Operands whose elements are not contiguous are copied as a whole if there are fewer rows or
+/// columns than this, or if they are many smaller matrices. In tests everything but vectors counts
+/// as large, so that the samples of every op go through tiles.
 const FEW: usize = if cfg!(test) { 2 } else { 32 };
 const SMALL: usize = if cfg!(test) { 4 } else { 1 << 12 };
 
@@ -118,8 +118,8 @@ const SMALL: usize = if cfg!(test) { 4 } else { 1 << 12 };
 fn in_place(dims: &[usize], values: &[Arc<Value>]) -> bool {
     let [rows, n] = matrix(dims);
     let large = rows.min(n) >= FEW && (rows * n >= SMALL || dims.len() < 3);
-    // A view that steps back, or stretches an element, is left to the copy: not all kernels take an
-    // element for a row.
+    // A view that steps backward, or repeats an element, is left to the copy: not all kernels
+    // accept an element in place of a row.
     let forward = |v: &Arc<Value>| {
         let mut axes = v.shape().iter().zip(v.layout().strides);
         axes.all(|(&d, stride)| d == 1 || stride > 0)
@@ -181,8 +181,8 @@ fn stretched(value: &Value, to: &Shape) -> Strides {
     out
 }
 
-/// Merges neighbouring axes that all operands step through as one, and leaves out those of size 1:
-/// the axes that remain, and the strides of each operand.
+/// Merges neighbouring axes that all operands traverse as one, and drops those of size 1: the
+/// remaining axes, and the strides of each operand.
 fn collapse(
     shape: &Shape,
     values: &[Arc<Value>],
@@ -272,7 +272,7 @@ fn run_rows(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// The elements of a tile, of which one thread takes a band; and its columns where rows are long.
+/// The elements of a tile, of which one thread takes a band; and its columns if rows are long.
 const TILE: usize = 1 << 16;
 const WIDE: usize = 256;
 

@@ -1,7 +1,7 @@
-//! The memory of a leaf, which others may have in common with it: all of it, or a part.
+//! The memory of a leaf, which others may share with it: all of it, or a part.
 //!
-//! Each leaf has a value of its own. A write to a leaf whose memory is a part of another's, or has
-//! parts, is carried over to the others, so that reading costs nothing.
+//! Each leaf has a value of its own. A write to a leaf whose memory is part of another's, or has
+//! parts, is propagated to the others, so that reading costs nothing.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,10 @@ use crate::shape::Shape;
 /// A value that can be given anew, and what lies in its memory.
 pub struct LeafMemory {
     value: Mutex<Arc<Value>>,
-    /// Whether a newer value may lie elsewhere, to be asked first.
+    /// Whether a newer value may be elsewhere; checked first.
     pub(super) behind: AtomicBool,
     pub(super) newer: Mutex<Option<Arc<dyn NewerValue>>>,
-    /// Whether there are links, to be asked first.
+    /// Whether there are links; checked first.
     linked: AtomicBool,
     links: Mutex<Links>,
 }
@@ -42,13 +42,13 @@ impl LeafMemory {
         })
     }
 
-    /// The value as it is here, locked, though a newer one may lie elsewhere.
+    /// The value stored here, locked, though a newer one may be elsewhere.
     #[inline]
     pub fn here(&self) -> MutexGuard<'_, Arc<Value>> {
         lock(&self.value)
     }
 
-    /// The memory of `part`, whose elements lie in this one so.
+    /// The memory of `part`, whose elements are laid out like this in the present one.
     pub fn part(self: &Arc<LeafMemory>, part: Arc<Value>, layout: Layout) -> Arc<LeafMemory> {
         let new = LeafMemory::new(part);
         lock(&new.links).whole = Some((self.clone(), layout));
@@ -63,7 +63,7 @@ impl LeafMemory {
         new
     }
 
-    /// Whether another memory lies in this one, or this one in another, or did.
+    /// Whether another memory is part of this one, or this one of another, or ever was.
     pub(super) fn has_links(&self) -> bool {
         self.linked.load(Ordering::Acquire)
     }
@@ -93,7 +93,7 @@ impl LeafMemory {
         links.whole.is_some() || links.parts.iter().any(|part| part.strong_count() > 0)
     }
 
-    /// The outermost memory that it is a part of by one layout: its number, its value, and the
+    /// The outermost memory of which it is a part by one layout: its number, its value, and the
     /// layout.
     pub fn root_place(self: &Arc<LeafMemory>) -> (usize, Arc<Value>, Layout) {
         let shape = *self.here().shape();
@@ -114,7 +114,7 @@ impl LeafMemory {
         (Arc::as_ptr(&at) as usize, value, layout)
     }
 
-    /// Carries a new value over to the memories that have some of its elements.
+    /// Propagates a new value to the memories that share some of its elements.
     #[inline]
     pub fn spread(self: &Arc<LeafMemory>) -> Result<()> {
         if self.linked.load(Ordering::Acquire) { self.carry() } else { Ok(()) }
@@ -135,7 +135,7 @@ impl LeafMemory {
         at.refresh(self, &written)
     }
 
-    /// Takes the elements of the parts that meet `written` anew; `source` has them already.
+    /// Updates the elements of the parts that overlap `written`; `source` has them already.
     fn refresh(&self, source: &Arc<LeafMemory>, written: &Range<usize>) -> Result<()> {
         let value = self.here().contiguous()?;
         let parts: Vec<Arc<LeafMemory>> =
@@ -167,7 +167,7 @@ fn span(shape: &Shape, layout: &Layout) -> Range<usize> {
     layout.offset..layout.offset + steps.sum::<usize>() + 1
 }
 
-/// Writes a part to its place, in a copy of the whole if anybody else holds that.
+/// Writes a part to its position, in a copy of the whole if anything else holds that.
 fn put(whole: &mut Arc<Value>, part: &Value, layout: &Layout) -> Result<()> {
     if !Value::is_unique(whole) {
         *whole = whole.copied()?.share();
@@ -180,8 +180,8 @@ fn put(whole: &mut Arc<Value>, part: &Value, layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Layout of the elements of `part` in those of `whole`, if that has them in row-major order and no
-/// two of them are one.
+/// Layout of the elements of `part` within those of `whole`, if that is row-major and no two of
+/// them coincide.
 pub fn place(whole: &Value, part: &Value) -> Option<Layout> {
     if !std::ptr::eq(whole.block(), part.block()) || !whole.is_contiguous() {
         return None;

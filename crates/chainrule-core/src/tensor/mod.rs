@@ -1,8 +1,8 @@
 //! The tensor: a cheap handle of an immutable value, and how it was made.
 //!
-//! Here live the handle, the value and its memory, views, conversion and printing, the [`op::Op`]
-//! trait, the node that records one use of an op, and the code that runs an op. The ops are the
-//! business of `ops/`; walking the tape is that of `autograd/`.
+//! This module has the handle, the value and its memory, views, conversion and printing, the
+//! [`op::Op`] trait, the node that records one use of an op, and the code that runs an op. The ops
+//! themselves are in `ops/`; walking the tape is in `autograd/`.
 
 pub mod arena;
 pub mod behind;
@@ -84,7 +84,7 @@ impl Deref for ValueRef<'_> {
 }
 
 impl Parameters for Tensor {
-    /// The address of the value: a parameter that is a tensor is a constant.
+    /// The address of the value, since a parameter that is a tensor is a constant.
     fn parameters(&self) -> Param {
         Param::Tensor(Arc::as_ptr(&self.value_ref()).addr())
     }
@@ -122,7 +122,7 @@ impl Tensor {
         }
     }
 
-    /// Fetches the value of a leaf where a newer one lies elsewhere, as on a device, so that a read
+    /// Fetches the value of a leaf if a newer one is elsewhere, as on a device, so that a read
     /// cannot fail.
     #[inline]
     #[doc(hidden)]
@@ -133,7 +133,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::value_ref`], with the error of a read where the newer value of a leaf lies.
+    /// As [`Tensor::value_ref`], with the error of fetching a newer value of a leaf.
     #[inline]
     #[doc(hidden)]
     pub fn try_value_ref(&self) -> Result<ValueRef<'_>> {
@@ -141,7 +141,7 @@ impl Tensor {
         Ok(self.value_ref())
     }
 
-    /// The value without another count of its owners, where that is possible.
+    /// The value, without another reference where that is possible.
     #[inline]
     #[doc(hidden)]
     pub fn value_ref(&self) -> ValueRef<'_> {
@@ -225,7 +225,7 @@ impl Tensor {
         match (&self.value, &self.source) {
             (Some(value), _) => of(value),
             (None, Source::Leaf(leaf)) => {
-                // The error comes out of whatever reads the elements.
+                // The error comes from whatever reads the elements.
                 let _ = leaf.value.catch_up();
                 of(&leaf.value.here())
             }
@@ -341,14 +341,14 @@ impl Tensor {
         }
     }
 
-    /// The leaf that has the gradient, if there is one.
+    /// The leaf that holds the gradient, if there is one.
     #[doc(hidden)]
     pub fn grad_home(&self) -> Option<Tensor> {
         self.source.notes()?.as_ref()?.home.clone()
     }
 
-    /// Keeps the gradient in a leaf, which has its value now: what is added to it, or given in its
-    /// place, is written there, until it is forgotten.
+    /// Keeps the gradient in a leaf, whose value it is now: gradients are added to it, or replace
+    /// it, there, until it is cleared.
     #[doc(hidden)]
     pub fn keep_grad_in(&self, home: Tensor) -> Result<()> {
         self.zero_grad();
@@ -359,8 +359,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// Says that a program computed the gradient and used it up: until it is set or forgotten it is
-    /// unknown, whatever is added to it. For bindings, which must refuse to read it: see
+    /// Records that a program computed the gradient and used it up: until it is set or cleared it
+    /// is unknown, whatever is added to it. For bindings, which must refuse to read it: see
     /// [`Tensor::has_lost_grad`].
     pub fn lose_grad(&self) {
         if let Some(mut notes) = self.source.notes() {
@@ -369,7 +369,7 @@ impl Tensor {
         }
     }
 
-    /// Whether [`Tensor::lose_grad`] was the last word about the gradient.
+    /// Whether [`Tensor::lose_grad`] was the last change of the gradient.
     pub fn has_lost_grad(&self) -> bool {
         self.source.notes().is_some_and(|notes| notes.as_ref().is_some_and(|n| n.lost))
     }

@@ -1,7 +1,7 @@
 //! The tape: leaves, the nodes that record one use of an op each, and the modes of recording.
 //!
 //! A node keeps *values*, not tensors, so a saved output makes no cycle. Nodes and leaves share one
-//! numbering: whatever an op takes has a smaller number than its result, so walking down the
+//! numbering: everything that an op takes has a smaller number than its result, so walking down the
 //! numbers is walking backward in a valid order.
 
 use std::any::Any;
@@ -50,7 +50,7 @@ impl Source {
         }
     }
 
-    /// The place in the numbering; 0 for a constant.
+    /// The number on the tape; 0 for a constant.
     #[inline]
     pub fn number(&self) -> u64 {
         match self {
@@ -74,7 +74,7 @@ impl Source {
         self.notes()?.as_ref()?.name.clone()
     }
 
-    /// Whether this is the only one that holds the leaf or the node.
+    /// Whether nothing else holds the leaf or the node.
     fn is_sole(&self) -> bool {
         match self {
             Source::None => false,
@@ -83,8 +83,7 @@ impl Source {
         }
     }
 
-    /// Objects that hooks hold, of this source and of those above it, as far as nothing else holds
-    /// them.
+    /// Objects that hooks hold, of this source and of those above it, if nothing else holds them.
     pub fn visit_held(&self, visit: &mut dyn FnMut(&HeldObject)) {
         if HELD.load(Ordering::Relaxed) == 0 {
             return;
@@ -110,14 +109,14 @@ pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Option<Tensor> + Send + Sync>;
 /// An object of another language that a hook calls, for its collector.
 pub type HeldObject = Arc<dyn Any + Send + Sync>;
 
-/// A hook with the number by which it is removed.
+/// A hook, with the number by which it is removed.
 pub struct Registered {
     pub number: u64,
     pub hook: Hook,
     pub held: Option<HeldObject>,
 }
 
-/// Count of hooks that hold an object: without one nothing is to be looked for.
+/// Count of hooks that hold an object: if there are none, the search is skipped.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 impl Registered {
@@ -140,20 +139,20 @@ pub struct Notes {
     /// Whether backward keeps the gradient of this intermediate.
     pub retain: bool,
     pub grad: Option<Tensor>,
-    /// A leaf that has the gradient, which lies in memory of others.
+    /// A leaf that holds the gradient, in memory shared with others.
     pub home: Option<Tensor>,
-    /// Whether a program used the gradient up without giving it back: it is not none, but nothing
-    /// has it.
+    /// Whether a program used up the gradient without returning it: it is not none, but its value
+    /// is gone.
     pub lost: bool,
     pub hooks: Vec<Registered>,
-    /// The leaf that took its place.
+    /// The leaf that replaced this one.
     pub heir: Option<Source>,
     /// The value of an intermediate, inside `record_all`.
     pub value: Option<Arc<Value>>,
 }
 
 impl Notes {
-    /// The gradient, as its home has it. A trace has stand-ins for gradients.
+    /// The gradient, read from its home. A trace has stand-ins for gradients.
     pub fn grad_now(&mut self) -> Option<Tensor> {
         if !log::is_on() {
             self.read_home();
@@ -171,7 +170,7 @@ impl Notes {
         }
     }
 
-    /// Sets the gradient, in its home if it has one, or forgets it.
+    /// Sets the gradient, in its home if it has one, or clears it.
     pub fn put_grad(&mut self, grad: Option<Tensor>) -> crate::error::Result<()> {
         match (&self.home, &grad) {
             (Some(home), Some(grad)) if !log::is_on() => home.try_set(&grad.detach())?,
@@ -189,9 +188,9 @@ pub struct Leaf {
     pub number: u64,
     pub meta: Meta,
     pub requires_grad: AtomicBool,
-    /// The memory, which twins have in common.
+    /// The memory, which twins share.
     pub value: Arc<LeafMemory>,
-    /// Whether another leaf has its place.
+    /// Whether another leaf has replaced this one.
     pub left: AtomicBool,
     pub notes: Mutex<Option<Box<Notes>>>,
 }
@@ -208,7 +207,7 @@ impl Leaf {
         }
     }
 
-    /// A leaf that requires a gradient, over memory that is there.
+    /// A leaf that requires a gradient, over existing memory.
     pub fn over(value: Arc<LeafMemory>) -> Leaf {
         let meta = value.here().meta;
         Leaf {
@@ -221,7 +220,7 @@ impl Leaf {
         }
     }
 
-    /// The leaf that took its place, if one did.
+    /// The leaf that replaced this one, if there is one.
     #[inline]
     pub fn heir(&self) -> Option<Source> {
         if !self.left.load(Ordering::Acquire) {
@@ -241,8 +240,8 @@ impl Leaf {
         self.value.put(value)
     }
 
-    /// The value, which is fetched where a newer one lies elsewhere. Panics where that fails:
-    /// [`LeafMemory::catch_up`] says so before.
+    /// The value, fetched first if a newer one is elsewhere. Panics if that fails:
+    /// [`LeafMemory::catch_up`] reports it before.
     #[inline]
     pub fn now(&self) -> Arc<Value> {
         if let Err(e) = self.value.catch_up() {
@@ -286,8 +285,8 @@ pub struct SavedValues {
 }
 
 impl SavedValues {
-    /// Takes the values out, once. A node that saved nothing has nothing to free: it can be walked
-    /// again.
+    /// Takes the values out, once. A node that saved nothing has nothing to free, so it can be
+    /// walked again.
     pub fn take(&mut self) -> SavedValues {
         if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
             return self.clone();
@@ -361,8 +360,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Takes a whole graph apart in a loop: the default would recurse once for each link of a
-    /// chain.
+    /// Frees a whole graph in a loop: the default would recurse once for each link of a chain.
     fn drop(&mut self) {
         let mut below: SmallVec<[Arc<Node>; 4]> = SmallVec::new();
         take_nodes(&mut self.inputs, &mut below);
@@ -383,8 +381,8 @@ fn take_nodes(inputs: &mut SmallVec<[Source; 2]>, below: &mut SmallVec<[Arc<Node
     }
 }
 
-/// Locks, whether or not another thread panicked while it held the lock: every write behind these
-/// locks is a single assignment.
+/// Locks, even if another thread panicked while it held the lock: every write behind these locks is
+/// a single assignment.
 #[inline]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -393,12 +391,12 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 #[inline]
-/// A number that no leaf and no node has yet.
+/// A number that no leaf or node has yet.
 pub fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The number that the next node or leaf gets, if no other thread is faster.
+/// The number that the next node or leaf gets, unless another thread is faster.
 #[inline]
 pub fn coming_number() -> u64 {
     NEXT.load(Ordering::Relaxed)
@@ -415,7 +413,7 @@ impl Mode {
     pub const RECORD_ALL: Mode = Mode(2);
     /// Nodes keep all that forward mode needs.
     pub const SAVE_ALL: Mode = Mode(4);
-    /// Nodes keep nothing but their place in the graph.
+    /// Nodes keep only their place in the graph.
     pub const SAVE_NOTHING: Mode = Mode(8);
     /// A log of the ops that run is kept.
     pub const WATCHED: Mode = Mode(32);
@@ -453,7 +451,7 @@ impl Mode {
         self.has(Mode::BF16) && dtype == DType::F32
     }
 
-    /// The mode with products as they were when something was recorded.
+    /// The mode with the precision of products that was in force when something was recorded.
     #[inline]
     pub fn rounding(self, bf16: bool) -> Mode {
         if bf16 { self.with(Mode::BF16) } else { self.without(Mode::BF16) }
@@ -464,7 +462,7 @@ impl Mode {
         MODE.set(self);
     }
 
-    /// Sets the mode until the guard is dropped, even by a panic.
+    /// Sets the mode until the guard is dropped, also by a panic.
     #[inline]
     pub fn enter(self) -> ModeGuard {
         ModeGuard { before: MODE.replace(self) }

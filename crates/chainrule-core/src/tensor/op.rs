@@ -34,8 +34,8 @@ pub type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
 pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
-    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that
-    /// a user defines may have any name.
+    /// The name for errors and listings. People read it and no code depends on it, since a user's
+    /// own op may have any name.
     fn name(&self) -> &'static str;
 
     /// The op's row in the table; none for the kernel of a rule, an update, or an op that a user
@@ -74,7 +74,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Reading::Opaque
     }
 
-    /// The part that it plays in a model.
+    /// Its part in a model.
     fn role(&self) -> Role {
         Role::Plain
     }
@@ -84,8 +84,8 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Linear::No
     }
 
-    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of
-    /// kernel does not tell.
+    /// The number of operations, by the rules of `Program::cost`, if its kind of kernel does not
+    /// determine it.
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
         let _ = (inputs, outputs);
         None
@@ -120,14 +120,14 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Err(no_rule(self.name(), self.is_differentiable()))
     }
 
-    /// For a fused op: its computation in primitive ops. Its higher derivatives come from here, so
-    /// it saves its inputs.
+    /// For a fused op: its computation in primitive ops. Higher derivatives come from it, so the op
+    /// saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
         None
     }
 
-    /// The generator that it draws from, if it draws: it then gives something else each time, and
-    /// counts as used even where its result is not.
+    /// The generator that it draws from, if any: its result then differs from run to run, and it
+    /// counts as used even if its result is not.
     fn generator(&self) -> Option<&Generator> {
         None
     }
@@ -137,14 +137,14 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         SmallVec::new()
     }
 
-    /// Number of the extra result that equals `other` of the same inputs, to the bit, if one does.
+    /// Number of the extra result that equals `other` of the same inputs, bit for bit, if one does.
     fn also_gives(&self, other: &dyn Op) -> Option<usize> {
         let _ = other;
         None
     }
 
-    /// Whether the result has all elements of the only input in their order: the op is then a
-    /// reshape, whatever else it is.
+    /// Whether the result has all elements of its only input in order: the op is then a reshape,
+    /// whatever else it may be.
     fn keeps_order(&self, input: &Meta) -> bool {
         let _ = input;
         false
@@ -166,27 +166,27 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// The input that a result is the new value of, in an update of parameters: the kernel is then
-    /// an [`UpdateKernel`].
+    /// The input that a result replaces, in an update of parameters: the kernel is then an
+    /// [`UpdateKernel`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;
         None
     }
 
-    /// For an op of several results that share nothing: one op for each result, with the inputs
-    /// that it takes.
+    /// For an op with several independent results: one op for each of them, with the inputs that it
+    /// needs.
     fn parts(&self) -> SmallVec<[SeparateResult; 3]> {
         SmallVec::new()
     }
 
-    /// Whether its kernel and its rules take every dtype as it is stored, rather than widened to
-    /// the one that kernels compute with (`tensor/widen.rs`).
+    /// Whether its kernel and its rules accept every dtype as it is stored, without widening it to
+    /// the dtype that kernels compute with (`tensor/widen.rs`).
     fn takes_stored(&self) -> bool {
         false
     }
 
-    /// Whether it does no more with integers than to compare and to choose among them: u64, which
-    /// the computing dtype does not hold, is then brought there in its order.
+    /// Whether it only compares integers and chooses among them: u64, which the computing dtype
+    /// cannot hold, is then converted with its order kept.
     fn orders(&self) -> bool {
         false
     }
@@ -198,8 +198,8 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
 }
 
 impl dyn Op {
-    /// The op as the type that it is, with its parameters; the error where it is another, as a rule
-    /// gets it that was planted at the wrong op.
+    /// The op as its own type, with its parameters; an error if it is of another type, as when a
+    /// mistake is planted at the wrong op.
     pub fn downcast<T: Op>(&self) -> Result<&T> {
         (self as &dyn Any).downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
@@ -252,10 +252,10 @@ pub enum Kernel<'a> {
 
 /// The kernel of an elementwise op.
 pub trait MapKernel: Sync {
-    /// Computes rows of `n` elements. A unary map gets one row of all elements.
+    /// Computes rows of `n` elements. A unary map gets all elements as one row.
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>);
 
-    /// The arithmetic of the op, if it is no more than that: two of those run as one.
+    /// The arithmetic of the op, if it is a single operation: two such ops run as one.
     fn arithmetic(&self) -> Option<Arithmetic> {
         None
     }
@@ -308,25 +308,24 @@ pub trait WholeKernel: Sync {
         None
     }
 
-    /// Layout of result `at`, which has this shape, in the memory that it asks for: row-major,
-    /// unless the consumer is likely to prefer another.
+    /// The memory layout that result `at`, of this shape, asks for: row-major, unless its consumer
+    /// is likely to prefer another.
     fn layout(&self, at: usize, shape: &Shape) -> Layout {
         let _ = at;
         Layout::row_major(shape)
     }
 }
 
-/// The kernel of a product of matrices of floats, which can do more with the result than to write
-/// it.
+/// The kernel of a product of float matrices, which can do more with the result than write it.
 pub trait ProductKernel: Sync {
     /// Computes the product into the memory of `out`, which is row-major.
     fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()>;
 
-    /// Whether it can add a row: it has none of its own.
+    /// Whether it can add a row, because it does not add one already.
     fn adds_row(&self) -> bool;
 }
 
-/// The use of the elements of a product.
+/// Destination of the elements of a product.
 #[derive(Clone, Copy, Default)]
 pub struct Epilogue<'a> {
     pub plus: Plus<'a>,
@@ -353,12 +352,11 @@ pub trait UpdateKernel: Sync {
     /// Updates the parameter and its state in place.
     fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
 
-    /// Whether it takes no more of the gradient than to subtract a multiple of it from the
-    /// parameter.
+    /// Whether it uses the gradient only to subtract a multiple of it from the parameter.
     fn descends(&self) -> bool;
 
-    /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter
-    /// this many times.
+    /// As [`UpdateKernel::update`], for one that descends: `add` adds this multiple of the gradient
+    /// to the parameter.
     fn descend(
         &self,
         kept: &mut [&mut Arc<Value>],
@@ -421,7 +419,7 @@ pub struct Wanted(u64);
 impl Wanted {
     pub const NONE: Wanted = Wanted(0);
 
-    /// Whether input `i` is. From the 63rd on they are all taken to be.
+    /// Whether input `i` is among them. From the 63rd on, all inputs count as wanted.
     #[inline]
     pub fn get(self, i: usize) -> bool {
         self.0 >> i.min(63) & 1 == 1

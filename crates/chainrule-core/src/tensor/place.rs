@@ -36,20 +36,20 @@ impl Place {
         self.line
     }
 
-    /// The place as Rust's own type, if it is one in Rust code.
+    /// The place as Rust's own type, if it is in Rust code.
     pub fn rust(&self) -> Option<&'static Location<'static>> {
         self.rust
     }
 
-    /// Whether it is a line of the library, which says nothing to its user: of an op's rule, of
-    /// Rust's own sources, or of any Rust code where a script calls it.
+    /// Whether it is a line of the library, which is of no use to its user: in an op's rule, in
+    /// Rust's own sources, or in any Rust code when a script is the caller.
     pub fn is_of_library(&self) -> bool {
         self.rust.is_some() && (is_of_library(&self.file) || SCRIPT.get().is_some())
     }
 }
 
-/// The folder of the crates as the compiler names it, and what stands between the name of a crate
-/// and its modules.
+/// The folder of the crates as the compiler names it, and the path between a crate's name and its
+/// modules.
 static OWN: LazyLock<(&str, &str)> = LazyLock::new(|| {
     let own = file!().trim_end_matches("tensor/place.rs");
     own.rsplit_once("chainrule-core").unwrap_or((own, ""))
@@ -66,7 +66,7 @@ fn is_of_library(file: &str) -> bool {
 }
 
 thread_local! {
-    /// The user's line that called the layer which runs now.
+    /// The user's line that called the layer which is running.
     static CALLER: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn of_user(location: &'static Location<'static>) -> &'static Location
     }
 }
 
-/// Ops that the library calls while this lives are called by the line that made it.
+/// While this lives, ops that the library calls count as called by the line that made it.
 #[derive(Debug)]
 pub struct Called {
     before: Option<&'static Location<'static>>,
@@ -104,20 +104,20 @@ impl Drop for Called {
     }
 }
 
-/// Asks a script's language for the line that made a node of the tape, by the node's number.
+/// Asks the script's interpreter for the line that made a node of the tape, by the node's number.
 type AskScript = fn(u64) -> Option<(String, u32)>;
 
 static SCRIPT: OnceLock<AskScript> = OnceLock::new();
 
-/// Lines of nodes are those of a script from now on: the Rust code that calls the ops is part of
-/// its interpreter, and says nothing to the user.
+/// From now on, lines of nodes are lines of a script: the Rust code that calls the ops is part of
+/// its interpreter, and of no use to the user.
 pub fn lines_are_of_a_script(ask: AskScript) {
     SCRIPT.get_or_init(|| ask);
 }
 
 impl Node {
-    /// The user's line that called the op; none where a script made the node and its line is not
-    /// known any more.
+    /// The user's line that called the op; none if a script made the node and its line is no longer
+    /// known.
     pub fn place(&self) -> Option<Place> {
         match SCRIPT.get() {
             None => Some(self.location.into()),
@@ -142,11 +142,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// A language with an interpreter that calls this library, as `trace_script` sees it. A program
-/// then names the lines and the variables of the script instead of those of the Rust code between.
+/// An interpreter of another language that calls this library, as `trace_script` sees it. A program
+/// then names the lines and variables of the script instead of those of the Rust code between.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// The file and the line of the script that runs now on this thread.
+    /// The file and the line of the script that is running on this thread.
     pub caller: fn() -> Option<(String, u32)>,
     /// The text of a file of the script.
     pub source: fn(&str) -> Option<String>,

@@ -3,10 +3,10 @@
 //! - The elements stand in nested brackets between `tensor(` and `)`, in columns, in lines of at
 //!   most 75 characters. Above 1000 elements only the first and last 3 of each axis are shown, with
 //!   `...` between.
-//! - Floats have as few digits as tell the value from its neighbours, at most 8 after the point
-//!   (`{:.3}` asks for at most 3), and their points are aligned. All are in scientific notation if
-//!   the largest magnitude is 1e8 or more (1e6 for f32), the smallest other than 0 is below 1e-4,
-//!   or one is over 1000 times the other.
+//! - Floats have as few digits as distinguish the value from its neighbours, at most 8 after the
+//!   point (`{:.3}` asks for at most 3), and their points are aligned. All are in scientific
+//!   notation if the largest magnitude is 1e8 or more (1e6 for f32), the smallest other than 0 is
+//!   below 1e-4, or one is over 1000 times the other.
 //! - Then follow the shape, if elements are left out or there are none; the dtype, unless it is f32
 //!   or the elements show that they are integers or bools; `op=` with the op that made the tensor
 //!   if it is on the tape, or `requires_grad` for a leaf that has a gradient.
@@ -171,8 +171,8 @@ fn nest(
 /// The items of a row with commas, in as many lines as needed. `axis` is the depth, whose brackets
 /// must fit on the last line too.
 fn row(items: &[String], axis: usize, indent: &str, out: &mut String) {
-    // Room for the comma or bracket after the item, the brackets around the row, and the one that
-    // closes all.
+    // Space for the comma or bracket after the item, the brackets around the row, and the closing
+    // bracket of the whole.
     let room = WIDTH - 2 - axis;
     let mut line = indent.len();
     for (i, item) in items.iter().enumerate() {
@@ -211,7 +211,7 @@ fn align(words: Vec<String>) -> Vec<String> {
     words.iter().map(|w| format!("{w:>width$}")).collect()
 }
 
-/// A float as printing needs it.
+/// A float, as far as printing needs it.
 trait Float: Copy + Into<f64> + fmt::Display + fmt::LowerExp {
     /// From this magnitude on numbers are printed in scientific notation.
     const LARGE: f64;
@@ -338,8 +338,8 @@ fn floats<T: Float>(shown: &[T], digits: usize) -> Vec<String> {
             let Parts { whole, fraction, .. } = plain_parts(*x, digits);
             return format!("{whole}.{fraction:<decimals$}");
         }
-        // The longest needs this number of digits: those of the others go on beyond the shortest
-        // that tells them apart.
+        // The longest needs this number of digits; shorter ones are padded with further digits of
+        // their own.
         let text = format!("{x:.decimals$e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let point = if decimals == 0 { "." } else { "" };

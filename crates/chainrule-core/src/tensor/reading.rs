@@ -1,4 +1,4 @@
-//! The meaning of an op to the algebra of programs, as far as its rules use it.
+//! The meaning of an op to the algebra of programs, in the terms that its rules use.
 
 use smallvec::SmallVec;
 
@@ -58,9 +58,9 @@ pub enum Reading {
     OneHot,
     /// To another dtype.
     Cast,
-    /// Not read, but never negative.
+    /// Opaque, but never negative.
     NotNegative,
-    /// Not read, but above 0.
+    /// Opaque, but above 0.
     Positive,
 }
 
@@ -102,16 +102,16 @@ pub enum Fold {
     Norm {
         p: f64,
     },
-    /// The largest or the smallest, with its place.
+    /// The largest or the smallest, with its position.
     Extreme,
 }
 
-/// The operands in which an op is linear, all of a group together: it gives zeros where all of a
-/// group are zero. An op that takes several parts is linear in all of them together, and one zero
-/// part says nothing of the others.
+/// The operands in which an op is linear, taken as a group: it gives zeros where a whole group is
+/// zero. An op that joins several parts is linear in all of them together, so a single zero part
+/// says nothing about the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linear {
-    /// In none that is known.
+    /// In none, as far as is known.
     No,
     /// In the first.
     First,

@@ -23,20 +23,20 @@ pub fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
     apply_offered(&mut Some(op), inputs)
 }
 
-/// As [`apply`], with the further results of the kernel.
+/// As [`apply`], with the extra results of the kernel.
 #[track_caller]
 pub fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     run_offered(&mut Some(op), inputs)
 }
 
-/// The result of an op for these values once more; nothing is recorded.
+/// The result of an op for these values, computed again; nothing is recorded.
 pub(crate) fn replay(op: &dyn Op, values: &Values) -> Result<Arc<Value>> {
     let _guard = Mode::get().without(Mode::TRACE).enter();
     Ok(compute(op, values)?.value)
 }
 
-/// An op that is about to run and may be kept. Its methods are all that is compiled for each op:
-/// whatever stands around them sees no types of ops.
+/// An op that is about to run and may be kept. Only its methods are compiled for each op; the code
+/// around them is independent of op types.
 pub(crate) trait Offered {
     fn op(&self) -> &dyn Op;
 
@@ -54,7 +54,7 @@ impl<O: Op> Offered for Option<O> {
     }
 }
 
-/// An op that the tape has already.
+/// An op that is already on the tape.
 impl Offered for Arc<dyn Op> {
     fn op(&self) -> &dyn Op {
         &**self
@@ -98,7 +98,7 @@ struct OpRun {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
-    /// Nothing needs to be known of how the result was made.
+    /// Nothing about its making needs to be recorded.
     Constant,
     /// A gradient can flow: it goes on the tape.
     Gradient,
@@ -148,7 +148,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
     }
     let mode = Mode::get();
     if mode.has(Mode::TRACE) {
-        // Ops that a kernel calls are its own affair.
+        // Ops called by a kernel are internal to it.
         let _guard = mode.without(Mode::TRACE).enter();
         let outcome = compute(op, &values).map_err(|e| e.at(location))?;
         return Ok(OpRun { values, outcome, flow: Flow::Traced });
@@ -233,7 +233,7 @@ pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent
     let shape = *x.shape();
     let matters = |a: &usize| shape[*a] != 1;
     let Some(first) = axes.iter().find(matters) else {
-        // Only axes of size 1 go: every element stands for itself.
+        // If only axes of size 1 go, every element stands for itself.
         return Ok((x.contiguous()?, Extent { outer: shape.numel(), count: 1, inner: 1 }));
     };
     let last = axes.iter().rfind(matters).unwrap_or(first);

@@ -12,7 +12,7 @@ use crate::shape::Shape;
 /// The forward pass as a rule sees it. With `link` the tensors are connected to the tape, so that
 /// the rule's own operations are recorded.
 ///
-/// Dtypes that are stored only are shown widened ([`DType::computing`](crate::DType::computing)),
+/// Dtypes that are only stored are shown widened ([`DType::computing`](crate::DType::computing)),
 /// unless the op takes them as they are ([`Op::takes_stored`]): a rule computes in f32 for halves,
 /// and its gradients are rounded once.
 pub struct Saved<'a> {
@@ -59,7 +59,7 @@ impl<'a> Saved<'a> {
         self.link
     }
 
-    /// Shape and dtype of input `i`, which must be one whose gradient is wanted (or that is saved).
+    /// Shape and dtype of input `i`, which must be saved or have a wanted gradient.
     pub fn input_meta(&self, i: usize) -> Meta {
         let meta = match self.node.inputs[i].meta() {
             Some(meta) => meta,
@@ -86,7 +86,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// A tensor as the rules of `op` see it: widened, if it is of a dtype that is stored only.
+/// A tensor as the rules of `op` see it: widened, if its dtype is only stored.
 #[inline]
 pub fn shown(op: &dyn Op, t: Tensor) -> Result<Tensor> {
     if t.dtype().is_widened() && !op.takes_stored() { t.widened() } else { Ok(t) }

@@ -1,13 +1,14 @@
-//! Names of the modules that run on this thread, for the entries of a trace.
+//! Names of the modules that are running on this thread, for the entries of a trace.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A module that runs.
+/// A running module.
 struct Level {
     /// Its whole name, joined by dots.
     name: String,
-    /// The names of the modules around it and its own, each less the one before: `blocks.0/norm`.
+    /// The names of the modules around it and its own, each without the prefix of the one before:
+    /// `blocks.0/norm`.
     path: Arc<str>,
 }
 
@@ -15,8 +16,8 @@ thread_local! {
     static LEVELS: RefCell<Vec<Level>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The module of this name runs until [`leave`] is called; its name is the whole one, joined by
-/// dots.
+/// Enters the module with this name, which is the whole one, joined by dots; it runs until
+/// [`leave`] is called.
 #[cold]
 pub fn enter(name: &str) {
     LEVELS.with_borrow_mut(|levels| {
@@ -32,18 +33,18 @@ pub fn enter(name: &str) {
     });
 }
 
-/// The module that was entered last is done.
+/// Leaves the module that was entered last.
 #[cold]
 pub fn leave() {
     LEVELS.with_borrow_mut(|levels| levels.pop());
 }
 
-/// The whole name of the module that runs.
+/// The whole name of the running module.
 pub fn name() -> Option<String> {
     LEVELS.with_borrow(|levels| levels.last().map(|level| level.name.clone()))
 }
 
-/// The path of the module that runs.
+/// The path of the running module.
 pub(crate) fn path() -> Option<Arc<str>> {
     LEVELS.with_borrow(|levels| levels.last().map(|level| level.path.clone()))
 }

@@ -1,4 +1,4 @@
-//! Names that reports show for tensors without one: those of a user's variables, for one call.
+//! Names that reports show for nameless tensors: those of a user's variables, during one call.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ thread_local! {
     static NAMES: RefCell<HashMap<u64, String>> = RefCell::default();
 }
 
-/// Runs `f`, whose reports name tensors without a name by these, which are given by the number of
-/// their [`Source`].
+/// Runs `f`; its reports call nameless tensors by these names, which are keyed by the number of the
+/// tensor's [`Source`].
 pub fn with_shown_names<R>(names: HashMap<u64, String>, f: impl FnOnce() -> R) -> R {
     struct NamesBefore(HashMap<u64, String>);
     impl Drop for NamesBefore {
@@ -23,7 +23,7 @@ pub fn with_shown_names<R>(names: HashMap<u64, String>, f: impl FnOnce() -> R) -
 }
 
 impl Source {
-    /// The name, or else the one that [`with_shown_names`] has for it.
+    /// The name, or else the one that [`with_shown_names`] provides.
     pub fn shown_name(&self) -> Option<String> {
         self.name().or_else(|| NAMES.with_borrow(|names| names.get(&self.number()).cloned()))
     }

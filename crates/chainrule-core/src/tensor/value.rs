@@ -78,14 +78,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// All elements of an array of this shape, one after the other.
+    /// The layout of a row-major array of this shape.
     #[inline]
     pub fn row_major(shape: &Shape) -> Layout {
         Layout { offset: 0, strides: shape.contiguous_strides() }
     }
 
-    /// Whether it is that of an array of this shape whose elements lie one after the other, from
-    /// the first on.
+    /// Whether it is the layout of a row-major array of this shape, from the first element on.
     #[inline]
     pub fn is_row_major(&self, shape: &Shape) -> bool {
         self.offset == 0 && contiguous(shape, &self.strides)
@@ -111,7 +110,7 @@ impl Value {
         Ok(value)
     }
 
-    /// A value with left-over contents; the caller writes every element.
+    /// A value with arbitrary contents; the caller writes every element.
     pub fn uninit(op: &'static str, meta: Meta) -> Result<Value> {
         let too_big = |bytes| Error::OutOfMemory { op, shape: meta.shape, bytes };
         let numel = meta.shape.checked_numel().ok_or_else(|| too_big(usize::MAX))?;
@@ -133,7 +132,7 @@ impl Value {
         value
     }
 
-    /// Shares the value; in the allocation of one that was given to [`Value::recycle`], if there is
+    /// Shares the value, reusing an allocation that was given to [`Value::recycle`], if there is
     /// one.
     pub fn share(self) -> Arc<Value> {
         let shell = SHELLS.try_with(|shells| shells.borrow_mut().pop()).ok().flatten();
@@ -145,8 +144,8 @@ impl Value {
         shell
     }
 
-    /// Drops the value, but keeps its allocation for [`Value::share`], if it has no other owner. A
-    /// program that runs again and again does so.
+    /// Drops the value, but keeps its allocation for [`Value::share`] if it has no other owner. A
+    /// program that runs again and again does this.
     pub fn recycle(mut this: Arc<Value>) {
         let Some(value) = Arc::get_mut(&mut this) else { return };
         let hollow = Meta::new(Shape::SCALAR, DType::Bool);
@@ -167,8 +166,7 @@ impl Value {
         Value { meta, storage: Storage::Foreign(memory) }
     }
 
-    /// The value whose memory this one's elements lie in: itself, or the owner that it is a window
-    /// of.
+    /// The value whose memory holds the elements: itself, or the owner that it is a window of.
     pub fn block(&self) -> &Value {
         match &self.storage {
             Storage::View { base, .. } => base,
@@ -201,7 +199,7 @@ impl Value {
         self.meta.shape.numel()
     }
 
-    /// Layout of its elements, in the elements that [`Value::strided`] gives.
+    /// Layout of its elements, within the elements that [`Value::strided`] gives.
     #[inline]
     pub fn layout(&self) -> Layout {
         match &self.storage {
@@ -221,13 +219,13 @@ impl Value {
         }
     }
 
-    /// Whether the elements are its own, and not a window on another's.
+    /// Whether the elements are its own, rather than a window on another's.
     #[inline]
     pub fn owns(&self) -> bool {
         matches!(self.storage, Storage::Own(_))
     }
 
-    /// Whether the elements are in the arena of a program, where they are not for long.
+    /// Whether the elements are in the arena of a program, where they stay only briefly.
     pub fn is_planned(&self) -> bool {
         match &self.storage {
             Storage::Own(buffer) => buffer.is_planned(),
@@ -245,7 +243,7 @@ impl Value {
         }
     }
 
-    /// Whether it has its elements where another value of its shape and dtype has them.
+    /// Whether its elements are laid out as those of another value of its shape and dtype.
     #[inline]
     pub fn lies_as(&self, other: &Value) -> bool {
         debug_assert_eq!(self.meta, other.meta);
@@ -271,7 +269,7 @@ impl Value {
         by_size!(self.dtype(), |T| first::<T>(self))
     }
 
-    /// The elements in row-major order, if they lie so.
+    /// The elements in row-major order, if they are stored so.
     #[inline]
     pub fn slice<T: Stored>(&self) -> Option<&[T]> {
         debug_assert!(T::stores(self.dtype()));
@@ -299,12 +297,12 @@ impl Value {
         by_size!(self.dtype(), |T| bytemuck::cast_slice(self.elements::<T>()))
     }
 
-    /// The bytes of a value that was just made, to write.
+    /// The bytes of a newly made value, to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         by_size!(self.dtype(), |T| bytemuck::cast_slice_mut(self.elements_mut::<T>()))
     }
 
-    /// All elements of the owner, in which [`Value::layout`] finds this value's.
+    /// All elements of the owner, among which [`Value::layout`] locates this value's.
     #[inline]
     pub fn strided<T: Stored>(&self) -> &[T] {
         debug_assert!(T::stores(self.dtype()));
@@ -323,7 +321,7 @@ impl Value {
         }
     }
 
-    /// The elements of a value that was just made, to write.
+    /// The elements of a newly made value, to write.
     #[inline]
     pub fn elements_mut<T: Stored>(&mut self) -> &mut [T] {
         debug_assert!(T::stores(self.dtype()));
@@ -356,7 +354,7 @@ impl Value {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied().map(Value::share) }
     }
 
-    /// As [`Value::contiguous`], for who needs it only for a while.
+    /// As [`Value::contiguous`], for a caller that needs it only briefly.
     #[inline]
     pub fn row_major(&self) -> Result<ValueCow<'_>> {
         self.copied_unless(self.is_contiguous())
@@ -386,7 +384,7 @@ impl Value {
         }
     }
 
-    /// The element of a value that has just one.
+    /// The element of a value that has only one.
     pub fn first<T: Stored>(&self) -> T {
         self.strided::<T>()[self.layout().offset]
     }
@@ -416,7 +414,7 @@ impl Deref for ValueCow<'_> {
 const MOST_SHELLS: usize = 1 << 12;
 
 thread_local! {
-    /// Allocations of values that are gone.
+    /// Allocations of dropped values.
     static SHELLS: RefCell<Vec<Arc<Value>>> = const { RefCell::new(Vec::new()) };
 }
 

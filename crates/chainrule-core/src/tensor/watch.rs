@@ -1,8 +1,8 @@
-//! Logs of this thread's computation, for observers: the ops that run, recorded on the tape or not,
-//! the elements that are read, the backward passes.
+//! Logs of this thread's computation, for observers: the ops that run (recorded on the tape or
+//! not), the elements that are read, and the backward passes.
 //!
-//! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in
-//! it. Values are told apart by where they lie in memory, which holds as long as the log keeps
+//! A log sees more than the tape: it includes detached values and ops that ran under `no_grad`.
+//! Values are identified by their address in memory, which stays valid as long as the log holds
 //! them.
 
 use std::cell::RefCell;
@@ -61,7 +61,7 @@ pub struct Given {
 #[derive(Default)]
 pub struct WatchLog {
     pub ran: Vec<Ran>,
-    /// The values whose elements were read as plain numbers, by where they lie.
+    /// The values whose elements were read as plain numbers, by address.
     pub read: HashMap<*const Value, Arc<Value>>,
     /// The gradients of `leaves` after each backward pass.
     pub passes: Vec<Vec<Option<Tensor>>>,
@@ -75,7 +75,7 @@ thread_local! {
     static LOGS: RefCell<Vec<Weak<RefCell<WatchLog>>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A log that lasts as long as this is kept.
+/// A log that is kept as long as this lives.
 pub struct Watching {
     log: Rc<RefCell<WatchLog>>,
 }
@@ -90,18 +90,18 @@ impl Watching {
         watching
     }
 
-    /// Makes sure that this thread is still watched: a guard that was set earlier may have put the
-    /// mode back.
+    /// Makes sure that this thread is still watched: a guard that was set earlier may have restored
+    /// the mode.
     pub fn resume(&self) {
         Mode::get().with(Mode::WATCHED).set();
     }
 
-    /// From now on backward passes leave the gradients of these in the log.
+    /// From now on, backward passes record the gradients of these leaves in the log.
     pub fn follow(&self, leaves: impl Iterator<Item = Arc<Leaf>>) {
         self.log.borrow_mut().leaves = leaves.collect();
     }
 
-    /// The log since this was last asked for.
+    /// The log since the last call.
     pub fn take(&self) -> WatchLog {
         let mut log = self.log.borrow_mut();
         let leaves = log.leaves.clone();

@@ -1,11 +1,11 @@
 //! Dtypes that are stored and not computed with: i32, u8, f16 and their like.
 //!
 //! An op on them infers its result as on any other. Then its inputs are widened to the computing
-//! dtype ([`DType::computing`]), its kernel runs on those, and the result is brought to the dtype
-//! that was inferred: integers wrap around, halves are rounded once. Views and copies move the
+//! dtype ([`DType::computing`]), its kernel runs on those, and the result is converted to the
+//! inferred dtype: integers wrap around, halves are rounded once. Views and copies move the
 //! elements as they are. The rules of differentiation see widened tensors too
-//! ([`Saved`](super::op::Saved)), and the walk brings each gradient back to the dtype of its input,
-//! so that a rule of many steps rounds a half once, as a kernel does.
+//! ([`Saved`](super::op::Saved)), and the walk converts each gradient back to the dtype of its
+//! input, so that a rule of many steps rounds a half once, as a kernel does.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::kernels::cast;
 use crate::ops::OpId;
 
-/// Whether an op with these inputs and this result has to go through here.
+/// Whether an op with these inputs and this result has to go through this module.
 #[inline]
 pub(super) fn concerns(values: &[Arc<Value>], out: Meta) -> bool {
     out.dtype.is_widened() || values.iter().any(|v| v.dtype().is_widened())
@@ -62,7 +62,7 @@ pub(crate) fn brought(value: &Arc<Value>, dtype: DType) -> Result<Arc<Value>> {
     if value.dtype() == dtype { Ok(value.clone()) } else { cast(value, dtype).map(Value::share) }
 }
 
-/// A u64 as an i64 in the same order, and back: the sign bit is turned.
+/// A u64 as an i64 in the same order, and back: the sign bit is flipped.
 pub(crate) fn turned(value: &Value, dtype: DType) -> Result<Value> {
     let mut out = Value::uninit("to_dtype", Meta::new(*value.shape(), dtype))?;
     let all = out.elements_mut::<u64>();

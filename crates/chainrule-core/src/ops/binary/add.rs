@@ -70,9 +70,9 @@ methods! {
     }
 }
 
-/// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a
-/// sum in place would leave no record). A trace keeps no hold of a value that no op made, such as
-/// zeros of a rule; a sum in it would be lost to the program.
+/// The sum of two gradients: in place if nothing else holds the first and neither is recorded (a
+/// sum in place would leave no record). A trace keeps no hold of a value that no op made, such as a
+/// rule's zeros, so a sum into it would be lost to the program.
 #[doc(hidden)]
 pub fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     fn in_place<T: Stored + std::ops::Add<Output = T>>(a: &mut Tensor, b: &Value) -> bool {

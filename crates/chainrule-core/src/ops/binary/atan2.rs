@@ -30,8 +30,8 @@ impl Op for Atan2 {
         Ok(smallvec![da, db])
     }
 
-    /// Only the part of the step across the ray turns it: `(b da - a db) / |(a, b)|`, and the
-    /// longer the ray, the less.
+    /// Only the part of the step across the ray turns it: `(b da - a db) / |(a, b)|`, less for a
+    /// longer ray.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b) = (at.input(0), at.input(1));
         let inverse = length(&a, &b)?.try_reciprocal()?;

@@ -1,5 +1,5 @@
-//! `clamp_tensors`: elements held between those of two other tensors. The method is
-//! [`Tensor::clamp`], beside scalar bounds.
+//! `clamp_tensors`: elements limited to a range between those of two other tensors. The method is
+//! [`Tensor::clamp`], as with scalar bounds.
 
 use crate::kernels::map::ternary;
 use crate::ops::prelude::*;
@@ -30,10 +30,11 @@ impl Op for ClampTensors {
         let (x, min, max) = (at.input(0), at.input(1), at.input(2));
         let zero = cotangent.like(0.0);
         let half = cotangent.try_mul(0.5)?;
-        // The upper bound holds what is above it, and everything where the bounds are crossed.
+        // The upper bound applies to elements above it, and to all elements where the bounds are
+        // crossed.
         let by_max = x.try_gt(&max)?.try_logical_or(min.try_gt(&max)?)?;
         let by_min = x.try_lt(&min)?.try_logical_and(min.try_le(&max)?)?;
-        // Equal bounds make no tie: all of the gradient stays with `x`.
+        // Equal bounds are no tie: all of the gradient stays with `x`.
         let apart = min.try_lt(&max)?;
         let tie = |bound: &Tensor| x.try_eq(bound)?.try_logical_and(&apart);
         let (at_min, at_max) = (tie(&min)?, tie(&max)?);
@@ -44,7 +45,7 @@ impl Op for ClampTensors {
         Ok(smallvec![Some(dx), Some(dmin), Some(dmax)])
     }
 
-    /// By weights: the bounds' from comparisons, and that of `x` what is left of 1.
+    /// By weights: those of the bounds come from comparisons, and that of `x` is the rest of 1.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, min, max) = (at.input(0), at.input(1), at.input(2));
         let Meta { shape, dtype } = at.output_meta();
@@ -67,7 +68,7 @@ impl Op for ClampTensors {
 
 impl MapKernel for ClampTensors {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        /// NaN fails every comparison: that of `x` stays, that of a bound must be asked for.
+        /// NaN fails every comparison: one in `x` stays anyway, one in a bound must be tested for.
         macro_rules! hold {
             ($x:expr, $min:expr, $max:expr, $out:expr) => {
                 ternary([$x, $min, $max], n, $out, |x, min, max| {

@@ -35,8 +35,8 @@ impl Op for Copysign {
         Ok(smallvec![da.transpose()?, wanted.get(1).then(|| cotangent.zeros_like())])
     }
 
-    /// The tangent as it is where `a` kept its sign, turned where it did not; `a / a` leaves out
-    /// what is not finite.
+    /// The tangent as it is where `a` kept its sign, negated where it did not; `a / a` excludes
+    /// elements that are not finite.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, y) = (at.input(0).detach(), at.output().detach());
         let Some(da) = &tangents[0] else { return Ok(y.zeros_like()) };

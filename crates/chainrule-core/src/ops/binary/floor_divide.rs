@@ -58,12 +58,12 @@ fn floored<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
         // A zero with the sign of the quotient.
         return T::from_f64(0.0f64.copysign((a / b).to_f64()));
     }
-    // `whole` is an integer but for the rounding of the division.
+    // `whole` is an integer up to the rounding of the division.
     let down = T::from_f64(whole.to_f64().floor());
     if whole - down > T::from_f64(0.5) { down + T::ONE } else { down }
 }
 
-/// 0 is divided by 0, which [`divisible`] does not let through, without a panic.
+/// Defines 0 divided by 0, which [`divisible`] rejects, so that it does not panic.
 fn floored_integer(a: i64, b: i64) -> i64 {
     if b == 0 {
         return 0;

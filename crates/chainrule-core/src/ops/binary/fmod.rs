@@ -1,4 +1,4 @@
-//! `fmod`: what division with rounding towards 0 leaves, with the sign of the dividend.
+//! `fmod`: the remainder of a division that rounds towards 0, with the sign of the dividend.
 
 use super::floor_divide::{divisible, unsigned_rest};
 use super::remainder::{Modulo, modulo_samples};

@@ -59,7 +59,7 @@ impl Op for Lerp {
 
 impl MapKernel for Lerp {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        /// From the nearer end, so that it is met exactly.
+        /// Computed from the nearer end, so that this end is met exactly.
         fn part<T: Real>(start: T, end: T, weight: T) -> T {
             let way = end - start;
             let (from_start, from_end) = (start + weight * way, end - way * (T::ONE - weight));

@@ -66,7 +66,7 @@ impl Op for Extremum {
 
 impl MapKernel for Extremum {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        // NaN fails every comparison, so of `b` it is taken as it is, of `a` it must be asked for.
+        // NaN fails every comparison: one in `b` is taken as it is, one in `a` must be tested for.
         match self.least {
             false => tile!(inputs, n, out;
                 F32, F32 => F32: |a, b| if b < a || a.is_nan() { a } else { b };
@@ -83,8 +83,8 @@ impl MapKernel for Extremum {
 }
 
 impl Extremum {
-    /// The share of `g` that operand `x` gets beside `other`. The smaller of the two gets what the
-    /// larger gets, with the two exchanged.
+    /// The share of `g` that operand `x` gets beside `other`. For the minimum the two are
+    /// exchanged.
     #[track_caller]
     fn share(&self, x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
         match self.least {

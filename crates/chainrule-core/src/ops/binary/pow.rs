@@ -58,7 +58,7 @@ impl Op for Pow {
     }
 }
 
-/// `ln a`, but 0 where `a` is 0 and `b` is not negative: there `a^b` is 0 or 1 for good.
+/// `ln a`, but 0 where `a` is 0 and `b` is not negative: near such a point `a^b` stays 0 or 1.
 fn log_base(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let safe = a.try_eq(0)?.try_where(&a.ones_like(), a)?;
     b.try_ge(0)?.try_where(&safe, a)?.try_log()
@@ -96,8 +96,8 @@ fn power<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, n: usize, out: &mut [T]) {
     }
 }
 
-/// The power by squaring, wrapping around. A negative exponent, which `try_pow` does not let
-/// through, gives the whole part.
+/// The power by repeated squaring, with wrap-around. A negative exponent, which `try_pow` rejects,
+/// gives the integer part.
 fn integer_power(a: i64, b: i64) -> i64 {
     if b < 0 {
         return match a {

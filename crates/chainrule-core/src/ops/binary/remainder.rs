@@ -1,4 +1,4 @@
-//! `remainder`: what division with rounding down leaves, with the sign of the divisor.
+//! `remainder`: the remainder of a division that rounds down, with the sign of the divisor.
 
 use std::ops::Rem;
 
@@ -18,9 +18,10 @@ impl Modulo {
         if self.down { a.try_floor_divide(b) } else { a.try_div(b)?.try_trunc() }
     }
 
-    /// The same in another way. Rounded down: how often `b` went into `a` is read off the result,
-    /// `(a - y) / b`; where that is not finite, beside an infinity or a division by 0, the quotient
-    /// says it. Rounded towards 0: down where the quotient is positive and up where it is negative.
+    /// The same in another way. Rounding down: the number of times `b` fits into `a` follows from
+    /// the result, `(a - y) / b`; where that is not finite, beside an infinity or a division by 0,
+    /// the quotient decides. Rounding towards 0: down where the quotient is positive, up where it
+    /// is negative.
     fn whole_again(self, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
         if self.down {
             let read = (a - y).try_div(b)?;
@@ -80,13 +81,13 @@ impl Op for Modulo {
     }
 }
 
-/// `%` has the sign of the dividend; where that is not the divisor's, one divisor more.
+/// `%` has the sign of the dividend; where that is not the divisor's, one divisor is added.
 fn rest<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
     let rest = a % b;
     if rest != T::ZERO && (b < T::ZERO) != (rest < T::ZERO) { rest + b } else { rest }
 }
 
-/// The rest that `%` leaves; 0 modulo 0, which [`divisible`] does not let through, without a panic.
+/// The result of `%`; 0 for 0 modulo 0, which [`divisible`] rejects, so that it does not panic.
 fn integer_rest(a: i64, b: i64) -> i64 {
     if b == 0 { 0 } else { a.wrapping_rem(b) }
 }

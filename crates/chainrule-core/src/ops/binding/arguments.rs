@@ -1,4 +1,4 @@
-//! The values that Python gives a binding, and how PyTorch lets tensors and numbers meet.
+//! The values that Python passes to a binding, and PyTorch's rules for tensors meeting numbers.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub enum Argument {
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
     pub values: &'a [Argument],
-    /// The dtype that stands for floats where nothing else says which.
+    /// The dtype that stands for floats where no operand decides.
     pub default_float: DType,
 }
 
@@ -55,7 +55,7 @@ impl Argument {
         }
     }
 
-    /// A tensor as it is; a number as one of the dtype that it has beside `other`.
+    /// A tensor as it is; a number as a tensor of the dtype it takes beside `other`.
     pub fn beside(&self, other: &Tensor) -> Result<Tensor> {
         match self {
             Argument::Tensor(t) => Ok(t.clone()),
@@ -67,7 +67,7 @@ impl Argument {
         }
     }
 
-    /// A tensor and this operand, as PyTorch lets them meet.
+    /// A tensor and this operand, converted by PyTorch's rules.
     pub(crate) fn meet(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
         match self {
             Argument::Tensor(y) => meet(x.clone(), y.clone()),
@@ -75,7 +75,7 @@ impl Argument {
         }
     }
 
-    /// A tensor as it is; a number as one of the dtype that it has by itself.
+    /// A tensor as it is; a number as a tensor of the dtype it has by itself.
     pub fn alone(&self, default_float: DType) -> Tensor {
         match self {
             Argument::Tensor(t) => t.clone(),
@@ -87,13 +87,13 @@ impl Argument {
         }
     }
 
-    /// Whether it is an integer or a bool of Python.
+    /// Whether it is a Python int or bool.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Argument::Int(_) | Argument::Bool(_))
     }
 }
 
-/// The values by the places of their parameters, whose kinds say what they are.
+/// The values by the positions of their parameters, whose kinds determine what they are.
 impl<'a> Arguments<'a> {
     fn wrong(&self, at: usize) -> ! {
         panic!("argument {at} of a binding is {:?}", self.values[at])
@@ -281,7 +281,7 @@ pub fn or_of_bools(
     of_bools: fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     match op(x, y) {
-        // Asked only then, since small ops are many.
+        // Called only then, since small ops are frequent.
         Err(_) if x.dtype() == DType::Bool && y.dtype() == DType::Bool => of_bools(x, y),
         out => out,
     }

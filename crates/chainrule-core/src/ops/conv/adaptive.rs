@@ -1,4 +1,4 @@
-//! Pooling over windows of which the result says how many there are.
+//! Pooling over windows whose number is given by the size of the result.
 
 use super::{as_given, as_images, expect_sizes, image_sizes, of_image};
 use crate::ops::prelude::*;
@@ -16,8 +16,8 @@ pub(super) struct Divided {
 }
 
 impl Divided {
-    /// Begin and end of the windows, which divide the elements about evenly and overlap where they
-    /// do not come out even.
+    /// Start and end of the windows, which divide the elements about evenly and overlap where the
+    /// division has a remainder.
     pub fn windows(self) -> impl Iterator<Item = (usize, usize)> {
         let Divided { size, count } = self;
         (0..count).map(move |i| (i * size / count, ((i + 1) * size).div_ceil(count)))

@@ -29,8 +29,8 @@ fn pool<const N: usize>(
             options.ceil_mode,
         )?;
         let line = |i: usize| {
-            // Counted from the first zero of the padding on; what lies beyond the padding at the
-            // end is no element at all.
+            // Counted from the first zero of the padding on; positions past the padding at the end
+            // are no elements at all.
             let begin = i * stride[axis];
             let end = (begin + reach).min(size + 2 * padding);
             let first = begin.max(padding) - padding;

@@ -9,8 +9,8 @@ use crate::kernels::conv;
 use crate::ops::prelude::*;
 use crate::tensor::node::Mode;
 
-/// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape
-/// of its input.
+/// Inputs: an array in the shape of the convolution's output, and the convolution's weight. The
+/// result has the shape of its input.
 #[derive(Debug, Parameters)]
 pub(super) struct Transposed {
     pub conv: conv::Conv,
@@ -50,8 +50,8 @@ impl Op for Transposed {
         Saves::input(1).when(wanted.get(0)).and(Saves::input(0).when(wanted.get(1)))
     }
 
-    /// In a convolution the cotangent would be the image, and what is spread here the gradient of
-    /// the output.
+    /// In a convolution, the cotangent would be the image, and the input here the gradient of the
+    /// output.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (g, conv, bf16) = (cotangent, self.conv, self.bf16);
         let plain = Convolution { conv, bias: false, bf16 };

@@ -17,7 +17,7 @@ pub(super) struct Convolution {
     pub bf16: bool,
 }
 
-/// The shapes of what a convolution reads and makes.
+/// The shapes of a convolution's inputs and result.
 pub(super) fn input_shape(c: &conv::Conv) -> Shape {
     Shape::new(&[c.images, c.groups * c.inputs, c.input[0], c.input[1]])
 }
@@ -183,8 +183,8 @@ impl WholeKernel for WeightGrad {
     }
 }
 
-/// The channels of input, weight and bias fit together: how many of the weight's second axis and
-/// its first one belong to a group.
+/// Checks that the channels of input, weight and bias fit together; returns how many of the
+/// weight's second axis and of its first belong to a group.
 pub(super) fn expect_channels(
     op: &'static str,
     (x, channels): (&Shape, usize),

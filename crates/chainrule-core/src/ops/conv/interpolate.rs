@@ -27,8 +27,8 @@ impl Axis {
         }
     }
 
-    /// With the roundings of PyTorch, since others would pick other elements: the step in the
-    /// dtype, the place in f32.
+    /// Rounded as in PyTorch, since other roundings would pick other elements: the step in the
+    /// dtype, the position in f32.
     fn nearest(self, i: usize, dtype: DType) -> usize {
         if self.output == self.input {
             return i;

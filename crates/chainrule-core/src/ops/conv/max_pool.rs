@@ -6,7 +6,7 @@ use crate::kernels::pool::{Windows, max_pool};
 use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 
-/// The largest element of each window of the last two axes. The extra value is where it stands,
+/// The largest element of each window of the last two axes. The extra value is its position,
 /// counted through the image.
 #[derive(Debug, Clone, Parameters)]
 pub(super) struct PoolMax {

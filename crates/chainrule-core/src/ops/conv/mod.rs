@@ -3,7 +3,7 @@
 //! Images are `[n, channels, h, w]`, signals `[n, channels, l]`; both may come without the axis of
 //! examples. A signal is computed as an image of height 1. The gradients are ops of this folder
 //! too, or of `index`: the gradient of a convolution's input is a transposed convolution, that of a
-//! linear resampling is another one, and a maximum passes its gradient to the place that it was
+//! linear resampling is another one, and a maximum passes its gradient to the position that it was
 //! taken from.
 
 pub(super) mod adaptive_avg_pool;
@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 use crate::shape::{IntoSizes, Shape};
 use crate::tensor::Tensor;
 
-/// `x` as a batch of images, whatever it came as: `[channels, h, w]` and, for `N = 1`, signals get
-/// the axes that they lack.
+/// `x` as a batch of images, whatever its form: `[channels, h, w]` and, for `N = 1`, signals get
+/// the missing axes.
 fn as_images<const N: usize>(op: &'static str, x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let rank = shape.rank();
@@ -61,8 +61,7 @@ fn as_given<const N: usize>(y: Tensor, rank: usize) -> Result<Tensor> {
     if sizes.len() == y.rank() { Ok(y) } else { y.try_reshape(sizes.as_slice()) }
 }
 
-/// Sizes, strides and the like of `N` axes as those of an image, where the rows of a signal get
-/// `one`.
+/// Sizes, strides and the like of `N` axes as those of an image; for signals, the rows get `one`.
 fn of_image<T: Copy, const N: usize>(axes: [T; N], one: T) -> [T; 2] {
     match N {
         1 => [one, axes[0]],
@@ -76,7 +75,7 @@ fn image_sizes(shape: &Shape) -> [usize; 4] {
 }
 
 /// Strides, paddings and the like are smaller than this, so that sums and products of a few of them
-/// fit into a number.
+/// do not overflow.
 const MOST: usize = 1 << 31;
 
 /// The error for a parameter out of its range.
@@ -122,7 +121,7 @@ fn windows(
 /// each axis.
 const LARGEST: usize = 1 << 24;
 
-/// The error for sizes of a result that are too large, or are none where there must be some.
+/// The error for requested sizes that are too large, or 0 where there must be some.
 fn expect_sizes(op: &'static str, x: &Shape, input: &[usize], sizes: &[usize]) -> Result<()> {
     if input.contains(&0) {
         return Err(Error::shape(op, &[x], "the images have no elements"));

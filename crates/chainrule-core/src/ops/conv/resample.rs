@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug, Clone, Parameters)]
 pub(super) struct Resample {
-    /// Its name, and that of its transpose.
+    /// The name of the op, and that of its transpose.
     #[parameters(skip)]
     pub names: [Name; 2],
     pub rows: Arc<Taps>,

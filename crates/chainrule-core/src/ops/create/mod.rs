@@ -1,4 +1,4 @@
-//! Tensors from nothing: constant, counting, random.
+//! Tensors made from scratch: constant, counting, random.
 
 mod draw;
 
@@ -151,7 +151,7 @@ impl Tensor {
     /// just `start`.
     pub fn linspace(start: f64, end: f64, steps: usize) -> Tensor {
         let step = (end - start) / (steps.max(2) - 1) as f64;
-        // From the nearer end, so that both are exact.
+        // Computed from the nearer end, so that both are exact.
         let at = |i: usize| {
             if i < steps.div_ceil(2) {
                 start + step * i as f64

@@ -1,5 +1,5 @@
-//! `attention`: scaled dot-product attention by tiles, and the backward of it as one kernel. The
-//! matrix of scores is never held.
+//! `attention`: scaled dot-product attention by tiles, and its backward as one kernel. The matrix
+//! of scores is never held in memory.
 
 use smallvec::SmallVec;
 
@@ -37,8 +37,8 @@ impl AttentionOp {
             let e = shifted(&scores)?.try_exp()?;
             return e.try_div(&e.try_sum(-1, true)?);
         };
-        // A query that sees nothing gets scores of 0, so that no step of its derivatives is NaN,
-        // and weights of 0.
+        // A query that sees no key gets scores of 0, so that no step of its derivatives is NaN, and
+        // weights of 0.
         let none = Tensor::full((), f64::NEG_INFINITY, scores.dtype());
         let scores = alive.try_where(&seen.try_where(&scores, &none)?, 0.0)?;
         let e = shifted(&scores)?.try_exp()?;
@@ -165,8 +165,8 @@ impl AttentionOp {
 }
 
 impl WholeKernel for AttentionOp {
-    /// Beside the result: the largest score of each row, and the logarithm of the sum of the
-    /// exponentials of what scores are below that.
+    /// Extra results: the largest score of each row, and the logarithm of the sum of the
+    /// exponentials of the scores less that.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(inputs, out))
     }
@@ -183,7 +183,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// The value, copied if a row has gaps or an axis is walked backward.
+    /// The value, copied if a row has gaps or an axis is traversed backward.
     fn new(value: &Arc<Value>) -> Result<Matrices> {
         let (shape, layout) = (value.shape(), value.layout());
         let (rank, last) = (shape.rank(), shape.rank() - 1);
@@ -233,8 +233,8 @@ impl MaskGrid {
     }
 }
 
-/// Rows that lie head beside head, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: what
-/// follows joins the heads of a position, and then need not copy.
+/// Rows whose heads lie side by side, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: the
+/// next op joins the heads of a position, and then need not copy.
 fn beside(shape: &Shape) -> Layout {
     let (mut swapped, rank) = (*shape, shape.rank());
     if rank <= 2 {
@@ -268,7 +268,7 @@ impl Fresh {
         }
     }
 
-    /// Once written.
+    /// The result, once it is written.
     fn done(self) -> Arc<Value> {
         let (shape, layout) = (*self.value.shape(), beside(self.value.shape()));
         Value::view(&self.value.share(), shape, layout).share()

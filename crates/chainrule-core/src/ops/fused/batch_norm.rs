@@ -104,8 +104,7 @@ fn grads(op: &BatchNorm, at: &Saved<'_>, g: &Tensor, correction: usize) -> Resul
 }
 
 impl WholeKernel for BatchNorm {
-    /// Beside the result: the normalised input, 1 / sqrt(variance + eps), the mean, and the
-    /// variance.
+    /// Extra results: the normalised input, 1 / sqrt(variance + eps), the mean, and the variance.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 3]>>>()?;
         by_dtype!(out.dtype, [F32, F64], |T| self.forward::<T>(&inputs, out))
@@ -292,8 +291,8 @@ fn expect_batch(shape: &Shape, eps: f64, correction: usize) -> Result<()> {
     Ok(())
 }
 
-/// The input as `[values, features]`, and what its shape was when the features were moved to the
-/// end, if they had to be.
+/// The input as `[values, features]`, and its former shape if the features had to be moved to the
+/// end.
 #[track_caller]
 fn features_last(x: &Tensor) -> Result<(Tensor, Option<Shape>)> {
     let shape = x.shape();

@@ -18,7 +18,7 @@ pub struct Bce {
     pub weight: Option<Tensor>,
 }
 
-/// The least logarithm of a probability that counts.
+/// The smallest logarithm of a probability that is used.
 const LEAST_LOG: f64 = -100.0;
 
 /// Lower bound of the slope's divisor: PyTorch's constant, which it keeps in f32.
@@ -54,8 +54,8 @@ impl Pointwise for BinaryCrossEntropy {
     }
 
     fn check<T: Real>(self, x: &[T], t: &[T]) -> Result<()> {
-        // NaN lies in no range. All of them without a branch first, so that the common case is a
-        // fast loop.
+        // NaN lies in no range. The first pass tests all elements without a branch, so that the
+        // common case is a fast loop.
         let wrong = |x: &T| !(T::ZERO <= *x && *x <= T::ONE);
         for (what, elements) in [("prediction", x), ("target", t)] {
             if elements.iter().fold(false, |any, x| any | wrong(x)) {

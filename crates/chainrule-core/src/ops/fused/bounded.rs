@@ -79,7 +79,7 @@ impl<const RELATIVE: bool> Pointwise for Bounded<RELATIVE> {
         size.try_le(self.bound)?.try_where(&near.try_mul(0.5)?, &far.try_mul(self.bound)?)
     }
 
-    /// The difference, cut at both ends.
+    /// The difference, clipped at both ends.
     fn tangent(
         self,
         x: &Tensor,

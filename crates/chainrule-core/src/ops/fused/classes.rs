@@ -9,7 +9,7 @@ use crate::kernels::math::Real;
 use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 
-/// Counting of the losses of rows with class numbers.
+/// How the losses of rows with class numbers are counted.
 #[derive(Clone, Debug, Default, Parameters)]
 pub(super) struct Counting {
     pub reduction: Reduction,
@@ -59,8 +59,7 @@ impl Counting {
         }
     }
 
-    /// Factor by which a mean is wrong whose divisor counts the rows that are left out: a classic
-    /// mistake.
+    /// The classic mistake of a mean whose divisor counts the ignored rows: its factor.
     pub fn counted_too_often(&self, targets: &Tensor) -> Result<f64> {
         let targets = targets.try_to_vec::<i64>()?;
         let kept = targets.iter().filter(|&&t| !self.ignores(t)).count();

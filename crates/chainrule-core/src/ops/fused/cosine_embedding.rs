@@ -53,8 +53,7 @@ impl Pointwise for EmbeddedCosine {
         near.try_add(&t.try_eq(-1.0)?.try_where(&apart, 0.0)?)
     }
 
-    /// The tangent as often as a term has it: once for pairs over the margin, minus once for near
-    /// ones.
+    /// The tangent, counted once for pairs over the margin and minus once for near ones.
     fn tangent(
         self,
         x: &Tensor,

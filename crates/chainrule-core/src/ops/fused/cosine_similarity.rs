@@ -56,7 +56,7 @@ impl Op for Cosine {
             let Some(tangent) = tangent else { continue };
             let along = dot(tangent, &pair[1 - i])?.try_div(&product)?;
             let norm = dot(&pair[i], tangent)?.try_div(&norms[i])?;
-            // The norm of zeros has no derivative; 0 is taken for it.
+            // The norm of zeros has no derivative; 0 is used.
             let norm = norms[i].try_eq(0.0)?.try_where(&norm.zeros_like(), &norm)?;
             total = total.try_add(&along)?.try_sub(&c.try_mul(&norm.try_div(&cut[i])?)?)?;
         }

@@ -58,7 +58,7 @@ impl Op for CrossEntropyOp {
         work::each(5, inputs, outputs)
     }
 
-    /// The method has seen to the shapes.
+    /// The method has checked the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
         Ok(Meta::new(self.counting.reduction.shape(inputs[1].shape), dtype))
@@ -104,7 +104,7 @@ impl Op for CrossEntropyOp {
 }
 
 impl CrossEntropyOp {
-    /// Whether a row's loss is just minus the logarithm of its target's probability.
+    /// Whether a row's loss is minus the logarithm of its target's probability, and nothing more.
     fn is_plain(&self) -> bool {
         self.label_smoothing == 0.0 && self.counting.weight.is_none()
     }
@@ -186,7 +186,7 @@ impl CrossEntropyOp {
         let each = options.reduction == Reduction::None;
         let losses = if each { &mut *out } else { scratch };
         if targets.iter().any(|&t| options.ignores(t)) {
-            // Class 0 stands in, and the row's loss is then set to 0.
+            // Class 0 stands in for the target, and the row's loss is then set to 0.
             let stand_in = |&t: &i64| if options.ignores(t) { 0 } else { t };
             let present: Vec<i64> = targets.iter().map(stand_in).collect();
             softmax::cross_entropy_rows(x, &present, classes, losses, probs);
@@ -276,7 +276,7 @@ impl WholeKernel for CrossEntropyGrad {
         let (probs, targets, g) = (probs?, targets?, g?);
         let targets: &[i64] = targets.slice().expect("made contiguous");
         let classes = out.shape[1];
-        // A verdict tries other targets than those of the loss.
+        // A verdict tries targets that differ from those of the loss.
         self.0.counting.expect_targets(self.name(), targets, classes)?;
         let mut value = Value::uninit(self.name(), out)?;
         by_dtype!(probs.dtype(), [F32, F64], |T| self.backward(

@@ -1,4 +1,4 @@
-//! `cross_entropy_probabilities`: what [`Tensor::cross_entropy`] computes where the targets are
+//! `cross_entropy_probabilities`: the case of [`Tensor::cross_entropy`] whose targets are
 //! probabilities of the classes.
 
 use smallvec::SmallVec;
@@ -12,9 +12,8 @@ use crate::ops::fused::cross_entropy::CrossEntropy;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
-/// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is
-/// `-sum(q * log(softmax(x)))`, where `q` is what the row gives to the classes:
-/// `weight * (target * (1 - s) + s / classes)`.
+/// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is `-sum(q *
+/// log(softmax(x)))` with `q = weight * (target * (1 - s) + s / classes)`.
 #[derive(Clone, Debug, Parameters)]
 pub(super) struct SoftCrossEntropy {
     pub reduction: Reduction,
@@ -66,7 +65,7 @@ impl Op for SoftCrossEntropy {
         work::each(5, inputs, outputs)
     }
 
-    /// The method has seen to the shapes.
+    /// The method has checked the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs("cross_entropy", inputs)?;
         let rows = inputs[0].shape.without_axis(1);

@@ -60,8 +60,7 @@ impl Pointwise for EmbeddedHinge {
         apart.try_add(&t.try_ne(-1.0)?.try_where(x, 0.0)?)
     }
 
-    /// The tangent as often as a term has it: once for near pairs, minus once for pairs within the
-    /// margin.
+    /// The tangent, counted once for near pairs and minus once for pairs within the margin.
     fn tangent(
         self,
         x: &Tensor,

@@ -78,7 +78,7 @@ pub(super) const ENTRY: Entry = Entry {
     mistakes: MISTAKES,
 };
 
-/// Shapes that both normalisations are sampled on, with the number of axes that are a row.
+/// Shapes that both normalisations are sampled on, with the number of axes that form a row.
 pub(super) const SHAPES: [(&str, &[usize], usize); 8] = [
     ("rows", &[3, 5], 1),
     ("a row of two axes", &[2, 3, 4], 2),
@@ -161,7 +161,7 @@ pub(super) const EPS_OUTSIDE: Mistake = Mistake {
     what: "the backward divides by the root of the variance plus eps, where the forward took the root of variance plus eps",
     rule: |op, at, g, wanted| {
         with_dx(op, at, g, wanted, |this, s| {
-            // A variance of 0 may have become a little less by rounding.
+            // Rounding may have made a variance of 0 slightly negative.
             let var = s.root.try_square()?.try_sub(this.eps)?.try_relu()?;
             let outside = var.try_sqrt()?.try_add(this.eps)?;
             this.centred(&s.u)?.try_sub(&s.through_variance()?)?.try_div(&outside)

@@ -1,11 +1,10 @@
-//! The numbers that a normalisation learns: a gain and a bias for each channel, as far as it has
-//! them.
+//! The learned parameters of a normalisation: a gain and a bias for each channel, if it has them.
 
 use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-/// Presence of gain and bias. They are the further inputs of the op, in this order.
+/// Whether there are a gain and a bias. They are the further inputs of the op, in this order.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct Learned {
     pub gain: bool,
@@ -17,7 +16,7 @@ impl Learned {
         Learned { gain: gain.is_some(), bias: bias.is_some() }
     }
 
-    /// Splits what belongs to the inputs into gain and bias.
+    /// Splits the items that belong to the inputs into gain and bias.
     pub fn split<X>(self, inputs: &[X]) -> (Option<&X>, Option<&X>) {
         let gain = self.gain.then(|| &inputs[1]);
         let bias = self.bias.then(|| &inputs[1 + usize::from(self.gain)]);

@@ -141,7 +141,7 @@ struct MatrixOf<'a> {
     row_stride: isize,
 }
 
-/// The value as a matrix; copied if its rows do not follow each other in even steps forward.
+/// The value as a matrix; copied unless its rows follow each other in even steps forward.
 fn rows(value: &Value) -> Result<MatrixOf<'_>> {
     let (shape, strides) = (*value.shape(), value.layout().strides);
     let last = shape.rank() - 1;

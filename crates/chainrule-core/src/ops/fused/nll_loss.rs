@@ -42,7 +42,7 @@ impl Op for Nll {
         inputs[0].get(1).copied().filter(|_| input == 1)
     }
 
-    /// The method has seen to the shapes.
+    /// The method has checked the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
         Ok(Meta::new(self.counting.reduction.shape(inputs[1].shape), dtype))
@@ -183,7 +183,7 @@ impl WholeKernel for NllGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (targets, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let targets: &[i64] = targets.slice().expect("made contiguous");
-        // A verdict tries other targets than those of the loss.
+        // A verdict tries targets that differ from those of the loss.
         self.op.counting.expect_targets(self.name(), targets, out.shape[1])?;
         let mut value = Value::uninit(self.name(), out)?;
         let extent = [out.shape[1], out.shape[2]];

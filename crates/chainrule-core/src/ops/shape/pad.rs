@@ -1,4 +1,4 @@
-//! `pad`: axes made longer at their ends, with a number or with what they hold.
+//! `pad`: axes lengthened at their ends, with a number or with their own elements.
 
 use super::remap::{self, Maps, Remap};
 use crate::Slice;

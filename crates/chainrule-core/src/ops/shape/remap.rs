@@ -1,5 +1,5 @@
-//! Ops whose source position along each axis depends on the position along that axis only, as whole
-//! copies: what `pad`, `roll` and `repeat` share.
+//! Ops whose source position along each axis depends only on the position along that axis, as whole
+//! copies: the common part of `pad`, `roll` and `repeat`.
 
 use crate::kernels::remap::{self, AxisMap};
 use crate::ops::prelude::*;

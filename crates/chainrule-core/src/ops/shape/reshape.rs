@@ -121,8 +121,8 @@ methods! {
 }
 
 impl Tensor {
-    /// The same tensor as a result of its own: derivatives with respect to it are told apart from
-    /// those with respect to this one.
+    /// The same tensor as a result of its own, so that derivatives with respect to it are distinct
+    /// from those with respect to the original.
     pub(crate) fn alias(&self) -> Result<Tensor> {
         apply(Reshape { shape: self.shape() }, &[self])
     }

@@ -57,8 +57,8 @@ fn bound(at: impl TryInto<i64>) -> i64 {
     at.try_into().unwrap_or(i64::MAX)
 }
 
-/// One past the last position that is meant: `None` after the very last, -1, since one past it
-/// would be position 0.
+/// One past the last position: `None` after the very last, -1, since one past it would be position
+/// 0.
 fn past(last: i64) -> Option<i64> {
     (last != -1).then(|| last.saturating_add(1))
 }
@@ -106,7 +106,7 @@ macro_rules! s {
     ($($slice:expr),* $(,)?) => { &[$($crate::Slice::from($slice)),*] };
 }
 
-/// The cut of a slice along one axis of the input, in the order of the input's axes.
+/// The slice along one axis of the input, in the order of the input's axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 struct Cut {
     start: usize,
@@ -200,7 +200,7 @@ impl SliceOp {
         Layout { offset: offset as usize, strides }
     }
 
-    /// The positions on an axis between the first and the last that it takes, both included.
+    /// The positions on an axis from the first to the last that it takes, both included.
     fn range(&self, axis: usize) -> (usize, usize) {
         let Cut { start, count, step } = self.cuts[axis];
         let end = start.strict_add_signed(step * (count as isize - 1));
@@ -267,7 +267,7 @@ impl Op for Unslice {
     }
 }
 
-/// Cover of the whole by the parts.
+/// How the parts cover the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cover {
     /// Each place belongs to one part.
@@ -295,7 +295,7 @@ impl Unslice {
     }
 
     /// Whether each part has all positions of the first axis, in order: then each position can be
-    /// filled for itself.
+    /// filled on its own.
     fn is_whole_along_first(&self) -> bool {
         self.slices.iter().all(|s| {
             let all =
@@ -312,8 +312,8 @@ impl Unslice {
         let cover = self.cover();
         let mut parts: SmallVec<[Arc<Value>; 3]> = SmallVec::new();
         for input in inputs {
-            // Elements whose neighbours on the last axis are apart are better brought together
-            // first: by tiles.
+            // Elements that are not contiguous along the last axis are better gathered first, by
+            // tiles.
             let last = input.shape().rank().saturating_sub(1);
             parts.push(match input.layout().strides[last] {
                 1 => input.clone(),
@@ -485,7 +485,7 @@ fn cut(size: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Cut {
     let end = end.map_or(if step > 0 { high } else { low }, bound);
     let span = if step > 0 { end - start } else { start - end };
     let count = if span <= 0 { 0 } else { (span as u64).div_ceil(step.unsigned_abs()) as usize };
-    // An empty cut starts at the origin, so that no offset points outside the array.
+    // An empty slice starts at the origin, so that no offset points outside the array.
     Cut {
         start: if count == 0 { 0 } else { start as usize },
         count,

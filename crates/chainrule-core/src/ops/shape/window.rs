@@ -1,5 +1,5 @@
-//! Views that an axis of the input enters in several places: diagonals, overlapping windows. And
-//! the reverse, which adds up.
+//! Views in which an element of the input may appear several times: diagonals, overlapping windows.
+//! And their reverse, which adds up.
 
 use std::ops::Add;
 
@@ -44,7 +44,7 @@ impl Window {
             strides[m.of] += m.by as isize * layout.strides[m.along];
         }
         let starts = self.start.iter().zip(layout.strides).map(|(&s, step)| s as isize * step);
-        // Nothing is read of a view without elements: its start may lie outside.
+        // Nothing is read from a view without elements, so its start may lie outside.
         let offset = if self.out.contains(&0) { 0 } else { starts.sum() };
         Layout { offset: (layout.offset as isize + offset) as usize, strides }
     }

@@ -64,8 +64,8 @@ impl Op for Clamp {
 
 impl MapKernel for Clamp {
     fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        /// The upper bound last, so that it wins where the bounds are crossed. A bound of NaN makes
-        /// NaN, an input of NaN stays.
+        /// The upper bound is applied last, so that it wins if the bounds are crossed. A bound of
+        /// NaN makes NaN, an input of NaN stays.
         fn floats<T: Real>(x: &[T], out: &mut [T], c: &Clamp) {
             let min = T::from_f64(c.min.unwrap_or(f64::NEG_INFINITY));
             let max = T::from_f64(c.max.unwrap_or(f64::INFINITY));
@@ -102,7 +102,7 @@ impl Slope for Clamp {
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         let above = self.min.is_none_or(|min| x > T::from_f64(min));
         let below = self.max.is_none_or(|max| x < T::from_f64(max));
-        // With one bound only, NaN is stopped by that one.
+        // With one bound only, that bound stops NaN.
         if above & below { g } else { T::ZERO }
     }
 }

@@ -1,4 +1,4 @@
-//! `dropout`: random elements become 0, and the others make up for them.
+//! `dropout`: random elements become 0, and the others are scaled up to compensate.
 
 use crate::kernels::mask::scale_kept;
 use crate::kernels::math::Real;
@@ -61,13 +61,13 @@ impl Op for Dropout {
 /// `x * mask / (1 - p)`.
 fn in_steps(x: &Tensor, mask: &Tensor, p: f64) -> Result<Tensor> {
     let kept = x.try_mul(&mask.try_to_dtype(x.dtype())?)?;
-    // At p = 1 nothing is kept, and there is nothing to make up for.
+    // At p = 1 no element is kept, so there is nothing to scale.
     if p == 1.0 { Ok(kept) } else { kept.try_div(1.0 - p) }
 }
 
 impl MapKernel for Dropout {
     fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        // Both have the shape of the result, so their tiles are stretches of as many elements.
+        // Both have the shape of the result, so their tiles are runs of equal length.
         match (inputs, out) {
             ([Input::F32(x), Input::Bool(mask)], Output::F32(out)) => {
                 let n = out.len();

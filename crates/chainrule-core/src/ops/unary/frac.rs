@@ -1,4 +1,4 @@
-//! `frac`: what is behind the point.
+//! `frac`: the fractional part.
 
 use crate::ops::prelude::*;
 

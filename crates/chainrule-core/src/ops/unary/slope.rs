@@ -37,7 +37,7 @@ pub(super) trait Slope: Parameters + Debug + Copy + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 struct Scaled<S>(S);
 
-/// Parameters of the slope; a slope without any is told by the type of the op.
+/// Parameters of the slope; a slope without any is identified by the type of the op.
 impl<S: Slope> Parameters for Scaled<S> {
     fn parameters(&self) -> Param {
         match self.0.parameters() {
@@ -71,7 +71,7 @@ impl<S: Slope> Op for Scaled<S> {
         Some(2 * numel(&outputs[0]))
     }
 
-    /// In the gradient, where the slope itself is not read.
+    /// In the gradient, if the slope itself is opaque to the algebra.
     fn linear(&self) -> Linear {
         self.0.reading().map_or(Linear::Last, |_| Linear::No)
     }

@@ -1,4 +1,4 @@
-//! `softsign`: x by one more than its size.
+//! `softsign`: x divided by 1 plus its magnitude.
 
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;

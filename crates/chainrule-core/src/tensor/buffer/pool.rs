@@ -11,7 +11,7 @@ use crate::tensor::arena::ArenaPlace;
 const FLOOR: usize = (256 << 20) / BLOCK;
 /// Factor of the blocks in use at one time that it keeps beyond that.
 const TIMES: usize = 4;
-/// Divisor of the machine's memory that gives the share of all threads.
+/// The machine's memory divided by this is the share of all threads.
 const SHARE: u64 = 4;
 /// The memory assumed where the system does not report it.
 const ASSUMED: u64 = 16 << 30;
@@ -23,10 +23,11 @@ const LEASE: usize = (16 << 20) / BLOCK;
 const GROWTH: usize = (32 << 20) / BLOCK;
 const USES: u64 = 1 << 16;
 
-/// Blocks that a thread takes and gives back before all threads' count hears of it: 64 KiB.
+/// Blocks that a thread takes and returns before it updates the count of all threads: 64 KiB.
 const UNTOLD: isize = (64 << 10) / BLOCK as isize;
 
-/// Blocks in use on all threads, and the most at one time, but for what each has not told.
+/// Blocks in use on all threads, and the most at one time, except what threads have not reported
+/// yet.
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 static MOST_IN_USE: AtomicIsize = AtomicIsize::new(0);
 /// The blocks that all threads may keep by their leases.
@@ -61,7 +62,7 @@ pub struct MemoryStatistics {
 /// Free blocks of one class.
 struct FreeList {
     free: Vec<Vec<Block>>,
-    /// The fewest there were since the last scan: these were not needed.
+    /// The minimum since the last scan: this many were not needed.
     fewest: usize,
 }
 
@@ -69,7 +70,7 @@ struct FreeList {
 pub struct BufferPool {
     lists: Vec<FreeList>,
     held: usize,
-    /// Number of blocks it may hold by its leases.
+    /// Number of blocks it may hold under its leases.
     leased: usize,
     /// Blocks that this thread took and did not give back: negative where others allocate the
     /// buffers that it drops.
@@ -77,7 +78,7 @@ pub struct BufferPool {
     most_in_use: isize,
     /// The part of `in_use` that is not in [`IN_USE`] yet.
     untold: isize,
-    /// Blocks from the system since the last look.
+    /// Blocks from the system since the last scan.
     grown: usize,
     cleared: u64,
     reused: u64,
@@ -187,8 +188,8 @@ impl BufferPool {
         (self.most_in_use.max(0) as usize).saturating_mul(TIMES).max(FLOOR)
     }
 
-    /// Takes a further part of the share of all threads. False where there is none, or the thread
-    /// keeps its most.
+    /// Claims another part of the share of all threads. False if there is none left, or the thread
+    /// has its maximum.
     #[cold]
     fn lease(&mut self, n: usize) -> bool {
         let want = self.held + n;
@@ -230,7 +231,7 @@ impl BufferPool {
         self.end_leases();
     }
 
-    /// Offers blocks that are not held to other threads.
+    /// Offers its unused share to other threads.
     fn end_leases(&mut self) {
         LEASED.fetch_sub(self.leased - self.held, Ordering::Relaxed);
         self.leased = self.held;
@@ -271,7 +272,7 @@ thread_local! {
     pub static POOL: RefCell<BufferPool> = const { RefCell::new(BufferPool::NEW) };
 }
 
-/// Asks all threads to clear their pools when they next put something in.
+/// Asks all threads to clear their pools the next time they return a buffer.
 pub fn ask_all_to_clear() {
     CLEARED.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
-//! Memory that is lent to another program, which must not write into it: whether it did.
+//! Memory lent to another program, which must not write into it: a check whether it did.
 //!
-//! Values are saved on tapes and never change, and a reader that writes all the same would falsify
-//! gradients in silence. A read-only flag is not enforced, so a checksum is kept of what was lent.
+//! Values are saved on tapes and never change, so a reader that writes would silently falsify
+//! gradients. A read-only flag is not enforced, so a checksum of lent memory is kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::Memory;
 use crate::error::{Error, Result};
 use crate::tensor::value::{Value, by_size};
 
-/// The memory lent now, and how many pieces came back with other elements.
+/// The memory lent at present, and how many pieces came back changed.
 struct Loans {
     now: Vec<(u64, Arc<Value>, u64)>,
     next: u64,
@@ -52,7 +52,7 @@ impl Drop for Lent {
             return;
         };
         let (_, value, sum) = loans.now.swap_remove(at);
-        // One that was falsified stays in the count until it is told.
+        // A falsified one stays in the count until it has been reported.
         match checksum(&value) == sum {
             true => drop(COUNT.fetch_sub(1, Ordering::Relaxed)),
             false => loans.falsified += 1,
