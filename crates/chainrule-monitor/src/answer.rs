@@ -1,4 +1,4 @@
-//! Answers of a model over the steps, with the targets and the form of its loss, as far as they are
+//! The answers of a model over the steps, with the targets and the form of its loss where they are
 //! known.
 
 use std::collections::BTreeMap;
@@ -6,38 +6,39 @@ use std::collections::BTreeMap;
 use crate::forms::{Answer, LossForm, near, recognised, rows};
 use crate::penalty::Penalised;
 
-/// Most numbers of an output that are looked at.
+/// The most numbers of one output that are examined.
 const MOST: usize = 1 << 19;
 
-/// A loss beside the largest one that is next to nothing.
+/// A loss below this share of the largest one counts as nothing.
 const TINY_LOSS: f64 = 0.05;
 
-/// Looks whose numbers at bounds are kept, and outputs whose targets are counted one by one.
+/// Looks for which numbers at bounds are kept, and the largest output whose targets are counted
+/// column by column.
 const BLOCKED: usize = 16;
 const COLUMNS: usize = 1024;
 
 /// Looks whose right answers are counted.
 const RIGHT: usize = 8;
 
-/// Answers whose share of right ones is known.
+/// Fewest answers for which the share of right ones is known.
 const ENOUGH: u64 = 24;
 
-/// Most kinds of labels that are counted.
+/// The most kinds of labels that are counted.
 const CLASSES: usize = 10_000;
 
 /// Answers over the steps of a training.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
-    /// Answers that were told, of which some are looked at.
+    /// Answers reported so far, only some of which are examined.
     pub told: u64,
     pub looks: u32,
-    /// The newest answer whose loss is known, without its targets.
+    /// The newest answer whose loss has a known form, without its targets.
     pub known: Option<Answer>,
     pub width: usize,
-    /// The least and the largest output.
+    /// The smallest and the largest output.
     pub range: Option<(f64, f64)>,
-    /// Looks at which all rows were probabilities that sum to one, log-probabilities, between zero
-    /// and one, or exactly one.
+    /// Looks at which all rows were probabilities that sum to one, were log-probabilities, lay
+    /// between zero and one, or were exactly one.
     pub probabilities: u32,
     pub logarithms: u32,
     pub inside: u32,
@@ -45,48 +46,50 @@ pub(crate) struct Answers {
     /// The share of exact zeros, and of exact halves.
     pub zeros: f64,
     pub halves: f64,
-    /// The bounds of the module that gave them.
+    /// The bounds of the module that gave the outputs.
     pub bounds: Option<(f64, f64)>,
-    /// The share of numbers that are at one of these bounds, or at zero, and that their gradient
-    /// moves back inside, at each look.
+    /// At each look, the share of numbers at one of these bounds, or at zero, that their gradient
+    /// moves back inside.
     pub blocked: Vec<f64>,
-    /// Numbers between zero and one, and others, each with how many of them had no gradient.
+    /// Numbers between zero and one, and all others, each with the count of those without a
+    /// gradient.
     pub within: [u64; 2],
     pub beyond: [u64; 2],
     /// Looks at which no number was below one, and none had a gradient.
     pub above: u32,
-    /// Steps with the answers that were right and all, at the newest looks.
+    /// For the newest looks: the step, the number of right answers, and the number of answers.
     right: Vec<(u64, u64, u64)>,
-    /// Looks at which gradients of single numbers are in the order of these numbers, and others.
+    /// Looks at which the gradients of single numbers are ordered as the numbers are, and other
+    /// looks.
     pub ordered: [u32; 2],
-    /// Labels by how often they were seen, and the looks at which all were one.
+    /// Counts of each label, and the looks at which all labels were the same.
     pub labels: BTreeMap<u64, u64>,
     pub single: u32,
     pub labelled: u32,
     /// Looks with targets that are numbers.
     pub numbered: u32,
-    /// Looks whose loss has no known form, though it is not next to nothing beside the largest.
+    /// Looks whose loss has no known form although it is not negligible beside the largest.
     pub missed: u32,
-    /// Whether the monitor has the constant answer's loss from here.
+    /// Whether the monitor's constant-answer loss was computed here.
     pub gave_constant: bool,
     pub largest_loss: f64,
     penalised: Penalised,
-    /// The newest loss beyond that of its form: a penalty of weights.
+    /// The newest loss in excess of its form: a penalty of the weights.
     penalty: f64,
     /// Count, sum and sum of squares of the targets of each column, where these are few.
     columns: Vec<[f64; 3]>,
     /// Count, sum, sum of squares, least and largest of targets that are numbers.
     pub numbers: Option<[f64; 5]>,
-    /// Counts of pairs of a right class and the answered one, of the newest looks, at most half of
-    /// all.
+    /// Counts of pairs of a right class and the class answered, over the newest looks, at most half
+    /// of all.
     pub confusion: BTreeMap<(u64, u64), u64>,
 }
 
-/// Most classes of a table of answers.
+/// The most classes in a table of answers.
 const TABLE: u64 = 32;
 
 impl Answers {
-    /// Looks at an output, the gradient that came back to it, and the loss.
+    /// Examines an output, the gradient that came back to it, and the loss.
     pub fn add(&mut self, step: u64, loss: f64, dims: &[usize], o: &[f64], g: &[f64]) {
         let width = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
         if o.is_empty() || o.len() > MOST || o.len() != g.len() || width == 0 {
@@ -115,7 +118,7 @@ impl Answers {
         self.see_bounds(o, g);
         let found = found.or_else(|| {
             let answer = self.penalised.add(loss, width, o, g)?;
-            // The looks before it had the same form.
+            // The earlier looks had the same form too, so they no longer count as missed.
             self.missed = if self.known.is_none() { 0 } else { self.missed };
             Some(answer)
         });
@@ -123,7 +126,7 @@ impl Answers {
             self.ordered[usize::from(!is_ordered(o, g))] += 1;
         }
         self.largest_loss = self.largest_loss.max(loss.abs());
-        // The rest of a tiny loss is rounding, and fits no form.
+        // A tiny loss is mostly rounding, so the remainder fits no form.
         self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
         if let Some(mut answer) = found {
             self.penalty = if near(answer.own, loss) { 0.0 } else { (loss - answer.own).max(0.0) };
@@ -148,8 +151,8 @@ impl Answers {
         }
     }
 
-    /// The share of right answers beyond that of the most frequent label, of all that could be
-    /// gained: 0 of a constant answer, 1 where all are right. Steps from `since` on count.
+    /// The share reached of the possible gain over always answering the most frequent label: 0 for
+    /// a constant answer, 1 if all answers are right. Only steps from `since` on count.
     pub fn skill(&self, since: u64) -> Option<f64> {
         let of = |since: u64| {
             let late = self.right.iter().filter(|(step, ..)| *step >= since);
@@ -233,7 +236,7 @@ impl Answers {
         }
     }
 
-    /// The targets of each column, where there is one for each output.
+    /// The targets of each column, if there is one for each output.
     fn count_columns(&mut self, targets: &[f64], answer: &Answer) {
         let width = self.width;
         if answer.form.has_classes() || width > COLUMNS || !targets.len().is_multiple_of(width) {
@@ -247,13 +250,13 @@ impl Answers {
         }
     }
 
-    /// Whether the targets that are known are about all that there were: the loss has a known form
-    /// at nine of ten looks. A weighted loss has one in batches without rare classes alone.
+    /// Whether nearly all targets are known: the loss has a known form at nine of ten looks. A
+    /// weighted loss has one only in batches without rare classes.
     pub fn is_whole(&self) -> bool {
         10 * self.missed <= self.labelled + self.numbered + self.missed
     }
 
-    /// The loss of the best answer that is the same for all inputs, from the targets so far.
+    /// The loss of the best constant answer, from the targets so far.
     pub fn constant(&self) -> Option<f64> {
         self.constant_answer().map(|loss| loss + self.penalty)
     }
@@ -279,7 +282,7 @@ impl Answers {
             | LossForm::CrossEntropyOfProbabilities
             | LossForm::CrossEntropyOfParts => {
                 let counts: Vec<f64> = self.labels.values().map(|n| *n as f64).collect();
-                // Every model learns all there is of a single label.
+                // With a single label there is nothing more to learn.
                 let is_known = counts.len() > 1 && counts.iter().sum::<f64>() >= 60.0;
                 is_known.then(|| scale * entropy(&counts))
             }
@@ -288,17 +291,17 @@ impl Answers {
     }
 }
 
-/// The entropy of kinds that were counted so often.
+/// The entropy of kinds with these counts.
 fn entropy(counts: &[f64]) -> f64 {
     let all: f64 = counts.iter().sum();
     let part = |n: &f64| if *n > 0.0 { n / all * (all / n).ln() } else { 0.0 };
-    // The entropy of a few labels is below that of all, by this much for n of k kinds.
+    // The entropy of a few labels underestimates that of all, by this much for n labels of k kinds.
     let bias = (counts.len() as f64 - 1.0) / (2.0 * all);
     counts.iter().map(part).sum::<f64>() + bias
 }
 
-/// Whether larger numbers have gradients that are as large or larger, as where each is compared
-/// with the targets of all.
+/// Whether larger numbers have gradients at least as large, as happens when each is compared with
+/// the targets of all.
 fn is_ordered(o: &[f64], g: &[f64]) -> bool {
     let mut all: Vec<(f64, f64)> = o.iter().copied().zip(g.iter().copied()).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -308,7 +311,7 @@ fn is_ordered(o: &[f64], g: &[f64]) -> bool {
     all.len() >= 12 && rises && steps >= 4
 }
 
-/// The numbers with axis 1, of that length, as the last one.
+/// The numbers with axis 1, of that length, moved to the end.
 fn last(dims: &[usize], channels: usize, numbers: &[f64]) -> Vec<f64> {
     let inner: usize = dims[2..].iter().product();
     let at = |i: usize| {

@@ -1,4 +1,4 @@
-//! Facts of the data, the model and its settings that a monitor is told beside tensors.
+//! Facts about the data, the model and its settings that a caller reports beside tensors.
 
 use chainrule_core::tensor::Tensor;
 
@@ -8,7 +8,7 @@ use crate::numbers::with;
 use crate::series::Series;
 use crate::stats::Stats;
 
-/// Something that an output must not depend on, but does.
+/// Something that an output depends on, but must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dependence {
@@ -18,13 +18,13 @@ pub enum Dependence {
     LaterPlaces,
 }
 
-/// Facts of the data and the model that callers tell, beside tensors.
+/// Facts about the data and the model that callers report beside tensors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     /// The largest input, its spread, and the step of one that is not finite.
     pub inputs: Series<f64>,
     pub bad_input: Option<u64>,
-    /// Rows of a batch that never changes, and of the data that it is a part of.
+    /// Rows of a batch that never changes, and of the data that it is part of.
     pub same: Option<(u64, u64)>,
     /// Passes of training in evaluation mode, and of evaluation in training mode.
     pub modes: (u64, u64),
@@ -32,14 +32,15 @@ pub(crate) struct Told {
     pub settings: Vec<(String, f64)>,
     /// Steps whose gradients were there after backward and gone at the update.
     pub emptied: (u64, u64),
-    /// Steps whose gradients were turned round before the update, of those that were changed.
+    /// Steps whose gradients were reversed before the update, out of those whose gradients were
+    /// changed.
     pub turned: (u64, u64),
     /// The largest input of the batch with the spike.
     pub of_spike: Option<f64>,
 }
 
 impl Monitor {
-    /// The inputs of a step that [is due](Monitor::is_due), or of one with a
+    /// Takes the inputs of a step that [is due](Monitor::is_due), or of one with a
     /// [spike](Monitor::is_spike).
     pub fn inputs(&mut self, inputs: &Tensor) {
         let all = with(inputs, |all| Stats::of_all(all, false));
@@ -54,12 +55,12 @@ impl Monitor {
         }
     }
 
-    /// Whether the loss of the step done last was a spike.
+    /// Whether the loss of the last finished step was a spike.
     pub fn is_spike(&self) -> bool {
         self.spike.is_some_and(|(step, ..)| step + 1 == self.steps)
     }
 
-    /// Each step so far had the same `rows` examples, of data that has `of`.
+    /// Every step so far had the same `rows` examples, out of `of` in the data.
     pub fn same_batch(&mut self, rows: u64, of: u64) {
         self.told.same = Some((rows, of));
     }
@@ -69,8 +70,8 @@ impl Monitor {
         self.told.same = None;
     }
 
-    /// A pass in the wrong mode: one whose gradient is taken in evaluation mode, or one that
-    /// measures in training mode, of a model whose modes differ.
+    /// A pass in the wrong mode, of a model whose modes differ: its gradient is taken in evaluation
+    /// mode, or it measures in training mode.
     pub fn wrong_mode(&mut self, is_training: bool) {
         let count = if is_training { &mut self.told.modes.0 } else { &mut self.told.modes.1 };
         *count += 1;
@@ -82,8 +83,8 @@ impl Monitor {
     }
 
     /// A setting of the optimizer or the model: `momentum`, `dampening`, `beta1`, `beta2`, `eps`,
-    /// `weight_decay`, `dropout`, and `other_optimizers`, which step parameters that are not told
-    /// of and move the loss, too. The newest value counts.
+    /// `weight_decay`, `dropout`, and `other_optimizers`, which step unreported parameters and so
+    /// move the loss too. The newest value counts.
     pub fn setting(&mut self, name: &str, value: f64) {
         match self.told.settings.iter_mut().find(|s| s.0 == name) {
             Some(setting) => setting.1 = value,

@@ -1,9 +1,9 @@
 //! The loss as the model's last output sees it: its form, its scale and the targets, recovered from
 //! the output and the gradient that comes back to it.
 //!
-//! A mean cross-entropy of logits sends `(softmax(o) - onehot(y)) / n` back, a mean of squares
-//! `2 (o - y) / n`. A form is taken for known where every number fits it, and the loss that belongs
-//! to it is the loss that was told; so the targets are known, too, whoever wrote the loss.
+//! A mean cross-entropy of logits sends back `(softmax(o) - onehot(y)) / n`, a mean of squares `2
+//! (o - y) / n`. A form counts as known if every number fits it, and if its loss equals the
+//! reported one; so the targets are known too, whoever wrote the loss.
 
 /// Form of a loss, as a function of the model's last output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum LossForm {
 }
 
 impl LossForm {
-    /// Whether the largest number of a row is the class that is answered.
+    /// Whether the answer is the class with the largest number of a row.
     pub fn has_best_class(self) -> bool {
         use LossForm::*;
         matches!(
@@ -69,7 +69,7 @@ impl LossForm {
     }
 }
 
-/// The last output at one step: what it was compared with, and how.
+/// The last output at one step: its targets, and how it was compared with them.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub form: LossForm,
@@ -77,22 +77,22 @@ pub(crate) struct Answer {
     pub scale: f64,
     /// Examples, or places of sequences, that count.
     pub count: usize,
-    /// The loss of this form: less than the told one where that has a penalty of weights, too.
+    /// The loss of this form: less than the reported one if that includes a penalty of the weights.
     pub own: f64,
     /// The recovered targets: classes, zeros and ones, or numbers; empty where they are unknown.
     pub targets: Vec<f64>,
 }
 
 impl Answer {
-    /// Whether the factor is that of a mean over all numbers or over the examples, or of a sum, as
-    /// it must be where a few numbers alone would fit many forms.
+    /// Whether the factor is that of a mean over all numbers, of a mean over the examples, or of a
+    /// sum. It must be one of these when only a few numbers are known, which fit many forms.
     fn is_mean(&self, numbers: usize) -> bool {
         let usual = [1.0 / numbers as f64, 1.0 / self.count.max(1) as f64, 1.0];
         usual.into_iter().any(|s| near(self.scale, s) || near(self.scale, 0.5 * s))
     }
 }
 
-/// Numbers of an output below which nothing is told of it.
+/// Outputs with fewer numbers than this are not judged.
 const FEW: usize = 2;
 
 /// Relative differences below this are rounding of 32-bit numbers.
@@ -139,7 +139,7 @@ pub(crate) fn recognised(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Optio
     found.filter(|answer| o.len() >= 8 || answer.is_mean(o.len()))
 }
 
-/// A form whose gradients fit one by one, of a loss that has more to it: a penalty of the weights
+/// A form whose gradients fit number by number, for a loss that is larger: a penalty of the weights
 /// sends no gradient to the output.
 fn with_penalty(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let forms: [(bool, Form); 5] = [
@@ -152,14 +152,13 @@ fn with_penalty(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer>
     let enough = o.len() >= 8 && width <= 4096;
     forms.into_iter().filter(|(applies, _)| *applies && enough).find_map(|(_, form)| {
         let answer = form(f64::INFINITY, width, o, g)?;
-        // One class alone may be half of a loss with two terms.
+        // A single class may be half of a loss with two terms.
         let is_varied = answer.targets.iter().any(|k| *k != answer.targets[0]);
         (is_varied && loss > answer.own && answer.scale > 0.0).then_some(answer)
     })
 }
 
-/// Whether a form that gives this loss is the one that gave the told loss, which is infinite where
-/// any will do.
+/// Whether the loss of a form is the reported one; an infinite reported loss matches any.
 fn gives(loss: f64, told: f64) -> bool {
     told == f64::INFINITY || near(loss, told)
 }
@@ -223,8 +222,8 @@ fn of_classes(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     None
 }
 
-/// A softmax over the examples: the gradients of each class sum to zero. It may be meant
-/// where no two examples are of one class, as where each example is a class.
+/// A softmax over the examples: the gradients of each class sum to zero. It may be intended if no
+/// two examples are of one class, as when each example is its own class.
 fn of_examples(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let count = o.len() / width;
     if count < 8 {
@@ -268,7 +267,7 @@ fn of_likelihood(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer
     fits.then_some(Answer { form, scale, count, own: loss, targets })
 }
 
-/// A softmax that stands between the model and a loss which takes logits, or log-probabilities.
+/// A softmax between the model and a loss that expects logits, or log-probabilities.
 fn of_softmax(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let count = rows(width, o, g).count();
     let forms = [LossForm::CrossEntropyOfSoftmax, LossForm::NegativeProbability];
@@ -278,7 +277,7 @@ fn of_softmax(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         for (o, g) in rows(width, o, g) {
             let q = softmax(o);
             let again = softmax(&q);
-            // The class whose gradient points the same way as the one that came.
+            // The class whose gradient points in the same direction as the one that came back.
             let back = |k: usize| -> Vec<f64> {
                 let sent = |j: usize| {
                     let own = f64::from(u8::from(j == k));
@@ -298,9 +297,9 @@ fn of_softmax(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     })
 }
 
-/// A divergence from targets that are shares, which should take log-probabilities and gets those of
-/// a softmax themselves: `s * sum(t * (ln t - q))`. The gradient gives the shares of a row, as they
-/// sum to one.
+/// A divergence from targets that are shares, which expects log-probabilities and gets a softmax
+/// instead: `s * sum(t * (ln t - q))`. The gradient gives the shares of a row, since they sum to
+/// one.
 fn of_shares(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let count = rows(width, o, g).count();
     let n = count as f64;
@@ -360,7 +359,7 @@ fn of_elements(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
 }
 
 /// Each output against each target: the gradient of an output is `2 (o - mean(y)) / n`, whatever
-/// its own target is.
+/// its own target.
 fn of_pairs(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let n = o.len() as f64;
     if width != 1 && width != o.len() {
@@ -379,7 +378,7 @@ fn of_pairs(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     if off.fold(0.0, f64::max) > 1e-3 * spread {
         return None;
     }
-    // Beyond the squares of the outputs about the mean target there is the targets' variance.
+    // The squares of the outputs about the mean target, plus the targets' variance.
     let of_outputs = g.iter().map(|g| g * g).sum::<f64>() / (2.0 * slope);
     let scale = slope / 2.0;
     (loss > 1.05 * of_outputs).then_some(Answer {
@@ -423,7 +422,7 @@ fn of_probabilities(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Ans
     fits.then_some(Answer { form, scale, count, own: scale * sum, targets })
 }
 
-/// Cross-entropy of numbers that are divided by the sum of their row first.
+/// Cross-entropy of numbers that are first divided by the sum of their row.
 fn of_parts(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let (mut pairs, mut targets, mut entropy) = (Vec::new(), Vec::new(), 0.0);
     for (o, g) in rows(width, o, g) {
@@ -438,7 +437,7 @@ fn of_parts(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         pairs.extend((0..width).map(|j| (g[j], 1.0 / sum - own(j))));
     }
     let scale = Factor::of(&pairs).filter(|s| *s > 0.0)?;
-    // Rows at a bound of the logarithm have no gradient, and a loss that is not known.
+    // Rows at a bound of the logarithm have no gradient, and an unknown loss.
     let is_whole = targets.len() == o.len() / width;
     let least = scale * entropy;
     let fits =
@@ -504,7 +503,7 @@ const BENT: f64 = 8.0;
 
 /// Binary cross-entropy of logits with targets that may be any numbers: `s (sigmoid(o) - t)`.
 fn of_any_logits(loss: f64, _: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
-    // Other losses give the same if sigmoids are at their bounds.
+    // Other losses look the same where sigmoids are at their bounds.
     if 2 * o.iter().filter(|o| o.abs() < BENT).count() < o.len() {
         return None;
     }

@@ -1,9 +1,9 @@
 //! The monitor of a training: statistics of parameters, gradients, updates and outputs over time in
 //! bounded memory, and the symptoms that they show.
 //!
-//! A [`Monitor`] is told each step, by the trainer or by any loop. [`Monitor::findings`] are
+//! A [`Monitor`] is shown each step, by the trainer or by any loop. [`Monitor::findings`] are
 //! [`Symptom`]s: kind, place, step, evidence as numbers, consequence, fix and certainty. A healthy
-//! training has none above one half.
+//! training has none with a certainty above one half.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -11,7 +11,7 @@ use crate::monitor::Monitor;
 use crate::numbers::Number;
 use crate::series::Series;
 
-/// The share of what was measured before in a running mean.
+/// Weight of the previous value in a running mean.
 const KEPT: f64 = 0.9;
 
 /// Measures over the steps.
@@ -59,8 +59,8 @@ impl Monitor {
         }
     }
 
-    /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: about the size of a
-    /// batch above which more examples change the gradient little. `None` before anything was told,
+    /// The gradient noise scale `tr(S) / |G|²` in the unit of the counts: roughly the batch size
+    /// beyond which more examples hardly change the gradient. `None` before anything was reported,
     /// or where noise hides the gradient itself.
     pub fn noise_scale(&self) -> Option<f64> {
         let all = &self.measures;
@@ -75,12 +75,12 @@ impl Monitor {
         }
     }
 
-    /// The curvatures that were told, with their steps.
+    /// The reported curvatures, with their steps.
     pub fn curvatures(&self) -> &[(u64, f64)] {
         self.measures.curvatures.points()
     }
 
-    /// The seconds of a step and the bytes that tensors take after it.
+    /// The seconds that a step takes, and the bytes that tensors take after it.
     pub fn resources(&mut self, seconds: f64, bytes: f64) {
         self.measures.seconds.push(self.steps, seconds);
         self.measures.bytes.push(self.steps, bytes);

@@ -1,4 +1,4 @@
-//! The monitor: it is told the steps of a training, and says what goes wrong.
+//! The monitor: it follows the steps of a training, and reports what goes wrong.
 
 use std::collections::VecDeque;
 
@@ -23,20 +23,20 @@ const CURVE: usize = 512;
 /// Losses of the last steps that are kept one by one.
 const RECENT: usize = 64;
 
-/// A loss beside the median of those before from which on it is a spike.
+/// Ratio of a loss to the median of those before it from which on it is a spike.
 pub(crate) const SPIKE: f64 = 10.0;
 
-/// Losses after a spike that are kept: they tell whether it was that of one batch.
+/// Losses kept after a spike, which show whether only one batch was responsible.
 pub(crate) const AFTER: usize = 8;
 
-/// Answers that are looked at one by one; then one of eight, and after eight times as many one of
+/// Answers examined one by one; then one in eight is examined, and after eight times as many one in
 /// 64.
 const ANSWERS: u64 = 64;
 
-/// The first look with one of the step after it.
+/// The first look that is paired with one at the step after it.
 const FIRST_PAIR: u32 = 8;
 
-/// The largest update beside the weights after which gradients are those of one place.
+/// The largest update, relative to the weights, between gradients that count as taken at one place.
 const SMALL_STEP: f64 = 0.01;
 
 /// Samples that are kept, and the characters of each.
@@ -75,7 +75,7 @@ const SAMPLE: usize = 2_000;
 pub struct Monitor {
     pub(crate) every: u64,
     next: u64,
-    /// The step to rest until, told while the next step is looked at as the second of a pair.
+    /// The step up to which no looks are taken, noted while the second step of a pair is examined.
     later: Option<u64>,
     pub(crate) steps: u64,
     pub(crate) parameters: Vec<ParameterTrack>,
@@ -152,7 +152,7 @@ impl Monitor {
         }
     }
 
-    /// Samples every `n`th step at the latest; 1 for all steps, and 0 counts as 1.
+    /// Looks at every `n`th step at least; 1 for all steps, and 0 counts as 1.
     pub fn every(mut self, n: u64) -> Monitor {
         self.every = n.max(1);
         self
@@ -176,34 +176,34 @@ impl Monitor {
         self.has_all_bins = true;
     }
 
-    /// The norm of several tensors as one: the root of the sum of all squares.
+    /// The norm of several tensors taken as one vector: the square root of the sum of all squares.
     pub fn norm<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> f64 {
         tensors.into_iter().map(squares).sum::<f64>().sqrt()
     }
 
-    /// Whether all elements of a tensor are zero, as those of a gradient that was set back.
+    /// Whether all elements of a tensor are zero, as in a gradient that was reset.
     pub fn is_zero(tensor: &Tensor) -> bool {
         is_zero(tensor)
     }
 
-    /// Whether the computation of the loss is wanted, and was not told yet.
+    /// Whether the computation of the loss is wanted and not yet known.
     pub fn wants_computation(&self) -> bool {
         self.wants_graph && self.graph.is_empty()
     }
 
-    /// Goes on after that many steps.
+    /// Continues after that many steps.
     pub fn from_step(mut self, step: u64) -> Monitor {
         (self.steps, self.next) = (step, step);
         self
     }
 
-    /// Goes on from that step, if it is later than the steps so far.
+    /// Continues from that step, if it is later than the steps so far.
     pub fn go_to(&mut self, step: u64) {
         self.steps = self.steps.max(step);
         self.next = self.next.max(step);
     }
 
-    /// Looks at no tensors before that step: a way to limit the time that it takes.
+    /// Looks at no tensors before that step, to limit the time that looks take.
     pub fn rest_until(&mut self, step: u64) {
         match self.is_first_of_pair() {
             true => self.later = Some(step),
@@ -211,8 +211,8 @@ impl Monitor {
         }
     }
 
-    /// Whether the look before was one after which the next step is looked at, too: two steps in a
-    /// row tell of the noise of gradients.
+    /// Whether the last look is to be followed by one at the next step: two steps in a row show the
+    /// noise of gradients.
     fn is_first_of_pair(&self) -> bool {
         let looks = self.looks();
         looks >= FIRST_PAIR && looks.is_power_of_two()
@@ -228,7 +228,7 @@ impl Monitor {
         self.steps >= self.next
     }
 
-    /// Steps from the next one on before one whose tensors are wanted; 0 if those of the next are.
+    /// Steps to go before one whose tensors are wanted; 0 if those of the next step are.
     pub fn steps_to_look(&self) -> u64 {
         self.next.saturating_sub(self.steps)
     }
@@ -270,8 +270,8 @@ impl Monitor {
         with(value, |all| track.add(step, &shape, all, has_all_bins));
     }
 
-    /// As [`Monitor::output`], of a module whose result is that of another, which was told in this
-    /// step.
+    /// As [`Monitor::output`], for a module whose result is that of another one, which was shown in
+    /// this step.
     pub fn same_output(&mut self, name: &str, kind: OutputKind, of: &str) {
         let step = self.steps;
         let Some(other) = self.output_places.find(of).filter(|_| name != of) else { return };
@@ -279,7 +279,7 @@ impl Monitor {
         self.output_track(name, kind).follow(step, other);
     }
 
-    /// The gradient of the other output is that of this one, too.
+    /// The gradient of the other output belongs to this one too.
     pub fn same_output_gradient(&mut self, name: &str, of: &str) {
         let step = self.steps;
         let Some(other) = self.output_places.find(of).filter(|_| name != of) else { return };
@@ -316,12 +316,12 @@ impl Monitor {
         }
     }
 
-    /// Whether [`Monitor::computation`] was told.
+    /// Whether [`Monitor::computation`] was called.
     pub fn has_computation(&self) -> bool {
         !self.graph.is_empty()
     }
 
-    /// The gradient of the module's output that was told in this step.
+    /// The gradient of a module's output that was shown in this step.
     pub fn output_gradient(&mut self, name: &str, gradient: &Tensor) {
         let (step, has_all_bins) = (self.steps, self.has_all_bins);
         if let Some(at) = self.output_places.find(name) {
@@ -351,15 +351,15 @@ impl Monitor {
         self.stale.0 += 1;
     }
 
-    /// The loss of the best answer that is the same for all inputs, where it is known: for classes
-    /// the entropy of the labels. A training that does no better has learned nothing from inputs.
+    /// The loss of the best constant answer, where it is known: for classes, the entropy of the
+    /// labels. A training that does no better has learned nothing from its inputs.
     pub fn constant_loss(&mut self, loss: f64) {
         self.constant = Some(loss).filter(|loss| loss.is_finite());
     }
 
     /// The last output of a model, the gradient that came back to it, and the loss; `bounds` are
-    /// those of the module that gave it. From these the form of the loss and the targets are
-    /// recovered, where it is a usual one; [`Monitor::constant_loss`] is known then.
+    /// those of the module that gave the output. From these the form of the loss and the targets
+    /// are recovered, if the form is a usual one; [`Monitor::constant_loss`] is then known.
     pub fn answer(
         &mut self,
         loss: f64,
@@ -379,7 +379,7 @@ impl Monitor {
                 self.answers.gave_constant = true;
                 self.constant_loss(loss);
             }
-            // It was that of a part of the targets.
+            // It covered only part of the targets.
             None if self.answers.gave_constant && !self.answers.is_whole() => {
                 self.answers.gave_constant = false;
                 self.constant = None;
@@ -388,8 +388,8 @@ impl Monitor {
         }
     }
 
-    /// Whether the next answer is not asked for, as one like many before is looked at now and then.
-    /// It counts as told then.
+    /// Whether the next answer need not be shown, since after many alike only a few are examined.
+    /// It counts as shown then.
     pub fn passes_over_answer(&mut self) -> bool {
         let next = self.answers.told + 1;
         let every = if next > 8 * ANSWERS { ANSWERS } else { ANSWERS / 8 };
@@ -398,7 +398,7 @@ impl Monitor {
         passes
     }
 
-    /// The training is done, so that what it reached can be judged.
+    /// The training is over, so its result can be judged.
     pub fn end(&mut self) {
         self.has_ended = true;
     }
@@ -410,7 +410,7 @@ impl Monitor {
             self.parameters.iter_mut().for_each(|p| p.end(None, has_all_bins));
             self.note_neighbours();
             self.note_norm();
-            // Often at first, and then at even distances.
+            // Frequent at first, then at even distances.
             self.next = match self.is_first_of_pair() {
                 true => self.steps + 1,
                 false => self.steps + (self.steps / 2).clamp(1, self.every),
@@ -421,7 +421,7 @@ impl Monitor {
         self.steps += 1;
     }
 
-    /// The norm of all gradients of this step, where nothing told it: as nothing clipped them.
+    /// The norm of all gradients of this step, if the caller gave none because nothing clips them.
     fn note_norm(&mut self) {
         let step = self.steps;
         let here = self.parameters.iter().filter_map(|p| p.latest.as_ref().filter(|l| l.0 == step));
@@ -434,7 +434,7 @@ impl Monitor {
         self.clipped(norm, norm);
     }
 
-    /// Two steps in a row are the halves of a batch that is twice as large, as long as the weights
+    /// Two steps in a row act as the halves of a batch twice as large, as long as the weights
     /// hardly move.
     fn note_neighbours(&mut self) {
         let step = self.steps;
@@ -486,7 +486,7 @@ impl Monitor {
         if self.recent.len() < RECENT || loss < 0.5 * all {
             return;
         }
-        // Nearly all losses pass without sorting the last ones.
+        // Most losses pass without sorting the last ones.
         let most = self.recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if loss <= 3.0 * most {
             return;
@@ -503,17 +503,17 @@ impl Monitor {
         self.parameters.iter().map(|p| p.counts.points).max().unwrap_or(0)
     }
 
-    /// The parameters in the order in which they came.
+    /// The parameters in order of appearance.
     pub fn parameters(&self) -> &[ParameterTrack] {
         &self.parameters
     }
 
-    /// The outputs in the order in which they came.
+    /// The outputs in order of appearance.
     pub fn outputs(&self) -> &[OutputTrack] {
         &self.outputs
     }
 
-    /// The symptoms so far, the surest first; none where nothing is known to be wrong.
+    /// The symptoms so far, the most certain first; empty if nothing is known to be wrong.
     pub fn findings(&self) -> Vec<Symptom> {
         detect::findings(self)
     }

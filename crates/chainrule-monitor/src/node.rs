@@ -3,7 +3,7 @@
 /// An op of the graph of a loss, as an event file of TensorBoard takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNode {
-    /// Its name; parts between slashes are boxes that can be opened.
+    /// Its name; the parts between slashes become boxes that can be opened.
     pub name: String,
     /// Its op.
     pub op: String,

@@ -6,7 +6,7 @@ use chainrule_core::tensor::Tensor;
 
 use crate::stats::{BINS, LOWEST};
 
-/// Elements that one part of a pass takes: what it reads stays in the first cache.
+/// Elements per part of a pass: they stay in the L1 cache.
 pub(crate) const PART: usize = 1024;
 
 /// The elements of a tensor.
@@ -15,8 +15,8 @@ pub(crate) enum Numbers<'a> {
     F64(&'a [f64]),
 }
 
-/// Calls `f` with the elements, which are copied only where they are of another type or no
-/// neighbours.
+/// Calls `f` with the elements, which are copied only if they are of another type or not
+/// contiguous.
 pub(crate) fn with<R>(t: &Tensor, f: impl FnOnce(Numbers<'_>) -> R) -> R {
     let value = t.value_ref();
     match value.dtype() {
@@ -33,11 +33,12 @@ pub(crate) fn with<R>(t: &Tensor, f: impl FnOnce(Numbers<'_>) -> R) -> R {
 
 /// A number with a fraction.
 pub(crate) trait Number: MomentSums {
-    /// Sign and exponent as one number below [`Number::EXPONENTS`]; the sign counts half of these.
+    /// Sign and exponent as one number below [`Number::EXPONENTS`]; the sign accounts for half of
+    /// these.
     fn exponent(self) -> usize;
     /// Number of signs and exponents.
     const EXPONENTS: usize;
-    /// The exponent of powers of two that [`Number::exponent`] gives as zero.
+    /// The exponent (of 2) at which [`Number::exponent`] is zero.
     const ZERO_AT: i32;
 
     #[inline]
@@ -84,10 +85,10 @@ fn is_tiny<T: Number>(x: T) -> bool {
     x != T::ZERO && x.exponent().is_multiple_of(T::EXPONENTS / 2)
 }
 
-/// Counts by sign and exponent, which are the upper bits of a number: one count is one step, and
-/// what bin it belongs to is asked once at the end.
+/// Counts by sign and exponent, which are the upper bits of a number: each number takes one step,
+/// and exponents are assigned to bins once at the end.
 pub(crate) struct Exponents {
-    /// Four sets, as neighbours are often of one bin and would wait for each other.
+    /// Four sets of counts, since neighbours often share a bin and would wait for each other.
     counts: Vec<[u32; 4]>,
     zero_at: i32,
     /// Numbers above and below zero that are too small for an exponent.

@@ -1,31 +1,32 @@
-//! Squares of differences beside a penalty of the weights: what is left of the loss stays from look
-//! to look, however much the squares change.
+//! Squared differences plus a penalty of the weights: the penalty stays constant from look to look
+//! while the squares change.
 
 use crate::forms::{Answer, LossForm};
 
 /// Looks that must agree.
 const LOOKS: usize = 4;
 
-/// The change of what is left beside that of the squares below which it is a penalty.
+/// Change of the rest, relative to that of the squares, below which the rest is a penalty.
 const STEADY: f64 = 0.02;
 
-/// The change of a penalty from look to look.
+/// The largest change of a penalty from look to look.
 const DRIFT: f64 = 0.2;
 
-/// The change of the squares beside the loss below which rounding tells of nothing.
+/// Change of the squares, relative to the loss, below which rounding makes them useless.
 const VARIED: f64 = 1e-3;
 
-/// Losses without a known form, at the newest looks: each with the squares that a scale of one
-/// would have given its gradient.
+/// Losses without a known form at the newest looks, each with the squares that a scale of one would
+/// imply by its gradient.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Penalised {
     seen: Vec<(f64, f64)>,
-    /// The place of the scale, once it is known, and the part of the newest loss beyond squares.
+    /// The position of the scale, once it is known, and the part of the newest loss beyond the
+    /// squares.
     known: Option<(usize, f64)>,
 }
 
 impl Penalised {
-    /// The answer, if squares and a penalty gave this loss and those before it.
+    /// The answer, if squares and a penalty explain this loss and those before it.
     pub fn add(&mut self, loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         if o.len() < 8 || !loss.is_finite() {
             return None;

@@ -1,9 +1,9 @@
-//! Places of names in a list.
+//! Positions of names in a list.
 
 use std::collections::HashMap;
 
-/// The numbers of names, which come in one order or its reverse, as a rule: neighbours of the name
-/// that was found last are compared before anything is hashed.
+/// The numbers of names. Names usually come in one order or its reverse, so the neighbours of the
+/// last one found are compared before anything is hashed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     names: Vec<String>,

@@ -1,4 +1,4 @@
-//! The looks of a monitor as lines of JSON, and a monitor that goes on from such lines.
+//! The looks of a monitor as lines of JSON, and a monitor that continues from such lines.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,8 @@ use crate::stats::Stats;
 use crate::track::{OutputKind, OutputPoint, OutputTrack, ParameterPoint, ParameterTrack};
 
 impl Monitor {
-    /// The tensors that were looked at in the step done last, as one JSON object; `None` if it was
-    /// not looked at.
+    /// The tensors examined in the last finished step, as one JSON object; `None` if that step was
+    /// not examined.
     ///
     /// `step` counts from 1, as in the metrics of a run. `parameters` has for each name the
     /// `shape`, and [statistics](Stats::to_json) of `value`, `gradient` and `update`; `outputs`
@@ -44,9 +44,9 @@ impl Monitor {
         }))
     }
 
-    /// Takes in a line that [`Monitor::line`] gave, or a line of a run's metrics: `step` with
-    /// `loss` and `lr`, or with `evaluation` and a held-out loss. Other entries of a line are
-    /// passed over. Units that are dead are counted anew.
+    /// Reads a line that [`Monitor::line`] wrote, or a line of a run's metrics: `step` with `loss`
+    /// and `lr`, or with `evaluation` and a held-out loss. Other entries of a line are ignored.
+    /// Dead units are counted anew.
     pub fn restore(&mut self, row: &Value) {
         let Some(step) = row.get("step").and_then(Value::as_u64) else { return };
         if row.get("final").is_some() || row.get("finding").is_some() {

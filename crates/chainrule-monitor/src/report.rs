@@ -9,10 +9,10 @@ use crate::symptom::Symptom;
 /// Page with a script that draws what `DATA` holds.
 const PAGE: &str = include_str!("report.html");
 
-/// Bytes that all histograms may take, about.
+/// Approximate limit on the bytes of all histograms.
 const HISTOGRAM_BYTES: usize = 400_000;
 
-/// Most parameters and outputs that are drawn.
+/// The most parameters and outputs that are drawn.
 const ROWS: usize = 200;
 
 /// The report: curves with validation, the layers over time, histograms, and the findings at their
@@ -26,7 +26,7 @@ const ROWS: usize = 200;
 /// ```
 pub fn html(monitor: &Monitor, title: &str, findings: &[Symptom]) -> String {
     let data = data(monitor, title, findings).to_string();
-    // Within a script no text may close it.
+    // No text within a script may close it.
     PAGE.replacen("/*DATA*/null", &data.replace('<', "\\u003c"), 1)
 }
 

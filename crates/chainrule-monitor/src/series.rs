@@ -1,6 +1,6 @@
 //! Values over the steps of a training in bounded memory.
 
-/// Values at steps, thinned out by two when there are too many.
+/// Values at steps; every second one is dropped when there are too many.
 #[derive(Clone, Debug)]
 pub struct Series<T> {
     most: usize,
@@ -21,7 +21,8 @@ impl<T> Series<T> {
         Series { most: most.max(2), every: 1, seen: 0, points: Vec::new() }
     }
 
-    /// The next value; kept if it is one of every `n`th, where `n` doubles as the series fills.
+    /// Adds the next value, which is kept if it is one of every `n`th, where `n` doubles as the
+    /// series fills.
     pub fn push(&mut self, step: u64, value: T) {
         if self.seen.is_multiple_of(self.every) {
             if self.points.len() == self.most {
@@ -83,7 +84,7 @@ impl LossSpan {
     }
 }
 
-/// A curve of losses: means of neighbouring steps, twice as many steps in each when it is full.
+/// A curve of losses: means over runs of steps, whose length doubles when it is full.
 #[derive(Clone, Debug)]
 pub struct LossCurve {
     most: usize,

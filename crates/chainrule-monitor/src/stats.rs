@@ -12,15 +12,15 @@ pub const BINS: usize = 40;
 /// Exponent of 2 of the lowest bin.
 pub const LOWEST: i32 = -32;
 
-/// Numbers from which on a table of all exponents is worth its making.
+/// Count of numbers from which on a table of all exponents pays off.
 const MANY: usize = 4096;
 
 /// Mean, spread, norm, largest magnitude, exact zeros and a histogram of a set of numbers.
 ///
-/// The bins are powers of two, 40 on each side of zero: bin `i` holds magnitudes from
-/// `2^(i - 32)` up to `2^(i - 31)`, the first also smaller ones and the last also larger ones.
-/// Numbers that are not finite are counted and are in nothing else. The bins are empty where the
-/// monitor [leaves them out](crate::Monitor::with_sparse_histograms).
+/// The bins are powers of two, 40 on each side of zero: bin `i` holds magnitudes from `2^(i - 32)`
+/// up to `2^(i - 31)`, the first also smaller ones and the last also larger ones. Numbers that are
+/// not finite are counted, and enter nothing else. The bins are empty where the monitor [leaves
+/// them out](crate::Monitor::with_sparse_histograms).
 ///
 /// ```
 /// use chainrule::monitor::Stats;
@@ -41,7 +41,7 @@ pub struct Stats {
     bins: Option<Box<[[u32; BINS]; 2]>>,
 }
 
-/// Statistics that are taken part by part, of numbers whose count is known.
+/// Statistics gathered part by part, of numbers whose count is known.
 pub(crate) struct Tally {
     stats: Stats,
     has_bins: bool,
@@ -90,8 +90,8 @@ impl Stats {
         out.end()
     }
 
-    /// Adds a part of the numbers with their sums; one by one where some are not finite. Whether
-    /// all are.
+    /// Adds a part of the numbers with their sums; one by one if some are not finite. Returns
+    /// whether all are finite.
     #[inline]
     fn take<T: Number>(&mut self, part: &[T], sums: Moments, has_bins: bool) -> bool {
         if !(sums.sum.is_finite() && sums.squares.is_finite()) {
@@ -110,7 +110,7 @@ impl Stats {
     }
 
     fn count_bins<T: Number>(&mut self, part: &[T]) {
-        // Two sets, as neighbours are often of one bin and would wait for each other.
+        // Two sets of counts, since neighbours often share a bin and would wait for each other.
         let mut bins = [[0u32; SLOTS]; 2];
         for pair in part.chunks(2) {
             bins[0][slot(pair[0].wide())] += 1;

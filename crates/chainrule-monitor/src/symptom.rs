@@ -24,14 +24,14 @@ macro_rules! kinds {
                 }
             }
 
-            /// The meaning and what comes of it.
+            /// Its meaning and its consequence.
             pub fn consequence(self) -> &'static str {
                 match self {
                     $(SymptomKind::$kind => $says,)*
                 }
             }
 
-            /// The change that mends it.
+            /// The change that fixes it.
             pub fn fix(self) -> &'static str {
                 match self {
                     $(SymptomKind::$kind => $fix,)*
@@ -167,7 +167,7 @@ kinds! {
         "stop at the best measurement, use more data, dropout or weight decay";
 }
 
-/// Something that goes wrong in a training, with its place, its evidence and what mends it.
+/// Something that goes wrong in a training, with its place, its evidence and its fix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symptom {
     /// Its kind.
@@ -183,7 +183,7 @@ pub struct Symptom {
 }
 
 impl Symptom {
-    /// Whether it is of a sum over the examples.
+    /// Whether the loss is a sum over the examples.
     pub(crate) fn is_sum(&self) -> bool {
         self.kind == SymptomKind::LossReduction && self.evidence.iter().any(|(_, x)| *x > 1.0)
     }
@@ -215,7 +215,7 @@ impl fmt::Display for Symptom {
     }
 }
 
-/// A number in few characters.
+/// A number in a few characters.
 fn short(x: f64) -> String {
     match x.abs() {
         a if a.fract() == 0.0 && a < 1e6 => format!("{x}"),

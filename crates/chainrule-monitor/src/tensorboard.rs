@@ -45,7 +45,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, step)
 }
 
-/// The checksum as a record has it.
+/// The checksum as records store it.
 fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -136,7 +136,7 @@ impl EventFile {
     }
 
     /// Histograms of weights, gradients, updates and outputs, and the norm of all gradients, as
-    /// they were looked at in the step that the monitor did last.
+    /// measured in the last finished step.
     pub fn looked(&mut self, monitor: &Monitor) -> io::Result<()> {
         let Some(last) = monitor.steps().checked_sub(1) else { return Ok(()) };
         let step = monitor.steps();
@@ -200,17 +200,17 @@ impl EventFile {
         self.computation(monitor)
     }
 
-    /// The graph of the loss that the monitor was told of, if it was.
+    /// The graph of the loss, if the monitor was given its computation.
     pub fn computation(&mut self, monitor: &Monitor) -> io::Result<()> {
         if monitor.graph.is_empty() { Ok(()) } else { self.graph(&monitor.graph) }
     }
 
-    /// Writes what is held back, so that a TensorBoard that is open shows it.
+    /// Flushes the file, so that an open TensorBoard shows the newest records.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 
-    /// Ends the file; its path.
+    /// Closes the file and returns its path.
     pub fn finish(mut self) -> io::Result<PathBuf> {
         self.file.flush()?;
         Ok(self.path)
@@ -233,8 +233,8 @@ impl EventFile {
 }
 
 impl Monitor {
-    /// Writes all that was kept as an event file of TensorBoard into the folder: the losses, rates,
-    /// norms, histograms and findings, and the graph if there is one; the path of the file.
+    /// Writes everything kept as an event file of TensorBoard into the folder: losses, rates,
+    /// norms, histograms and findings, and the graph if there is one. Returns the path of the file.
     ///
     /// Errors if the file cannot be written.
     pub fn tensorboard(&self, folder: &Path) -> io::Result<PathBuf> {

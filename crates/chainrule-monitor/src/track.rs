@@ -12,7 +12,7 @@ use crate::stats::{Stats, Tally};
 /// Points that are kept of each parameter and output.
 const KEPT: usize = 128;
 
-/// Kind of a module's function, as far as its outputs tell of saturation.
+/// Kind of a module's function, as far as it bears on the saturation of its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputKind {
@@ -50,14 +50,15 @@ pub struct ParameterTrack {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) points: Series<ParameterPoint>,
-    /// The newest point, which the series may leave out.
+    /// The newest point, which the thinned series may not contain.
     pub(crate) latest: Option<(u64, ParameterPoint)>,
     pub(crate) counts: Counts,
     /// Norm of the first values.
     pub(crate) first_norm: f64,
-    /// For each element of a vector the number of points in a row whose gradient was zero.
+    /// For each element of a vector, the number of consecutive points at which its gradient was
+    /// zero.
     pub(crate) zero_for: Vec<u32>,
-    /// Values and gradient of the step that goes on.
+    /// Values and gradient of the current step.
     pending: Option<Pending>,
     /// The newest gradient with its step and its squared norm.
     last_gradient: Option<(u64, Tensor, f64)>,
@@ -73,7 +74,7 @@ pub(crate) struct Counts {
     pub without: u32,
     /// With a gradient that is zero throughout.
     pub zero: u32,
-    /// Points in a row up to the last whose gradient was zero throughout.
+    /// Consecutive points up to the last one at which the gradient was zero throughout.
     pub zero_run: u32,
     /// Updates that changed nothing, though there was a gradient.
     pub unchanged: u32,
@@ -81,15 +82,15 @@ pub(crate) struct Counts {
     /// Updates up and down the gradient.
     pub uphill: u32,
     pub downhill: u32,
-    /// Points in a row whose rows, or whose columns, were all equal.
+    /// Consecutive points at which all rows, or all columns, were equal.
     pub alike_run: u32,
-    /// The largest update beside the values.
+    /// The largest update relative to the values.
     pub largest_ratio: f64,
     /// The step of the first value or gradient that was not finite.
     pub not_finite: Option<u64>,
 }
 
-/// Values of tensors never change, so that a handle keeps those of this step.
+/// Values of tensors never change, so a handle keeps those of this step.
 #[derive(Clone, Debug)]
 struct Pending {
     step: u64,
@@ -200,12 +201,12 @@ pub struct OutputPoint {
     pub value: Stats,
     /// The gradient that came back to them, if it was told.
     pub gradient: Option<Stats>,
-    /// The share of numbers within 2 % of a bound of a bounded function.
+    /// The share of numbers within 2 % of a bound, for a bounded function.
     pub saturated: f64,
     /// Whether all examples have the same output.
     pub is_constant: bool,
-    /// Number of directions over which the examples spread, `tr(G)² / tr(G²)` with the products
-    /// `G` of their outputs; known where a histogram is.
+    /// Number of directions over which the examples spread, `tr(G)² / tr(G²)` with the products `G`
+    /// of their outputs; known if a histogram is.
     pub rank: Option<f64>,
 }
 
@@ -217,13 +218,14 @@ pub struct OutputTrack {
     pub(crate) points: Series<OutputPoint>,
     /// The newest point, which the series may leave out.
     pub(crate) latest: Option<(u64, OutputPoint)>,
-    /// Points in a row with the same output for all examples.
+    /// Consecutive points with the same output for all examples.
     pub(crate) constant_run: u32,
-    /// Points in a row whose first rows were shares that sum to one, and units of such a row.
+    /// Consecutive points at which the first rows were shares that sum to one, and units of such a
+    /// row.
     pub(crate) shares_run: u32,
     pub(crate) width: usize,
     pub(crate) not_finite: Option<u64>,
-    /// For each unit the number of points in a row at which it was zero for all examples, and at
+    /// For each unit the number of consecutive points at which it was zero for all examples, and at
     /// which it was at a bound for all.
     pub(crate) zero_for: Vec<u32>,
     pub(crate) bound_for: Vec<u32>,
@@ -238,7 +240,7 @@ fn are_shares<T: Number>(width: usize, values: &[T]) -> bool {
     width > 2 && values.chunks(width).take(2).all(is_whole)
 }
 
-/// The part of an output that another one takes over.
+/// The part of an output's record that another output takes over.
 pub(crate) struct Units {
     latest: Option<(u64, OutputPoint)>,
     zero_for: Vec<u32>,
@@ -324,7 +326,7 @@ impl OutputTrack {
         self.take(step, OutputPoint { value, gradient: None, saturated, is_constant, rank });
     }
 
-    /// The gradient of the output of that step, which came before.
+    /// The gradient of that step's output, if it came first.
     pub(crate) fn add_gradient(&mut self, step: u64, gradient: Numbers<'_>, has_all_bins: bool) {
         let Some((at, latest)) = self.latest.as_mut().filter(|latest| latest.0 == step) else {
             return;
@@ -353,7 +355,7 @@ impl OutputTrack {
         Units { latest, zero_for, bound_for, not_finite: self.not_finite }
     }
 
-    /// Takes what another output has, which is of the same tensor.
+    /// Takes over the record of another output that is the same tensor.
     pub(crate) fn follow(&mut self, step: u64, other: Units) {
         let Some((_, point)) = other.latest.filter(|latest| latest.0 == step) else { return };
         (self.zero_for, self.bound_for) = (other.zero_for, other.bound_for);
@@ -361,13 +363,14 @@ impl OutputTrack {
         self.take(step, point);
     }
 
-    /// Units that were zero for every example of at least the last four points, and all units.
+    /// Units that were zero for every example of at least the last four points, and the number of
+    /// all units.
     pub fn dead(&self) -> (usize, usize) {
         (self.zero_for.iter().filter(|run| **run >= 4).count(), self.zero_for.len())
     }
 
     /// Units of a bounded function that were at a bound for every example of at least the last four
-    /// points, and all units.
+    /// points, and the number of all units.
     pub fn stuck_at_bounds(&self) -> (usize, usize) {
         (self.bound_for.iter().filter(|run| **run >= 4).count(), self.bound_for.len())
     }
@@ -380,8 +383,8 @@ impl OutputTrack {
     }
 }
 
-/// Number of units of an output, and of neighbouring numbers of each: the channels of pictures, and
-/// the last axis of all else.
+/// Number of units of an output, and of contiguous numbers in each: the channels of pictures, and
+/// the last axis otherwise.
 fn units(shape: &[usize]) -> (usize, usize) {
     match shape {
         [_, channels, inner @ ..] if inner.len() >= 2 => (*channels, inner.iter().product()),
@@ -390,8 +393,8 @@ fn units(shape: &[usize]) -> (usize, usize) {
     }
 }
 
-/// Counts for each unit the points in a row at which all its numbers have a property; none has
-/// where fewer numbers have it than a unit has.
+/// Counts, for each unit, the consecutive points at which all its numbers have a property. If fewer
+/// numbers have it than a unit has, no unit does.
 fn count_runs<T: Number>(
     runs: &mut Vec<u32>,
     (units, inner): (usize, usize),
@@ -406,7 +409,7 @@ fn count_runs<T: Number>(
     if inner == 1 {
         return count_columns(runs, values, has);
     }
-    // A unit that fires once is not asked again.
+    // A unit that fires once need not be tested again.
     let mut left: Vec<usize> = (0..units).collect();
     for row in values.chunks(units * inner) {
         left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(*x)));
@@ -420,8 +423,8 @@ fn count_runs<T: Number>(
     }
 }
 
-/// As [`count_runs`], of units that are columns: all columns of some rows at once, and then whether
-/// there is one left.
+/// As [`count_runs`], for units that are columns: it tests all columns of a few rows at once, and
+/// then whether a candidate is left.
 fn count_columns<T: Number>(runs: &mut [u32], values: &[T], has: impl Fn(T) -> bool) {
     const ROWS: usize = 8;
     let units = runs.len();
@@ -531,11 +534,11 @@ fn compare<'v, T: Number>(
     (point, product, g)
 }
 
-/// Whether all rows are the first one, within rounding; `largest` is the largest of all numbers.
+/// Whether all rows equal the first one, within rounding; `largest` is the largest of all numbers.
 fn is_same_in_rows<T: Number>(rows: usize, values: &[T], largest: f64) -> bool {
     let width = (values.len() / rows.max(1)).max(1);
     let (first, rest) = values.split_at(width.min(values.len()));
-    // As a rule rows differ by more than rounding at once, and no scale is needed.
+    // Rows mostly differ by more than rounding right away, and then no scale is needed.
     let differs = |(x, y): (&T, &T)| {
         let (x, y) = (x.wide(), y.wide());
         (x - y).abs() > 1e-6 * largest.max(1e-30)

@@ -10,8 +10,8 @@ use crate::numbers::{Numbers, with};
 const AGAINST: f64 = -0.5;
 
 impl Monitor {
-    /// The gradients after the backward pass and those of the update, where these are others: they
-    /// were clipped, scaled or turned round. Each list has the parameters in one order.
+    /// Compares the gradients after the backward pass with those of the update, if they differ:
+    /// they were clipped, scaled or reversed. Both lists have the parameters in one order.
     pub fn changed_gradients(&mut self, before: &[Tensor], after: &[Tensor]) {
         let (was, is) = (Monitor::norm(before), Monitor::norm(after));
         self.clipped(was, is);
@@ -21,7 +21,7 @@ impl Monitor {
     }
 }
 
-/// The sum of products of the elements; 0 of tensors that have no counterparts.
+/// The sum of products of the elements; 0 for tensors without counterparts.
 fn product(a: &Tensor, b: &Tensor) -> f64 {
     with(a, |a| {
         with(b, |b| match (a, b) {

@@ -1,4 +1,4 @@
-//! Rules that read the last output beside the form of the loss and the targets.
+//! Rules that combine the last output with the form of the loss and the targets.
 
 use super::{Course, median};
 use crate::answer::Answers;
@@ -6,7 +6,7 @@ use crate::forms::{Answer, LossForm};
 use crate::monitor::Monitor;
 use crate::symptom::{Symptom, SymptomKind};
 
-/// Looks after which outputs that were always within bounds are taken for bounded.
+/// Looks after which outputs that never left a range count as bounded.
 const LOOKS: u32 = 12;
 
 fn output(monitor: &Monitor) -> String {
@@ -75,7 +75,7 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
             let evidence = vec![("least output", low), ("share of exact zeros", a.zeros)];
             say(SymptomKind::OutputActivation, evidence, 0.9);
         }
-        // A sigmoid of what is never below zero: no answer is below one half.
+        // A sigmoid of numbers that are never below zero: no answer is below one half.
         LossForm::BinaryProbabilities
             if a.looks >= 2 && low >= 0.5 && a.halves > 0.01 && a.labels.contains_key(&0) =>
         {
@@ -88,11 +88,11 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         _ if takes_logits && a.looks >= LOOKS && always(a.inside) && !learns => {
             say(SymptomKind::OutputActivation, range(), 0.8);
         }
-        // Logits between -1 and 1 are never sure.
+        // Logits between -1 and 1 never express certainty.
         _ if takes_logits && a.bounds == Some((-1.0, 1.0)) => {
             say(SymptomKind::OutputActivation, range(), 0.85);
         }
-        // Differences of numbers and targets within the bounds are no larger than these.
+        // Differences between numbers and targets within these bounds are no larger than that.
         LossForm::Absolute
             if let Some((low, high)) = a.bounds
                 && a.largest_loss > 1.05 * (high - low) * known.scale * known.count as f64 =>
@@ -111,11 +111,11 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
     reduction(a, course, &mut say);
 }
 
-/// The skill of a training whose last layer does well enough.
+/// The skill at which a training's last layer is good enough.
 const ABLE: f64 = 0.8;
 
-/// Numbers outside of zero to one that all have no gradient, as behind the bounds of a logarithm,
-/// while those between have one.
+/// Numbers outside zero to one that have no gradient at all, as behind the bounds of a logarithm,
+/// while those inside have one.
 fn beyond_logarithms(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'static str, f64)>> {
     let ([within, still], [beyond, stuck]) = (a.within, a.beyond);
     let (low, high) = a.range?;
@@ -126,7 +126,7 @@ fn beyond_logarithms(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'stat
     (a.looks >= 3 && is_free && is_bounded && !learns).then_some(evidence)
 }
 
-/// Squares of differences of zeros and ones, of which little was learned.
+/// Squared differences of zeros and ones, with little learned.
 fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'static str, f64)>> {
     let [n, sum, squares, least, most] = a.numbers?;
     let are_ones =
@@ -135,10 +135,10 @@ fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'sta
     (are_ones && course?.steps >= 100).then(|| vec![("targets of 0 or 1", n), ("learned", skill)])
 }
 
-/// The loss of the first step beside that of a chance answer from which on it begins wrong.
+/// Ratio of the first loss to that of a chance answer from which on the training starts out wrong.
 const SURE: f64 = 3.0;
 
-/// Rules that read the first loss and the counts of labels.
+/// Rules about the first loss and the counts of labels.
 pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let a = &monitor.answers;
     let Some(known) = a.known.as_ref().filter(|known| known.form.has_best_class()) else { return };
@@ -157,7 +157,7 @@ pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     counts.sort_unstable();
     let (Some(&most), middle) = (counts.last(), counts.len() / 2) else { return };
     let seen = counts.iter().sum::<u64>();
-    // Letters and words are uneven, too, and are learned well.
+    // The frequencies of letters and words are uneven too, and texts are learned well.
     let is_known = counts.len() >= 3 && seen >= 100 && 2 * most >= seen;
     if is_known && most >= UNEVEN * counts[middle] {
         let evidence =
@@ -167,7 +167,7 @@ pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     }
 }
 
-/// Examples of the largest class beside the middle one from which on the others are few.
+/// Ratio of the largest class to the middle one from which on the others count as rare.
 const UNEVEN: u64 = 8;
 
 fn squares(
@@ -204,13 +204,13 @@ fn squares(
     }
 }
 
-/// A sum over the examples is a larger rate, as long as batches have one size.
+/// Summing over the examples only amounts to a larger rate, as long as all batches have one size.
 fn reduction(
     a: &Answers,
     course: Option<&Course>,
     say: &mut impl FnMut(SymptomKind, Vec<(&'static str, f64)>, f64),
 ) {
-    // A form that fits one look of many is chance.
+    // A form that fits one look among many does so by chance.
     let is_known = |known: &&Answer| known.count >= 8 && a.is_whole();
     let Some(known) = a.known.as_ref().filter(is_known) else { return };
     let n = known.count as f64;
@@ -235,7 +235,7 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let mut say = |kind, evidence, confidence| {
         all.push(Symptom { kind, place: String::new(), since: 0, evidence, confidence });
     };
-    // A loss that has another form at some looks has targets that are not known.
+    // If the loss has another form at some looks, its targets are not known.
     if !a.is_whole() {
         return;
     }
@@ -257,19 +257,19 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
     }
 }
 
-/// Inputs and targets beyond which a training that does not learn is put down to their size.
+/// Sizes of inputs and targets beyond which a training that does not learn is blamed on them.
 const LARGE: f64 = 20.0;
 
-/// The share of a constant answer's loss above which inputs or targets of that size are to blame.
+/// Share of a constant answer's loss above which inputs or targets of that size are blamed.
 const POOR: f64 = 0.85;
 
 pub(super) fn scales(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
-    // Next to no better than a constant answer is no progress here, however bad the beginning was.
+    // Hardly better than a constant answer counts as no progress here, however bad the start was.
     let is_poor = course.constant.is_some_and(|loss| course.last > POOR * loss);
     if course.learns() && !is_poor || course.steps < 20 {
         return;
     }
-    // With a rate that no scale suits, the rate is named first.
+    // If the rate is wrong at any scale, the rate is named first.
     let confidence = |known: f64| if all.iter().any(|s| s.confidence > 0.9) { 0.5 } else { known };
     let inputs = median(monitor.told.inputs.points().iter().map(|p| p.1).collect());
     let mut found = Vec::new();

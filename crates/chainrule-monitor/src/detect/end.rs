@@ -1,4 +1,4 @@
-//! Rules that judge what a training reached, where no rule before them knows why it is little.
+//! Rules that judge the result of a training which no earlier rule explains.
 
 use super::{Course, updates};
 use crate::monitor::Monitor;
@@ -12,11 +12,11 @@ fn say(kind: SymptomKind, evidence: Vec<(&'static str, f64)>, confidence: f64) -
     Symptom { kind, place: String::new(), since: 0, evidence, confidence }
 }
 
-/// Weights that went this far beside their size have tried what there is.
+/// Weights that moved this far, relative to their size, have tried enough.
 const FAR: f64 = 0.3;
 
-/// The loss is that of a constant answer, though the weights went far, and no layer or rate is to
-/// blame: then the targets have nothing to do with the inputs.
+/// The loss is that of a constant answer although the weights moved far, and no layer or rate is to
+/// blame: the targets have nothing to do with the inputs.
 pub(super) fn unrelated_targets(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let learned_nothing = course.is_constant() && course.is_stuck || course.is_empty();
     let Some(constant) = course.constant.filter(|_| learned_nothing) else {
@@ -32,15 +32,15 @@ pub(super) fn unrelated_targets(monitor: &Monitor, course: &Course, all: &mut Ve
     all.push(say(SymptomKind::Labels, evidence, 0.5));
 }
 
-/// Whether a layer of a few units may be what holds the training.
+/// Whether a layer with few units may be the bottleneck.
 fn has_narrow(monitor: &Monitor) -> bool {
     super::hidden(monitor).any(|o| (1..4).contains(&o.zero_for.len()))
 }
 
-/// Weights that went less than this share of their size are about those at the beginning.
+/// Weights that moved less than this share of their size are about where they began.
 const NEAR: f64 = 0.15;
 
-/// Steps after which it is the rate that is low, and not the steps that are few.
+/// Steps after which a low rate is to blame rather than a short training.
 const ENOUGH: u64 = 200;
 
 /// Little was learned, and the weights are about where they began.
@@ -58,10 +58,10 @@ pub(super) fn hardly_moved(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
     all.push(say(kind, evidence, 0.7));
 }
 
-/// Updates that were at most this share of the weights at each look are small.
+/// Updates of at most this share of the weights at each look count as small.
 const SMALL: f64 = 5e-3;
 
-/// Nothing was learned in many steps, none of which was large: a larger rate may.
+/// Nothing was learned in many steps, none of them large: a larger rate may help.
 pub(super) fn small_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let matrices = monitor.parameters.iter().filter(|p| p.is_matrix());
     let largest = matrices.map(|p| p.counts.largest_ratio).fold(0.0, f64::max);
@@ -80,10 +80,11 @@ pub(super) fn small_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
 /// The share of the last loss by which as many steps again must lower it.
 const WORTH: f64 = 0.2;
 
-/// Steps of which nothing can be expected.
+/// Too few steps to expect anything of.
 const SHORT: u64 = 50;
 
-/// The training ended with little learned while the loss still fell, or after a few steps.
+/// The training ended with little learned while the loss was still falling, or after very few
+/// steps.
 pub(super) fn too_few_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     if !monitor.has_ended || !course.is_poor() || course.rose() || has_cause(all) {
         return;
@@ -91,7 +92,7 @@ pub(super) fn too_few_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Sy
     if course.constant.is_some_and(|constant| course.last < 0.5 * constant) {
         return;
     }
-    // The fall of as many steps again.
+    // The expected fall over another run of the same length.
     let again = course.tail / 0.6;
     let is_short = course.steps <= SHORT && course.last > 0.0;
     if !is_short && again < WORTH * course.last.abs() {
@@ -100,7 +101,7 @@ pub(super) fn too_few_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Sy
     let mut evidence = vec![("first loss", course.first), ("last loss", course.last)];
     evidence.extend(course.constant.map(|loss| ("of a constant answer", loss)));
     evidence.extend([("fall in as many steps again", again), ("steps", course.steps as f64)]);
-    // Whether more steps are wanted is not for sure.
+    // More steps may not be wanted, so this is not certain.
     all.push(say(SymptomKind::TooFewSteps, evidence, 0.5));
 }
 
@@ -124,7 +125,7 @@ mod tests {
             |steps: u32| (0..steps).map(move |i| 2.0 - 0.5 * f64::from(i) / f64::from(steps));
         assert_eq!(kinds(slow(300), true), [SymptomKind::TooFewSteps]);
         assert_eq!(kinds(slow(20), true), [SymptomKind::TooFewSteps]);
-        // One that goes on, and one that has learned, are not.
+        // Neither a training that goes on nor one that has learned counts.
         assert_eq!(kinds(slow(300), false), []);
         assert_eq!(kinds((0..300).map(|i| 2.0 / (1.0 + f64::from(i))), true), []);
     }

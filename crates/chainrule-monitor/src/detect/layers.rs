@@ -14,7 +14,7 @@ pub(super) fn symmetric(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     let alike = |p: &&ParameterTrack| p.counts.alike_run >= 2;
     let was = |p: &&ParameterTrack| p.counts.alike_run == p.counts.points;
     let found = monitor.parameters.iter().filter(alike).find(was);
-    // Equal units may be as many as the task needs.
+    // Some equal units may simply not be needed.
     let is_silent = has(all, &[SymptomKind::NotUpdated]) || course.is_done();
     let Some(p) = found.filter(|_| !is_silent) else { return };
     let size = p.points().last().map_or(f64::NAN, |(_, point)| point.value.rms());
@@ -45,7 +45,7 @@ pub(super) fn saturated(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
             since,
             evidence: vec![("share at the bounds", share), ("share the loss fell", course.fell)],
             confidence: match has(all, &[SymptomKind::RateTooHigh]) {
-                // A consequence then.
+                // Saturation is then only a consequence of the rate.
                 true => 0.6,
                 false if course.is_stuck => 0.9,
                 false => 0.7,
@@ -65,11 +65,11 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
         return;
     }
     let mut worst: Option<Symptom> = None;
-    // The biases, whose gradients are zero, and the outputs, whose values are.
+    // The candidates: biases whose gradients are zero, and outputs whose values are.
     let biases = monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4);
     let biases = biases.filter(|p| has_dead_rows(monitor, p)).map(|p| {
         let dead = p.zero_for.iter().filter(|run| **run >= 4).count();
-        // The first point from which on most of the gradient is zero.
+        // The first point after which most of the gradient is zero.
         let zeros = |point: &crate::track::ParameterPoint| {
             point.gradient.as_ref().is_some_and(|g| 2 * g.zeros() > g.count())
         };
@@ -109,8 +109,8 @@ pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
     all.extend(worst);
 }
 
-/// Whether as much of the gradient of a layer's matrix is zero as of its bias, whose gradient is
-/// zero for another reason where a loss takes differences of outputs.
+/// Whether the gradient of a layer's matrix is zero to the same extent as that of its bias. The
+/// bias's is zero for another reason where a loss takes differences of outputs.
 fn has_dead_rows(monitor: &Monitor, bias: &ParameterTrack) -> bool {
     let of = |p: &ParameterTrack| {
         let gradient = p.points().last()?.1.gradient.as_ref()?;
@@ -131,12 +131,12 @@ fn sizes(monitor: &Monitor) -> Vec<(&ParameterTrack, f64)> {
     trained.filter_map(|p| Some((p, size(p)?))).collect()
 }
 
-/// The first layer's gradient beside the last one's below which it has vanished, and below which it
-/// may be what holds a training that learned nothing.
+/// Ratio of the first layer's gradient to the last one's below which it has vanished, and below
+/// which it may explain why nothing was learned.
 const VANISHED: f64 = 1e-4;
 const WEAK: f64 = 5e-3;
 
-/// The skill of a training that learned nothing.
+/// Skill up to which a training has learned nothing.
 const NOTHING: f64 = 0.1;
 
 pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
@@ -147,13 +147,13 @@ pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     }
     let largest = sizes.iter().map(|s| s.1).fold(0.0, f64::max);
     let (first, last) = (sizes[0].1, sizes[sizes.len() - 1].1);
-    // Less of a fall is enough to be named where nothing at all was learned.
+    // If nothing at all was learned, a weaker fall is enough.
     let is_bare = course.is_stuck || course.skill.is_some_and(|skill| skill < NOTHING);
     let bound = if is_bare && course.steps >= 50 { WEAK } else { VANISHED };
     if first >= bound * last || largest == 0.0 {
         return;
     }
-    // From the output backwards: the first layer with a hundredth of the last one's.
+    // From the output backwards: the first layer whose gradient is a hundredth of the last one's.
     let begins = sizes.iter().rev().find(|s| s.1 < 1e-2 * last);
     let at_step = sizes[0].0.points().first().map_or(0, |p| p.0);
     all.push(Symptom {
@@ -173,8 +173,7 @@ pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     });
 }
 
-/// A softmax whose shares go on into another layer lets through next to nothing of what was in
-/// front of it.
+/// A softmax whose shares feed another layer passes almost no gradient to the layers before it.
 pub(super) fn hidden_softmax(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let width = monitor.answers.width;
     let has_shares = |o: &&OutputTrack| o.shares_run >= 2 && width > 0 && o.width != width;
@@ -195,7 +194,7 @@ pub(super) fn exploding(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
         return;
     }
     let (first, last) = (sizes[0].1, sizes[sizes.len() - 1].1);
-    // A last layer whose gradient is zero says nothing of growth.
+    // If the last layer's gradient is zero, growth cannot be judged.
     if first <= 1e3 * last || last == 0.0 || !first.is_finite() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Rules that read the loss, its held-out value and the norms of gradients.
+//! Rules about the loss, the held-out loss and the norms of gradients.
 
 use super::{Course, has, hidden, median};
 use crate::monitor::{AFTER, Monitor, SPIKE};
@@ -9,7 +9,7 @@ pub(super) fn not_finite(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let outputs = outputs.filter_map(|o| Some((o.not_finite?, o.name.as_str())));
     let parameters = monitor.parameters.iter();
     let parameters = parameters.filter_map(|p| Some((p.counts.not_finite?, p.name.as_str())));
-    // The forward pass orders those of one step.
+    // The forward pass gives the order of those within one step.
     let first = outputs.chain(parameters).min_by_key(|(step, _)| *step);
     let first = match (monitor.told.bad_input, first) {
         (Some(bad), Some((step, _))) if bad <= step => Some((bad, "the inputs")),
@@ -77,7 +77,7 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     let Some(best) = best else { return };
     let (since, (least, _)) = points[best];
     let Some(&(_, (last, trained))) = points.last() else { return };
-    // A rise that is small beside what was gained is no matter.
+    // A rise that is small compared with the gain does not matter.
     let begin = course.first.max(points[0].1.0);
     if last - least < 0.1 * (begin - least) {
         return;
@@ -85,7 +85,7 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     if let Some(constant) = course.constant.filter(|c| least > NOTHING_LEARNED * c) {
         return by_heart(course, constant, (since, least, last), all);
     }
-    // At the end at least three measurements in a row that are worse by a fifth.
+    // At the end, at least three measurements in a row are worse by a fifth.
     let worse = points[best + 1..].iter().rev().take_while(|p| p.1.0 > 1.2 * least).count();
     if worse < 3 || least <= 0.0 || last < 2.0 * trained {
         return;
@@ -99,12 +99,12 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     });
 }
 
-/// The share of a constant answer's loss above which a held-out loss shows that nothing was learned
-/// of examples that are not trained on.
+/// Share of a constant answer's loss above which a held-out loss shows that nothing general was
+/// learned.
 const NOTHING_LEARNED: f64 = 0.98;
 
-/// The loss of the training falls, and the held-out one was never below that of a constant answer:
-/// inputs and targets have nothing to do with each other, as if one of them was shuffled alone.
+/// The training loss falls, but the held-out one was never below a constant answer's: inputs and
+/// targets are unrelated, as if one of them had been shuffled alone.
 fn by_heart(
     course: &Course,
     constant: f64,
@@ -133,11 +133,11 @@ pub(super) fn spike(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) 
     if has(all, &[SymptomKind::NotFinite, SymptomKind::RateTooHigh, SymptomKind::WrongSign]) {
         return;
     }
-    // One of a training that is done, below its first loss, did no harm.
+    // One that is over and stayed below the first loss did no harm.
     if course.is_done() && loss < course.start {
         return;
     }
-    // Losses that stay up are those of other data, and no fault of one batch.
+    // If the loss stays high, the data changed; a single batch is not to blame.
     let after = &monitor.after_spike;
     if after.len() >= AFTER / 2 && median(after.clone()).is_some_and(|m| m > SPIKE * middle) {
         return;
@@ -155,20 +155,20 @@ pub(super) fn spike(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) 
             }));
             evidence
         },
-        // A training that is done has got over it.
+        // A finished training has recovered from it.
         confidence: if course.is_done() { 0.5 } else { 0.6 },
     });
 }
 
-/// The share of the first loss above which a loss that stays is a plateau.
+/// Share of the first loss above which a loss that stays counts as a plateau.
 const PLATEAU: f64 = 0.05;
 
-/// The share of a loss that stays, above which the size of the steps is what keeps it up.
+/// Share of a plateau above which the size of the steps is what keeps the loss up.
 const JUMPS: f64 = 0.25;
 
-/// The loss fell, and then it stayed, though a smaller rate would lower it, or though all that the
-/// answer is made of passes through one number. As often a loss stays since the rest of it is noise
-/// of the data, of which nothing is said.
+/// The loss fell and then stayed, although a smaller rate would lower it, or because the whole
+/// answer passes through a single number. Just as often the rest of a loss is noise in the data,
+/// which is not reported.
 pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let spans = monitor.losses.spans();
     let quiet = course.steps < 100 || course.is_stuck || course.last < PLATEAU * course.first;
@@ -183,7 +183,7 @@ pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>
     if third < 5 {
         return;
     }
-    // The last two thirds, in two halves.
+    // The last two thirds of the run, in two halves.
     let (middle, last) = (&spans[third..2 * third], &spans[spans.len() - third..]);
     let (a, b) = (mean(middle), mean(last));
     let spread = |part: &[crate::series::LossSpan], m: f64| {
@@ -208,12 +208,12 @@ pub(super) fn plateau(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>
     all.push(Symptom { kind, place, since, evidence, confidence: 0.5 });
 }
 
-/// The part of a loss that stays which the size of the steps keeps up.
+/// The part of a constant loss that is due to the size of the steps.
 ///
-/// Steps `u = -r P g` of a rate `r` along gradients with noise jump about a valley. There the loss
-/// neither falls nor rises, and what the noise adds to its least value is `r tr(P S) / 4` with the
-/// covariance `S` of gradients: a quarter of `-g u`, as nearly all of a gradient is noise then.
-/// With a running mean of gradients only `1 - beta` of the step is of the newest one.
+/// Steps `u = -r P g` with rate `r` along noisy gradients jump about a valley. There the loss
+/// neither falls nor rises, and the noise adds `r tr(P S) / 4` to its minimum, with the covariance
+/// `S` of the gradients: a quarter of `-g u`, as nearly all of a gradient is noise by then. With a
+/// running mean of gradients only `1 - beta` of the step comes from the newest one.
 fn jumps(monitor: &Monitor, since: u64) -> Option<f64> {
     let of = |name: &str| monitor.told.settings.iter().find(|s| s.0 == name).map_or(0.0, |s| s.1);
     let newest = 1.0 - f64::max(of("momentum"), of("beta1")).clamp(0.0, 0.999);
@@ -230,8 +230,8 @@ fn jumps(monitor: &Monitor, since: u64) -> Option<f64> {
     (falls.len() >= 5 && mean.is_finite()).then_some(mean / newest / 4.0)
 }
 
-/// Whether losses lie on both sides of zero, as those of returns less their mean: such a loss has
-/// no least value that it comes nearer to.
+/// Whether losses lie on both sides of zero, such as returns less their mean: such a loss has no
+/// minimum to approach.
 fn is_about_zero(monitor: &Monitor) -> bool {
     let spans = monitor.losses.spans();
     let share =
@@ -247,7 +247,7 @@ pub(super) fn no_progress(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     let (kind, confidence) = match course.rose() {
         true => (SymptomKind::LossRises, 0.7),
         false if course.last.abs() < 1e-6 || is_about_zero(monitor) => return,
-        // The loss of a constant answer is known to be no good one.
+        // Even the loss of a constant answer is known not to be good.
         false if course.is_constant() && course.steps >= 200 => (SymptomKind::NoProgress, 0.65),
         false => (SymptomKind::NoProgress, 0.5),
     };

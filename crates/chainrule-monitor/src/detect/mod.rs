@@ -1,6 +1,6 @@
 //! Detectors: rules that read symptoms from the records of a monitor.
 //!
-//! Dead units and small gradients occur in networks that learn, so such rules ask first how far the
+//! Dead units and small gradients occur in networks that learn, so such rules first ask how far the
 //! loss fell.
 
 mod answers;
@@ -23,49 +23,50 @@ struct Course {
     last: f64,
     /// `(first - last) / |first|`.
     fell: f64,
-    /// Whether it is where it was, or higher.
+    /// Whether it is where it began, or higher.
     is_stuck: bool,
-    /// Whether others move the loss, too, as the two nets of a game do: it tells of no progress.
+    /// Whether something else moves the loss too, as in a game of two nets; then the loss does not
+    /// measure progress.
     is_contested: bool,
     steps: u64,
     /// The loss of the best constant answer, if it is known.
     constant: Option<f64>,
-    /// The share of what can be gained beyond a constant answer, if it is known: of right answers
-    /// where there are classes, of the squares otherwise.
+    /// The share of the possible gain over a constant answer, if it is known: in right answers for
+    /// classes, in squares otherwise.
     skill: Option<f64>,
     /// Classes that were seen.
     kinds: usize,
-    /// The fall over the last three fifths, less what noise may make of it.
+    /// The fall over the last three fifths, less the part that noise may explain.
     tail: f64,
 }
 
-/// The share of a constant answer's loss above which nothing is learned from inputs.
+/// Share of a constant answer's loss above which nothing is learned from the inputs.
 const AS_A_CONSTANT: f64 = 0.98;
 
-/// The share of a constant answer's loss above which a long training learned next to nothing, and
-/// one less the skill below which it did.
+/// Share of a constant answer's loss above which a long training learned almost nothing, and the
+/// skill below which it did (as one less that share).
 const NOTHING: f64 = 0.9;
 
-/// The share of a constant answer's loss below which something is learned.
+/// Share of a constant answer's loss below which something is learned.
 const GOOD: f64 = 0.8;
 
-/// The share of a constant answer's loss below which something was learned from inputs.
+/// Share of a constant answer's loss below which something was learned from the inputs.
 const FAIR: f64 = 0.93;
 
-/// The skill of a training that has learned about all.
+/// Skill at which a training has learned nearly everything.
 const DONE: f64 = 0.9;
 
-/// The share of a constant answer's loss below which more than a little was learned.
+/// Share of a constant answer's loss below which more than a little was learned.
 const HALF: f64 = 0.7;
 
-/// The skill below which a training has learned little.
+/// Skill below which a training has learned little.
 const LITTLE: f64 = 0.6;
 
-/// Classes of which a share of right answers is no measure.
+/// Number of classes from which on the share of right answers is no measure.
 const MANY: usize = 20;
 
 impl Course {
-    /// None before five steps.
+    /// No course before five steps.
     fn of(monitor: &Monitor) -> Option<Course> {
         let spans = monitor.losses.spans();
         if spans.len() < 5 {
@@ -77,24 +78,24 @@ impl Course {
         let last = of(&spans[spans.len() - part.max(3)..])?;
         let jumps = spans.windows(2).map(|w| (w[1].mean - w[0].mean).abs()).collect();
         let noise = median(jumps)?;
-        // A training that was done after a few steps has fallen before the median saw it.
+        // A training that is over after a few steps fell before the median could see it.
         let start = monitor.first_loss.unwrap_or(first);
         let at_once = start - last > 0.3 * start.abs() && start - last > 8.0 * noise;
         let first = if at_once { first.max(start) } else { first };
         let fell = (first - last) / first.abs().max(1e-12);
-        // Columns that are the same for all examples have an answer that costs nothing, and models
-        // that do not know the column are far from it.
+        // Columns that are constant over all examples have a free answer, which models that do not
+        // know the column are far from.
         let constant = monitor.constant.filter(|loss| *loss > 0.01 * start);
         let is_constant = constant.is_some_and(|loss| last > AS_A_CONSTANT * loss);
         let stays = fell < 0.05 && first - last < 4.0 * noise.max(1e-4 * first.abs());
-        // A loss that rose in the first steps is measured by where it began.
+        // A loss that rose in the first steps is measured from where it began.
         let rise = (0.05 * start.abs()).max(4.0 * noise);
         let is_back = first > start + rise && start - last < 0.05 * start.abs();
-        // A slow training that falls all the time gets there.
+        // A slow training that falls all the time will get there.
         let middle = of(&spans[spans.len() / 2 - part / 2..][..part])?;
         let is_falling = middle - last > noise.max(0.005 * last.abs());
         let is_level = is_constant && !is_falling && monitor.steps >= 100;
-        // Far below a constant answer there was progress, of another training maybe.
+        // A start far below a constant answer means earlier progress, perhaps in another training.
         let is_good = constant.is_some_and(|loss| last < GOOD * loss);
         let is_contested = is_contested(monitor);
         let is_stuck = !is_contested && !is_good && (stays || is_back || is_level);
@@ -128,7 +129,7 @@ impl Course {
     fn is_poor(&self) -> bool {
         match (self.skill, self.constant) {
             _ if self.is_contested => false,
-            // Most letters of a text cannot be told, however much is learned.
+            // Most letters of a text cannot be predicted, however much is learned.
             (Some(_), Some(constant)) if self.kinds >= MANY => self.last > GOOD * constant,
             (Some(skill), _) => skill < LITTLE,
             (_, Some(constant)) => self.last > HALF * constant,
@@ -136,14 +137,14 @@ impl Course {
         }
     }
 
-    /// Whether next to nothing was learned that a constant answer does not know.
+    /// Whether almost nothing was learned beyond a constant answer.
     fn is_empty(&self) -> bool {
         let is_poor = self.constant.is_none_or(|constant| self.last > NOTHING * constant);
         let is_long = self.steps >= 200 && !self.is_contested;
         is_long && is_poor && self.skill.is_some_and(|skill| skill < 1.0 - NOTHING)
     }
 
-    /// Whether about all was learned.
+    /// Whether nearly everything was learned.
     fn is_done(&self) -> bool {
         match self.skill {
             Some(skill) => skill > DONE,
@@ -160,14 +161,14 @@ impl Course {
         }
     }
 
-    /// Whether the loss is still that of a constant answer, as far as that is known.
+    /// Whether the loss is still a constant answer's, as far as that is known.
     fn is_constant(&self) -> bool {
         self.constant.is_some_and(|loss| self.last > AS_A_CONSTANT * loss)
     }
 }
 
-/// The fall of the loss over its last three fifths along the straight line through them, less
-/// twice its error.
+/// The fall of the loss over its last three fifths, along a fitted straight line, less twice the
+/// error of the fit.
 fn tail(spans: &[crate::series::LossSpan]) -> f64 {
     let part = &spans[2 * spans.len() / 5..];
     let n = part.len() as f64;
@@ -189,7 +190,7 @@ fn is_contested(monitor: &Monitor) -> bool {
     monitor.told.settings.iter().any(|(name, n)| name == "other_optimizers" && *n > 0.0)
 }
 
-/// The outputs of modules that have matrices, but for the last of them.
+/// The outputs of modules that have matrices, except the last of them.
 fn hidden(monitor: &Monitor) -> impl Iterator<Item = &OutputTrack> {
     let has_weights = |o: &&OutputTrack| {
         let of = |p: &ParameterTrack| p.name.rsplit_once('.').is_some_and(|n| n.0 == o.name);
@@ -244,7 +245,7 @@ pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
     all
 }
 
-/// The middle of the finite numbers.
+/// The median of the finite numbers.
 pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.retain(|x| x.is_finite());
     let middle = numbers.len().checked_sub(1)? / 2;

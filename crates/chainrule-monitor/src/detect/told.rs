@@ -1,4 +1,4 @@
-//! Rules that read what callers tell of batches, modes and settings.
+//! Rules about batches, modes and settings that the caller reports.
 
 use super::{Course, has};
 use crate::facts::Dependence;
@@ -19,16 +19,16 @@ pub(super) fn zeroed_early(monitor: &Monitor, all: &mut Vec<Symptom>) {
     if emptied < 3 || (emptied as f64) < 0.9 * seen as f64 {
         return;
     }
-    // No gradient at the step is this, and nothing else.
+    // No gradient at the step means this, and nothing else.
     all.retain(|s| !matches!(s.kind, SymptomKind::NoGradient | SymptomKind::NotUpdated));
     let evidence = vec![("steps looked at", seen as f64), ("without gradient", emptied as f64)];
     all.push(whole(SymptomKind::ZeroedEarly, 0, evidence, 0.95));
 }
 
-/// The share of the weights lost in a step above which little is left after twenty.
+/// Share of the weights lost in one step above which little is left after twenty.
 const FORGETS: f64 = 0.05;
 
-/// Bounds of settings within which the averages of an optimizer work.
+/// Bounds of settings within which an optimizer's averages work.
 pub(super) fn settings(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
     let of = |name: &str| monitor.told.settings.iter().find(|s| s.0 == name).map(|s| s.1);
     let learns = course.is_some_and(Course::learns);
@@ -62,7 +62,7 @@ pub(super) fn settings(monitor: &Monitor, course: Option<&Course>, all: &mut Vec
         if is_inside && a * a > b && a > 0.0 {
             say("betas", "beta1", a, if learns { 0.5 } else { 0.85 });
         } else if is_inside && a >= 0.995 {
-            // A mean over more steps than there were points where the gradient was long ago.
+            // A mean over more steps than there were follows gradients of long ago.
             let is_short = monitor.steps < (3.0 / (1.0 - a)) as u64;
             say("betas", "beta1", a, if learns || !is_short { 0.4 } else { 0.75 });
         }
@@ -70,13 +70,14 @@ pub(super) fn settings(monitor: &Monitor, course: Option<&Course>, all: &mut Vec
     if let Some(d) = of("weight_decay").filter(|d| *d < 0.0) {
         say("weight_decay", "weight decay", d, 0.9);
     }
-    // The share of its weights that a step takes away: what is learned in between is forgotten.
+    // The share of its weights that a step removes: anything learned in between is forgotten.
     let rate = monitor.rates.points().iter().map(|p| p.1).fold(0.0, f64::max);
     if let Some(share) = of("weight_decay").map(|d| d * rate).filter(|share| *share > FORGETS) {
         let confidence = if learns { 0.4 } else { 0.82 };
         say("weight_decay", "share of the weights lost in a step", share, confidence);
     }
-    // Above the gradients it takes the place of their size: updates are the rate over it.
+    // An eps above the gradients replaces their size as the divisor, so that updates are scaled by
+    // rate / eps.
     let gradient = monitor.parameters.iter().filter_map(|p| p.median_gradient(crate::Stats::rms));
     let largest = gradient.fold(0.0, f64::max);
     if let Some(eps) = of("eps").filter(|eps| *eps > 1e-4 && largest > 0.0 && *eps > 10.0 * largest)
@@ -101,7 +102,7 @@ pub(super) fn modes(monitor: &Monitor, all: &mut Vec<Symptom>) {
     let (training, evaluating) = monitor.told.modes;
     if training >= 3 {
         let evidence = vec![("passes in evaluation mode", training as f64)];
-        // Fine-tuning with statistics at rest is meant so, but then the dropout is off, too.
+        // Fine-tuning with frozen statistics is intended, but then dropout is off too.
         let confidence = if 2 * training >= monitor.steps { 0.8 } else { 0.65 };
         all.push(whole(SymptomKind::EvaluationMode, 0, evidence, confidence));
     }
@@ -127,7 +128,7 @@ pub(super) fn same_batch(monitor: &Monitor, course: &Course, all: &mut Vec<Sympt
     all.push(whole(SymptomKind::SameBatch, 0, evidence, 0.8));
 }
 
-/// A rate is nothing below this share of the largest one.
+/// A rate below this share of the largest one counts as nothing.
 const NOTHING: f64 = 2e-3;
 
 pub(super) fn rate_decays(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
@@ -136,7 +137,7 @@ pub(super) fn rate_decays(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     let Some(top) = points.iter().rposition(|p| p.1 >= 0.5 * most).filter(|_| most > 0.0) else {
         return;
     };
-    // From the last step at a rate that counts to the end.
+    // From the last step with a rate that counts to the end.
     let Some(at) = points.iter().rposition(|p| p.1 >= NOTHING * most) else { return };
     let Some(since) = points.get(at + 1).map(|p| p.0) else { return };
     let rest = monitor.steps.saturating_sub(since);
@@ -144,7 +145,7 @@ pub(super) fn rate_decays(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     if !has_fallen || (rest as f64) < 0.3 * monitor.steps as f64 {
         return;
     }
-    // A rate that was lowered since the loss had come to its end is well.
+    // It is fine if the rate was lowered after the loss had reached its end.
     let is_done = course.last < 0.1 * course.first.abs()
         || course.constant.is_some_and(|c| course.last < 0.1 * c);
     let last = points.last().map_or(0.0, |p| p.1);

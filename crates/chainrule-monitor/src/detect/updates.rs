@@ -1,4 +1,4 @@
-//! Rules that read updates beside weights and gradients.
+//! Rules about updates, compared with weights and gradients.
 
 use super::{Course, has, median, places};
 use crate::monitor::Monitor;
@@ -13,8 +13,8 @@ fn names(parameters: &[&ParameterTrack]) -> String {
     places(&parameters.iter().map(|p| p.name.as_str()).collect::<Vec<_>>())
 }
 
-/// Certainty of what may be meant so where some parameters are left out: in a training that learns
-/// it is a question.
+/// Certainty of something that may be intended for some parameters; in a training that learns it is
+/// only a question.
 fn certainty(is_all: bool, course: Option<&Course>) -> f64 {
     match course {
         _ if is_all => 0.95,
@@ -41,8 +41,8 @@ pub(super) fn never_a_gradient(monitor: &Monitor, course: Option<&Course>, all: 
     });
 }
 
-/// All gradients are there, and nothing but zeros from the first look on: what the loss is
-/// multiplied with, or a bound that it is beyond, lets none through.
+/// All gradients are present, and all have been zero since the first look: a factor of the loss, or
+/// a bound that it exceeds, blocks them.
 fn all_zero(trained: &[&ParameterTrack], all: &mut Vec<Symptom>) {
     let is_zero = |p: &&ParameterTrack| p.counts.zero + p.counts.without == p.counts.points;
     if trained.is_empty() || !trained.iter().all(is_zero) {
@@ -90,8 +90,7 @@ fn rate(monitor: &Monitor) -> Option<f64> {
     monitor.rates.points().iter().map(|p| p.1).reduce(f64::max)
 }
 
-/// Whether the gradient is the same from the beginning to the end, though there are updates: they
-/// lead nowhere else.
+/// Whether the gradient is the same from start to end in spite of updates: they lead nowhere.
 fn is_steady(monitor: &Monitor) -> bool {
     let of = |p: &ParameterTrack| {
         let all = p.points().iter().filter_map(|(_, point)| point.agreement).collect::<Vec<_>>();
@@ -119,8 +118,8 @@ fn is_tiny(monitor: &Monitor) -> bool {
     all.peek().is_some() && all.all(|p| p.counts.largest_ratio < 1e-5)
 }
 
-/// The way of the weights beside their size, in the matrix that went farthest: the sum of all
-/// updates, as they were at the looks.
+/// Distance that the weights moved, relative to their size, in the matrix that moved farthest: the
+/// sum of all updates, as measured at the looks.
 pub(super) fn travel(monitor: &Monitor) -> Option<f64> {
     let of = |p: &ParameterTrack| {
         let each = |(step, point): &(u64, crate::track::ParameterPoint)| {
@@ -146,7 +145,7 @@ pub(super) fn rate_too_low(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
     if course.steps < 15 || !course.is_stuck || !is_low || has(all, &excluded) {
         return;
     }
-    // Gradients of zero are no matter of the rate.
+    // Gradients of zero have nothing to do with the rate.
     let alive = |p: &&ParameterTrack| p.counts.points > p.counts.zero + p.counts.without;
     let ratios = trained(monitor).into_iter().filter(alive).map(|p| p.counts.largest_ratio);
     let Some(ratio) = ratios.reduce(f64::max) else { return };
@@ -189,7 +188,7 @@ pub(super) fn wrong_sign(monitor: &Monitor, course: Option<&Course>, all: &mut V
         });
         return;
     }
-    // A loss that falls without end is the negative of one.
+    // A loss that falls without end is a negated one.
     let Some(c) = course else { return };
     if c.last < 0.0 && c.first - c.last > 10.0 * c.first.abs().max(1.0) {
         all.push(Symptom {
@@ -216,7 +215,7 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
     let grew = most > 3.0 * first.abs().max(1e-9);
     let is_large = ratio.is_some_and(|ratio| ratio > 0.2);
     let (rose, is_stuck) = course.map_or((false, false), |c| (c.rose(), c.is_stuck));
-    // Answers that are right for most examples outweigh a loss that a few sure ones make large.
+    // If most answers are right, that outweighs a loss made large by a few confident wrong ones.
     if !broke && course.is_some_and(|c| c.skill.is_some_and(|skill| skill > super::LITTLE)) {
         return;
     }
@@ -229,7 +228,7 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
         (false, false) if grew && is_large && course.is_some_and(|c| !c.learns()) => 0.7,
         _ => return,
     };
-    // A sum over the examples is what makes the rate too high.
+    // Summing over the examples is what makes the rate too high.
     let sum = all.iter_mut().find(|s| s.is_sum());
     let confidence = match sum {
         Some(sum) => {
