@@ -9,9 +9,9 @@ use crate::change::Change;
 use crate::detect::Suspicion;
 use crate::error::Result;
 
-/// Rows that are looked at.
+/// The most rows that are examined.
 const ROWS: usize = 128;
-/// Rows whose losses are taken one by one.
+/// The most rows whose losses are taken one by one.
 const FEW: usize = 6;
 
 fn sign(
@@ -27,13 +27,13 @@ fn sign(
 }
 
 /// Signs of mistakes in a batch, a model and a loss, the strongest first. No step is taken, and the
-/// model is as before; gradients are cleared.
+/// model stays as it is; gradients are cleared.
 ///
-/// Looked at are numbers that are none, constant inputs and targets, scales, weights that begin
-/// equal, the first loss beside that of the best constant answer, the first gradients from layer to
-/// layer, and whether the loss of a batch is the mean of the losses of its rows: if it is not, an
+/// It examines numbers that are not finite, constant inputs and targets, scales, weights that start
+/// equal, the first loss compared with the best constant answer's, the first gradients from layer
+/// to layer, and whether the loss of a batch is the mean of the losses of its rows: otherwise an
 /// example's answer depends on the others, or the loss is a sum. `x` and `y` have their rows along
-/// the first axis; classes below 0 count for nothing.
+/// the first axis; classes below 0 are ignored.
 ///
 /// ```
 /// use chainrule_diagnose::{Cause, before};
@@ -102,8 +102,8 @@ fn data(x: &Tensor, y: &Tensor) -> Result<Vec<Suspicion>> {
     Ok(out)
 }
 
-/// Weights that are none, or whose units begin equal. Biases and gains may be equal, and so may the
-/// weights of the last layer: its units have targets of their own.
+/// Weights that are not finite, or whose units start equal. Biases and gains may be equal, and so
+/// may the weights of the last layer, since its units have different targets.
 fn weights(module: &dyn Module) -> Result<Vec<Suspicion>> {
     let mut out = Vec::new();
     let all: Vec<(String, Tensor)> =
@@ -200,7 +200,7 @@ fn gradients(module: &dyn Module) -> Vec<Suspicion> {
     Vec::new()
 }
 
-/// The loss of a few rows together beside their losses one by one.
+/// The loss of a few rows together, compared with their losses one by one.
 fn mixing(
     x: &Tensor,
     y: &Tensor,
@@ -246,7 +246,7 @@ fn mixing(
 }
 
 /// Whether an example's answer depends on another example, in evaluation mode: one is changed, and
-/// the answers to the others must stay as they are but for rounding.
+/// the answers to the others must stay the same up to rounding.
 ///
 /// # Errors
 /// Errors of the model.
@@ -279,9 +279,9 @@ pub fn mixes_examples(model: &dyn Layer, x: &Tensor) -> Result<Option<Suspicion>
     }))
 }
 
-/// Whether an answer at a place of a sequence depends on a later place, which it is to predict:
-/// `tokens` are `[rows, places]` and answers `[rows, places, ...]`. No causal mask does that, or
-/// one that is off by one.
+/// Whether an answer at a position of a sequence depends on a later position, which it is to
+/// predict: `tokens` are `[rows, positions]` and answers `[rows, positions, ...]`. This finds a
+/// missing causal mask, or one that is off by one.
 ///
 /// # Errors
 /// Errors of the model.

@@ -7,7 +7,7 @@ words! {
     Cause: "cause" {
         /// The last layer cannot give what the loss or the targets need.
         OutputActivation = "output_activation",
-        /// The loss is one for other targets.
+        /// The loss is meant for other targets.
         Loss = "loss",
         /// There are too few or too many units for the targets.
         OutputUnits = "output_units",
@@ -21,11 +21,11 @@ words! {
         LossNumerics = "loss_numerics",
         /// The steps go uphill.
         LrSign = "lr_sign",
-        /// Hidden layers do not bend, or let nothing through.
+        /// Hidden layers are linear, or let nothing through.
         HiddenActivation = "hidden_activation",
-        /// Weights begin too small or too large.
+        /// Weights start too small or too large.
         InitScale = "init_scale",
-        /// Weights begin equal.
+        /// Weights start equal.
         InitConstant = "init_constant",
         /// The rate is too high.
         LrHigh = "lr_high",
@@ -53,13 +53,13 @@ words! {
         DataOrder = "data_order",
         /// The validation measures something else.
         Validation = "validation",
-        /// A class has far more rows than another.
+        /// One class has far more rows than another.
         Unbalanced = "unbalanced",
-        /// Dropout or decay holds the model down.
+        /// Dropout or weight decay holds the model back.
         Regularisation = "regularisation",
-        /// The rows trained on are learned by heart.
+        /// The training rows are memorised.
         Overfitting = "overfitting",
-        /// The loss fell and then stayed, well above what can be reached.
+        /// The loss fell and then stayed well above what can be reached.
         Plateau = "plateau",
         /// Layers are too narrow.
         Capacity = "capacity",
@@ -109,7 +109,7 @@ impl Cause {
         }
     }
 
-    /// End of a training that has this cause and goes on as it is.
+    /// How a training with this cause ends if nothing changes.
     pub fn in_the_end(self) -> &'static str {
         match self {
             Cause::OutputActivation => {
@@ -152,12 +152,12 @@ impl Cause {
         Cause::ALL.iter().map(|(_, cause)| *cause)
     }
 
-    /// The cause of a word.
+    /// The cause with this word.
     pub fn of(word: &str) -> Option<Cause> {
         Cause::ALL.iter().find(|(w, _)| *w == word).map(|(_, cause)| *cause)
     }
 
-    /// The word of the JSON output.
+    /// Its word in the JSON output.
     pub fn kind(self) -> &'static str {
         self.word()
     }

@@ -6,12 +6,12 @@ use chainrule_nn::optim::keras::KerasRule;
 
 use crate::description::{Activation, Init, Labels, Layer, Loss, Named, Program, Step, Task, edit};
 
-/// Properties of the targets that a change needs.
+/// Properties of the targets that decide on a change.
 #[derive(Clone, Debug)]
 pub struct TargetShape {
-    /// Numbers in a row; none where each row has the number of its class.
+    /// Numbers in a row of targets; none if each row has the number of its class.
     pub columns: Option<usize>,
-    /// Classes, where rows have one.
+    /// Number of classes, if rows have one.
     pub classes: usize,
     /// Whether a number is below 0.
     pub negative: bool,
@@ -19,7 +19,7 @@ pub struct TargetShape {
     pub is_stretched: bool,
 }
 
-/// One thing that is changed. The order is that in which several are applied.
+/// One thing that an experiment changes, in the order in which several are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// Standardised inputs.
@@ -34,9 +34,9 @@ pub enum Change {
     OutputPair,
     /// Linear or sigmoid hidden layers become ReLUs.
     ReluHidden,
-    /// He and Glorot.
+    /// He and Glorot initialisation.
     Init,
-    /// No dropout, no decay.
+    /// No dropout, no weight decay.
     NoRegularisation,
     /// Wider hidden layers.
     Wider,
@@ -52,7 +52,7 @@ pub enum Change {
     Adam,
     /// The same with 0.01.
     AdamFast,
-    /// The optimizer's usual rate, upward.
+    /// The optimizer's usual rate, if that is higher.
     UsualRate,
     /// A tenth of the rate.
     Down10,
@@ -66,11 +66,12 @@ pub enum Change {
     Longer,
     /// A quarter of the passes.
     Shorter,
-    /// Squared weights enter the loss.
+    /// Weight decay through squared weights in the loss.
     WeightDecay,
-    /// Gradients as long as they are.
+    /// Gradients without clipping.
     NoClip,
-    /// The targets in another order, as a control: what a model learns of them it memorises.
+    /// The targets in random order, as a control: anything that a model learns of them is
+    /// memorised.
     ShuffledTargets,
 }
 
@@ -105,7 +106,7 @@ impl Named for Change {
     ];
 }
 
-/// Steps that a longer run has at most.
+/// The most steps of a longer run.
 pub const LONG: usize = 3000;
 
 impl Change {
@@ -114,7 +115,7 @@ impl Change {
         self.word()
     }
 
-    /// The change of a word.
+    /// The change with this word.
     pub fn of(word: &str) -> Option<Change> {
         Change::ALL.iter().find(|(w, _)| *w == word).map(|(_, change)| *change)
     }
@@ -150,7 +151,7 @@ impl Change {
         }
     }
 
-    /// Whether it is of the rate or the optimizer, of which one is enough.
+    /// Whether it concerns the rate or the optimizer; one such change is enough.
     pub fn is_of_rate(self) -> bool {
         matches!(
             self,
@@ -169,7 +170,7 @@ impl Change {
         matches!(self, Change::Wider | Change::Longer | Change::NoRegularisation)
     }
 
-    /// The edits that make it of a program with `rows` rows; none where nothing would change.
+    /// The edits that make this change in a program with `rows` rows; none if nothing would change.
     pub fn edits(self, program: &Program, y: &TargetShape, rows: usize) -> Option<Vec<Value>> {
         let edits = match self {
             Change::ScaleX => scale_x(program),
@@ -209,7 +210,7 @@ impl Change {
             }
             Change::Shorter => Vec::new(),
             Change::WeightDecay => weight_decay(program),
-            // A description does not clip, and its own data are the control.
+            // A description does not clip, and it brings its own control data.
             Change::NoClip | Change::ShuffledTargets => Vec::new(),
         };
         (!edits.is_empty()).then_some(edits)
@@ -255,7 +256,7 @@ fn adam(program: &Program, lr: f64) -> Vec<Value> {
     )]
 }
 
-/// The shares that the optimizer keeps of its state, where they are not usual ones.
+/// The decay rates of the optimizer's state, if they are not the usual ones.
 fn usual_moments(program: &Program) -> Vec<Value> {
     let now = &program.optimizer;
     let mut out = Vec::new();

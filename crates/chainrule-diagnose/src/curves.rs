@@ -1,4 +1,4 @@
-//! The curves of the experiments beside the original: as text, and as a page.
+//! The curves of the experiments compared with the original: as text, and as a page.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use crate::change::Change;
 use crate::reason::short;
 use crate::trial::Course;
 
-/// Points of a curve in a report; a longer one is given by the means of so many parts.
+/// Points of a curve in a report; a longer one is reduced to the means of this many parts.
 const POINTS: usize = 120;
 /// Blocks of a curve in a line of text.
 const BLOCKS: usize = 24;
 
-/// One run: its changes, and how it went.
+/// One run: its changes, and its course.
 pub type Curve = (Vec<Change>, Course);
 
 /// The changes in words.
@@ -23,7 +23,7 @@ fn title(changes: &[Change]) -> String {
     if changes.is_empty() { "as it is".to_string() } else { format!("with {}", words(changes)) }
 }
 
-/// Means of at most so many equal parts.
+/// The means of at most this many equal parts.
 pub(crate) fn parts(losses: &[f32], most: usize) -> Vec<f32> {
     if losses.len() <= most {
         return losses.to_vec();
@@ -33,7 +33,7 @@ pub(crate) fn parts(losses: &[f32], most: usize) -> Vec<f32> {
     (0..most).map(|i| mean(part(i)) as f32).collect()
 }
 
-/// A number of a loss in few digits.
+/// A loss in a few digits.
 fn few(x: f64) -> String {
     match x.abs() {
         _ if !x.is_finite() => format!("{x}"),
@@ -60,7 +60,7 @@ fn blocks(losses: &[f32]) -> String {
     parts.iter().map(block).collect()
 }
 
-/// The skill that counts in a report.
+/// The skill that counts, as reports show it.
 fn skill(course: &Course) -> f64 {
     course.held.map_or(course.fit, |held| course.fit.min(held + crate::lab::MEMORY))
 }
@@ -96,8 +96,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A page that needs nothing else: the report as text, and a picture of each curve. Losses of
-/// different kinds cannot share an axis, so each has its own.
+/// A self-contained page: the report as text, and a picture of each curve. Losses of different
+/// kinds cannot share an axis, so each has its own.
 pub(crate) fn html(title: &str, text: &str, curves: &[Curve]) -> String {
     let pictures: String = curves.iter().map(picture).collect();
     format!(
@@ -123,7 +123,7 @@ fn picture((changes, course): &Curve) -> String {
     let (low, high) = if low.is_finite() { (low, high.max(low + 1e-12)) } else { (0.0, 1.0) };
     let x = |i: usize| LEFT + i as f64 / (parts.len().max(2) - 1) as f64 * (WIDE - LEFT - 8.0);
     let y = |l: f64| 10.0 + (high - l) / (high - low) * (HIGH - BOTTOM - 10.0);
-    // A loss that is not finite breaks the line.
+    // A loss that is not finite interrupts the line.
     let runs = parts.chunk_by(|a, b| a.is_finite() == b.is_finite());
     let (mut at, mut drawn) = (0, String::new());
     for run in runs {

@@ -18,21 +18,22 @@ use crate::run::Outcome;
 use crate::search::{Found, Search};
 use crate::watch::Watch;
 
-/// A gain below which a program counts as learning, where the description shows no mistake.
+/// A gain below which a program counts as learning, if the description shows no mistake.
 const GAIN: f64 = 0.12;
-/// The same for a program that does something, where the changes are of length and size alone.
+/// The same for a program that learns something, if the changes only concern length and size.
 const SOFT_GAIN: f64 = 0.25;
-/// A skill from which on a program without a plain mistake works, and could only be better.
+/// Skill from which on a program without an obvious mistake works, and could only be better.
 const WORKS: f64 = 0.5;
-/// The gain from which on that is told all the same.
+/// The gain from which on an improvement is reported all the same.
 const LARGE_GAIN: f64 = 0.4;
-/// The rate of plain descent above which a change of the optimizer is not taken for a faster one,
-/// unless a sign stronger than this tells of slowness.
+/// The rate of plain descent above which another optimizer does not count as a faster one, unless a
+/// sign stronger than this indicates slowness.
 const LARGE_RATE: f64 = 0.1;
 const WEAK: f64 = 0.35;
-/// Share of right answers on rare classes beside that on all rows from which on they are learned.
+/// Ratio of right answers on rare classes to those on all rows from which on the rare classes are
+/// learned.
 const RARE_IS_ANSWERED: f64 = 0.6;
-/// A skill below which nothing is repaired: 0 is a constant answer.
+/// Skill below which nothing counts as repaired: 0 is a constant answer.
 const LEAST_SKILL: f64 = 0.1;
 
 /// Result of a diagnosis.
@@ -48,11 +49,11 @@ pub struct Report {
     pub skill: f64,
     /// The best skill that any experiment had.
     pub best: f64,
-    /// Skill with all edits of the causes.
+    /// Skill with the edits of all causes.
     pub after: f64,
     /// Other sets of changes that do as well.
     pub alternatives: Vec<String>,
-    /// The run as it is, with the edits, with all of them but one, and with what does as well.
+    /// The runs as it is, with the edits, with all of them but one, and with the alternatives.
     pub curves: Vec<Curve>,
     /// Training runs.
     pub runs: usize,
@@ -60,7 +61,7 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Number of runs at a time.
+/// Number of runs in parallel.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
@@ -122,7 +123,7 @@ pub fn diagnose(bench: &Bench) -> Result<Report> {
         causes.extend(plain_mistakes(bench, &findings, &found));
     }
     causes.extend(data);
-    // A program at chance is not called healthy because time ran out.
+    // Running out of time does not make a program at chance healthy.
     let unknown = !found.repaired && found.base < 0.3;
     if causes.is_empty() && (unknown || found.base < 0.5 * found.goal()) {
         causes.extend(plain_mistakes(bench, &findings, &found));
@@ -161,7 +162,7 @@ fn nothing() -> Outcome {
     }
 }
 
-/// The remedies of what the description itself shows, and of all findings, best first.
+/// The remedies of what the description itself shows, and those of all findings, best first.
 pub(crate) fn remedies(findings: &[Suspicion]) -> (Vec<Change>, Vec<Change>) {
     let mut certain = Vec::new();
     let mut all: Vec<Change> = Vec::new();
@@ -173,13 +174,13 @@ pub(crate) fn remedies(findings: &[Suspicion]) -> (Vec<Change>, Vec<Change>) {
             all.push(*first);
         }
     }
-    // Second thoughts come after the first ones of all findings.
+    // The second-best remedies come after the best ones of all findings.
     for remedy in findings.iter().flat_map(|f| f.remedies.iter().skip(1)) {
         if !all.contains(remedy) {
             all.push(*remedy);
         }
     }
-    // Any model fits better when it is wider, so that comes last.
+    // Any model fits better if it is wider, so that comes last.
     all.sort_by_key(|r| *r == Change::Wider);
     (certain, all)
 }
@@ -194,14 +195,14 @@ const OF_OUTPUT: &[Cause] = &[
     Cause::LossNumerics,
 ];
 
-/// The optimizer as the naming of causes needs it.
+/// Facts about the optimizer that the naming of causes needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub lr: f64,
     pub is_sgd: bool,
 }
 
-/// The cause that a change mends.
+/// The cause that a change fixes.
 fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
     let strength =
         |cause: Cause| findings.iter().find(|f| f.cause == cause).map_or(0.0, |f| f.strength);
@@ -241,7 +242,7 @@ fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
             } else {
                 let low = strength(Cause::LrLow).max(strength(Cause::EpochsFew));
                 let falls = !now.is_sgd && now.lr > new;
-                // Plain descent has no usual rate, but there are few trainings that need more.
+                // Plain descent has no usual rate, but few trainings need more than this.
                 let is_large = now.is_sgd && now.lr > LARGE_RATE && low <= WEAK;
                 let is_high = strength(Cause::LrHigh) > low || falls || is_large;
                 if is_high { Cause::LrHigh } else { Cause::LrLow }
@@ -278,7 +279,7 @@ pub(crate) fn proved(
         true => SOFT_GAIN,
         false => GAIN,
     };
-    // A result that was far worse than a constant answer and is like one now has lost a mistake.
+    // A result that was far worse than a constant answer and now equals one has lost a mistake.
     let at_nothing = found.after < LEAST_SKILL && gain < WORKS;
     if found.changes.is_empty() || gain < least || at_nothing {
         return Vec::new();
@@ -313,9 +314,9 @@ pub(crate) fn proved(
         let reached = if found.repaired { 0.1 } else { 0.0 };
         let confidence = 0.45 + 0.25 * strength + reached + 0.2 * (gain / 0.5).min(1.0);
         let most = match cause {
-            // It learns what it can, and only too much of it.
+            // It learns all it can, and only overfits.
             Cause::Overfitting => 0.5,
-            // Another seed mends it as well.
+            // Another seed fixes it as well.
             _ if found.learns_by_chance && strength < 1.0 => 0.5,
             _ => 0.99,
         };
@@ -341,7 +342,7 @@ fn place_of(finding: Option<&Suspicion>, edits: &[Value]) -> String {
     finding.map_or_else(edited, |f| f.place.clone())
 }
 
-/// Plain mistakes beside the causes that had to be mended.
+/// Obvious mistakes, in addition to the causes that had to be fixed.
 fn certain_beside(findings: &[Suspicion], said: &[Reason], found: &Found) -> Vec<Reason> {
     let beside =
         findings.iter().filter(|f| f.strength >= 0.9 && !said.iter().any(|v| v.cause == f.cause));
@@ -361,15 +362,15 @@ fn certain_beside(findings: &[Suspicion], said: &[Reason], found: &Found) -> Vec
         .collect()
 }
 
-/// Mistakes that the description itself shows, with their edits, where the data let no change prove
-/// itself: they stand there whatever the data are.
+/// Mistakes that the description itself shows, with their edits, for data on which no change can
+/// prove itself: they are mistakes whatever the data are.
 fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<Reason> {
     let plain = findings.iter().filter(|f| f.strength >= 1.0 && OF_OUTPUT.contains(&f.cause));
     let reason = |f: &Suspicion| {
         let first = f.remedies.iter().rev().find(|&&r| bench.edited(&[r]).is_some());
         let (changes, fit) = first.map_or_else(Default::default, |&r| best_fit(bench, r));
         let edit = bench.edited(&changes).map_or_else(Vec::new, |edited| edited.0);
-        // A cause that no run has shown, not even on its own rows, is a suspicion.
+        // A cause that no run has confirmed, not even on its own rows, is a suspicion.
         let confidence = if fit.is_some() { 0.6 } else { 0.45 };
         let fit = match fit {
             Some((before, after)) => format!(
@@ -394,10 +395,10 @@ fn plain_mistakes(bench: &Bench, findings: &[Suspicion], found: &Found) -> Vec<R
     plain.take(1).map(reason).collect()
 }
 
-/// The fewest changes of length and freedom beside this one with which the model fits its own rows
-/// about as well as with any, and the skill there without and with them. It is asked where rows
-/// kept back tell nothing: these changes are then no more than what the mistake needs to be seen
-/// mended.
+/// The fewest changes of length and capacity, in addition to this one, with which the model fits
+/// its own rows about as well as with any, and its skill there without and with this change. It is
+/// used where held-out rows tell nothing: those changes then only make the effect of the fix
+/// visible.
 fn best_fit(bench: &Bench, first: Change) -> (Vec<Change>, Option<(f64, f64)>) {
     let beside: [&[Change]; 4] = [
         &[],
@@ -419,7 +420,7 @@ fn best_fit(bench: &Bench, first: Change) -> (Vec<Change>, Option<(f64, f64)>) {
     }
 }
 
-/// Causes in the data, which no change of the training mends.
+/// Causes in the data, which no change of the training fixes.
 fn of_data(
     bench: &Bench,
     whole: &Prepared,
@@ -467,13 +468,13 @@ fn of_data(
                 "{:.0} % of the validation's rows are among those trained on",
                 100.0 * copies
             );
-            // The measure is wrong, and the training may be right.
+            // The measurement is wrong, and the training may be right.
             out.push(verdict(Cause::Validation, 0.5, text));
         }
     }
-    // Something was tried, and even that came to nothing.
+    // Changes were tried, and even they achieved nothing.
     let tried = found.everything.is_finite();
-    // A model that fits its rows learns something, if only a few extreme ones.
+    // A model that fits its rows learns something, even if only a few extreme ones.
     let fits = program.task.is_numbers() && run.fit > 0.3;
     let low = tried && !fits && found.ceiling.max(found.after) < 0.25 && whole.rows >= 100;
     if low
@@ -492,7 +493,7 @@ fn of_data(
         out.push(verdict(cause, confidence, text));
     }
     let unbalanced = findings.iter().find(|f| f.cause == Cause::Unbalanced);
-    // Few rows of a class are no fault where they are answered about as well as all.
+    // A class with few rows is no fault if it is answered about as well as the others.
     let is_answered = run.rare.is_some_and(|share| share >= RARE_IS_ANSWERED);
     if let (Some(f), true) = (unbalanced, alone && !is_answered) {
         let mut v = verdict(Cause::Unbalanced, 0.5, f.text.clone());
@@ -504,14 +505,14 @@ fn of_data(
     out
 }
 
-/// Draws the rows of each class to the number of the largest.
+/// Oversamples each class to the size of the largest.
 const BALANCED: &str = "_c = y if y.ndim == 1 else (y.argmax(1) if y.shape[1] > 1 else y[:, 0])
 _k, _n = np.unique(_c, return_counts=True)
 _i = np.concatenate([rng.choice(np.flatnonzero(_c == k), _n.max()) for k in _k])
 X, y = X[_i], y[_i]
 ";
 
-/// The suspicions, where nothing repaired a program that stays at chance.
+/// The suspicions, if nothing repaired a program that stays at chance.
 pub(crate) fn unproved(findings: &[Suspicion], found: &Found) -> Vec<Reason> {
     let strong = findings.iter().filter(|f| f.strength >= 0.5).take(3);
     strong
@@ -531,7 +532,7 @@ pub(crate) fn unproved(findings: &[Suspicion], found: &Found) -> Vec<Reason> {
 }
 
 impl Report {
-    /// As the command prints it with `--json`.
+    /// As JSON, for the command's `--json`.
     pub fn json(&self) -> Value {
         json!({
             "id": self.id, "learns": self.learns,
@@ -542,7 +543,7 @@ impl Report {
         })
     }
 
-    /// As people read it.
+    /// As text for people.
     pub fn text(&self) -> String {
         let mut out = Vec::new();
         if self.causes.is_empty() && !self.learns {
@@ -576,7 +577,7 @@ impl Report {
         out.join("\n")
     }
 
-    /// The report as a page of its own, with the curves as pictures.
+    /// The report as a self-contained page, with the curves as pictures.
     pub fn html(&self) -> String {
         curves::html(&format!("Diagnosis of {}", self.id), &self.text(), &self.curves)
     }

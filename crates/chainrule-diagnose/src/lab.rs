@@ -22,11 +22,12 @@ use crate::watch::Watch;
 pub struct Trial {
     /// Skill on the rows that were trained on: 0 for the best constant answer, 1 for a perfect one.
     pub fit: f64,
-    /// Skill on rows that were kept back; none where there are too few rows.
+    /// Skill on held-out rows; none if there are too few rows.
     pub held: Option<f64>,
 }
 
-/// Largest lead of the skill on rows trained on over that on rows kept back; more is memory.
+/// Largest lead of the skill on training rows over that on held-out rows; more than that is
+/// memorised.
 pub(crate) const MEMORY: f64 = 0.1;
 
 impl Trial {
@@ -36,21 +37,21 @@ impl Trial {
     }
 }
 
-/// Something that can be trained with changes. The engine of the search knows no more of a program.
+/// A training that can be run with changes. The search knows nothing else about a program.
 pub trait Experiment: Sync {
     /// Trains with these changes, from this seed; none where a change does not apply or run.
     fn run(&self, changes: &[Change], seed: usize) -> Option<Trial>;
 
-    /// Seeds that there are: `seed` is below it.
+    /// Number of seeds: `seed` is below it.
     fn seeds(&self) -> usize;
 
-    /// Whether single runs say little, since the model and the table are tiny.
+    /// Whether single runs say little, because the model and the table are tiny.
     fn is_chancy(&self) -> bool;
 }
 
-/// Rows from which on some are kept back.
+/// Number of rows from which on some are held out.
 const ENOUGH: usize = 40;
-/// Rows kept back at most.
+/// The most rows held out.
 const MOST_HELD: usize = 1000;
 /// Multiplications of one run: some seconds.
 const WORK: f64 = 2.5e10;
@@ -121,8 +122,8 @@ impl Bench {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The edits that make these changes, in order, and the program they make; none where one of
-    /// them changes nothing.
+    /// The edits that make these changes, in order, and the resulting program; none if one of them
+    /// changes nothing.
     pub fn edited(&self, changes: &[Change]) -> Option<(Vec<Value>, Program)> {
         let mut sorted = changes.to_vec();
         sorted.sort();
@@ -131,7 +132,7 @@ impl Bench {
         Some((steps.into_iter().flat_map(|(edits, _)| edits).collect(), program))
     }
 
-    /// The edits of each change and the program after them, in the order given.
+    /// The edits of each change, and the program after them, in the given order.
     fn in_order(&self, changes: &[Change]) -> Option<Vec<(Vec<Value>, Program)>> {
         let mut program = self.program.clone();
         let mut out = Vec::new();
@@ -143,8 +144,9 @@ impl Bench {
         Some(out)
     }
 
-    /// The edits of each of the changes, which make the same program when applied one after
-    /// another in the order given. The first has all if another order makes another program.
+    /// The edits of each of the changes, which lead to the same program when applied one after
+    /// another in the given order. If another order leads to another program, the first change gets
+    /// all edits.
     pub fn edits_of_each(&self, changes: &[Change]) -> Vec<Vec<Value>> {
         let Some((all, program)) = self.edited(changes) else { return Vec::new() };
         let steps = self.in_order(changes).unwrap_or_default();
@@ -162,7 +164,7 @@ impl Bench {
         Limits { steps, deadline: self.deadline }
     }
 
-    /// The data of a seed: rows to train on, rows kept back, and the program's own validation.
+    /// The data of a seed: rows to train on, held-out rows, and the program's own validation.
     fn data(
         &self,
         program: &Program,
@@ -176,12 +178,12 @@ impl Bench {
         let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
         let (held, kept) = order.split_at((all.rows / 4).min(MOST_HELD));
         let mut kept = kept.to_vec();
-        // The order of the rows is part of the program where it does not shuffle.
+        // If a program does not shuffle, the order of the rows is part of it.
         kept.sort_unstable();
         Ok((all.pick(&kept), Some(all.pick(held)), own))
     }
 
-    /// Runs that a search may take: fewer of programs of which each takes long.
+    /// Runs that a search may take: fewer if each run of the program is long.
     pub fn budget(&self) -> usize {
         let rows = self.rows();
         let step = 6.0 * (self.program.work().max(1) * self.program.batch.min(rows).max(1)) as f64;
@@ -189,7 +191,7 @@ impl Bench {
         ((ALL_WORK / (step * steps as f64)) as usize).clamp(14, MOST_RUNS)
     }
 
-    /// Whether the run is the whole one: it was not cut short for its work.
+    /// Whether the run is complete, and was not cut short for its work.
     pub fn is_whole(&self, program: &Program) -> bool {
         let rows = self.rows();
         program.steps(rows) <= self.limits(program, rows).steps
@@ -219,7 +221,7 @@ impl Bench {
         }
     }
 
-    /// The runs of the first seed with these sets of changes, as far as there are any.
+    /// The runs of the first seed with these sets of changes, as far as they exist.
     pub(crate) fn curves(&self, sets: &[Vec<Change>]) -> Vec<Curve> {
         let all = self.courses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         sets.iter().filter_map(|set| Some((set.clone(), all.get(set)?.clone()))).collect()
@@ -232,7 +234,7 @@ impl Bench {
         let rows = Rows { train: &train, held: held.as_ref(), own: None, planned };
         let limits = self.limits(&program, self.rows());
         let run = run::train(&program, &rows, self.seed + seed as u64, limits, None).ok()?;
-        // A run that was stopped by the clock says nothing.
+        // A run that was stopped by the clock proves nothing.
         if run.late {
             return None;
         }
@@ -271,7 +273,7 @@ impl Experiment for Bench {
     }
 
     fn seeds(&self) -> usize {
-        // A tiny program depends on its seed most, and a run of it takes no time.
+        // A tiny program depends most on its seed, and a run of it takes no time.
         if self.is_chancy() { 7 } else { 3 }
     }
 

@@ -1,7 +1,7 @@
 //! Causes of a training that does not learn, proved by short runs.
 //!
-//! Users see [`prove`] and its types, and the checks of [`before`], by way of
-//! `chainrule::diagnose`; the rest is public for the command alone and promises nothing.
+//! Users see [`prove`] and its types, and the checks of [`before`], through `chainrule::diagnose`;
+//! the rest is public for the command alone and promises nothing.
 
 #![forbid(unsafe_code)]
 

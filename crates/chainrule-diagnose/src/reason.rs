@@ -1,4 +1,4 @@
-//! A cause with its proof, as a report tells it.
+//! A cause with its proof, as reports present it.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub struct Reason {
     pub cause: Cause,
     /// The place in the description, as a path.
     pub place: String,
-    /// The step since when; 0 for the description itself.
+    /// The step from which on it holds; 0 for the description itself.
     pub since: usize,
     /// From 0 to 1.
     pub confidence: f64,
@@ -19,17 +19,17 @@ pub struct Reason {
     pub evidence: String,
     /// The evidence as numbers, by name.
     pub numbers: Vec<(&'static str, f64)>,
-    /// End of the training if nothing is mended.
+    /// How the training ends if nothing is fixed.
     pub end: String,
-    /// The edits of the description that mend it.
+    /// The edits of the description that fix it.
     pub edit: Vec<Value>,
-    /// Skill with the other changes but not this one.
+    /// Skill with the other changes but without this one.
     pub before: f64,
     /// Skill with it.
     pub after: f64,
 }
 
-/// Losses of a run, for the end of each cause.
+/// Losses of a run, to describe how a training with each cause ends.
 pub(crate) struct Losses<'a> {
     pub course: &'a [f32],
     /// The loss of the best constant answer, where there is such a number.
@@ -37,7 +37,7 @@ pub(crate) struct Losses<'a> {
 }
 
 impl Losses<'_> {
-    /// Adds the first and the last loss to the end of a cause and to its numbers.
+    /// Adds the first and the last loss to the description of a cause's end, and to its numbers.
     pub fn tell(&self, cause: &mut Reason) {
         let (Some(&first), Some(&last)) = (self.course.first(), self.course.last()) else { return };
         let (first, last) = (f64::from(first), f64::from(last));
@@ -57,7 +57,7 @@ pub(crate) fn short(x: f64) -> f64 {
 }
 
 impl Reason {
-    /// As people read it, with this number.
+    /// As text for people, with this number.
     pub(crate) fn text(&self, number: usize) -> String {
         let since = match self.since {
             0 => "from the start".to_string(),
@@ -84,7 +84,7 @@ impl Reason {
         out.join("\n")
     }
 
-    /// As the command prints it with `--json`.
+    /// As JSON, for the command's `--json`.
     pub fn json(&self) -> Value {
         json!({
             "kind": self.cause.kind(), "where": self.place, "since": self.since,

@@ -24,7 +24,7 @@ const ROWS: usize = 512;
 pub struct Limits {
     /// Steps at most.
     pub steps: usize,
-    /// When it stops whatever it is at.
+    /// The time at which it stops, finished or not.
     pub deadline: Option<Instant>,
 }
 
@@ -35,12 +35,12 @@ pub struct Outcome {
     pub losses: Vec<f32>,
     /// Skill on the rows that were trained on.
     pub fit: f64,
-    /// Skill on rows that were kept back.
+    /// Skill on held-out rows.
     pub held: Option<f64>,
     /// Skill on the program's own validation.
     pub own: Option<f64>,
-    /// The share of right answers on rows of rare classes beside that on all, of the rows kept back
-    /// if there are some. None where no class is rare, or none of its rows is there.
+    /// The ratio of right answers on rows of rare classes to those on all rows, held-out rows if
+    /// there are any. None if no class is rare, or none of its rows occurs.
     pub rare: Option<f64>,
     /// Whether losses and outputs were finite.
     pub finite: bool,
@@ -62,7 +62,7 @@ pub struct Rows<'a> {
     pub planned: usize,
 }
 
-/// Outputs for these inputs, as in evaluation.
+/// Outputs for these inputs in evaluation mode.
 pub(crate) fn outputs(net: &Net, data: &Prepared) -> Result<(Vec<f32>, usize)> {
     let x = data.inputs()?;
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ fn skill(program: &Program, net: &Net, data: &Prepared) -> Result<(f64, bool)> {
     Ok(model::score(program, &outputs, columns, &data.y))
 }
 
-/// How well the rows of rare classes are answered beside all rows.
+/// How well the rows of rare classes are answered, compared with all rows.
 fn on_rare_classes(program: &Program, net: &Net, rows: &Rows<'_>) -> Result<Option<f64>> {
     if !program.task.is_classes() {
         return Ok(None);
@@ -96,7 +96,7 @@ fn on_rare_classes(program: &Program, net: &Net, rows: &Rows<'_>) -> Result<Opti
     Ok(model::share_on(program, &outputs, columns, &asked.y, &rare))
 }
 
-/// Trains and measures, on this thread alone: models are small, and experiments run side by side.
+/// Trains and measures on this thread alone: models are small, and experiments run in parallel.
 pub fn train(
     program: &Program,
     rows: &Rows<'_>,
@@ -137,7 +137,7 @@ fn train_alone(
         let mut step = programs::compile(&net, &mut keras, ["x", "y"], |args| {
             let own = forward(args)?;
             match net.penalty()? {
-                // The loss that is shown is the one without the share of the weights.
+                // The reported loss excludes weight decay.
                 Some(penalty) => own.try_add(&penalty.try_sub(penalty.detach())?),
                 None => Ok(own),
             }

@@ -3,8 +3,8 @@
 use crate::description::{Activation, Init, Layer, Loss, Named, Program};
 use chainrule_nn::optim::keras::KerasRule;
 
-/// The program as a script that people can read and run; its data are read from `data.npz`, where
-/// they must be prepared already.
+/// The program as a script that people can read and run; it reads its data from `data.npz`, where
+/// they must already be prepared.
 pub fn script(program: &Program) -> String {
     let mut lines = vec![
         format!("# {}", program.id.replace(['\n', '\r'], " ")),
@@ -128,7 +128,7 @@ fn init(init: &Init, parameter: &str) -> String {
     }
 }
 
-/// Weights and biases as Keras begins them, which PyTorch does otherwise.
+/// Weights and biases as Keras initialises them, unlike PyTorch.
 fn inits(program: &Program) -> Vec<String> {
     let has_weights = "isinstance(m, (nn.Linear, nn.Conv1d, nn.Conv2d))";
     let mut out = vec![format!("layers = [m for m in model if {has_weights}]")];

@@ -1,9 +1,9 @@
 //! The search for the smallest set of changes that repairs a program.
 //!
-//! A ceiling says what can be reached: a run with everything changed at once. From the suspects
-//! changes are added one at a time; if that does not get there, everything is changed and the
-//! changes are taken back one at a time, those that nobody suspected first. A change that can be
-//! left out is left out, and the rest is tried on other seeds.
+//! A ceiling says what can be reached: a run with everything changed at once. Changes are added one
+//! at a time, from the suspects. If that does not reach the ceiling, everything is changed and
+//! changes are taken back one at a time, unsuspected ones first. Changes that turn out not to be
+//! needed are left out, and the remaining set is tried on other seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,23 +13,23 @@ use crate::change::Change::{self, *};
 use crate::curves::words;
 use crate::lab::Experiment;
 
-/// A gain below which two runs count as equal.
+/// Gain below which two runs count as equal.
 const EVEN: f64 = 0.03;
-/// Skills of a program over seeds that are further apart show that the seed decides.
+/// If a program's skills over seeds are further apart than this, the seed decides.
 const CHANCE: f64 = 0.3;
-/// A skill below which a program does hardly better than a constant.
+/// Skill below which a program is hardly better than a constant.
 const AT_CHANCE: f64 = 0.3;
-/// The gain that a change must bring where the ceiling is low.
+/// The gain that a change must bring if the ceiling is low.
 const WORTH: f64 = 0.12;
 /// A skill above every goal.
 const ENOUGH: f64 = 0.92;
-/// Sets of changes that are tried before the best of them is looked for; the same on all machines.
+/// Sets of changes that are tried before the best of them is chosen; the same on all machines.
 const TOGETHER: usize = 2;
-/// Sets of changes that are tried on all seeds in the place of one that does not hold there.
+/// Sets of changes that are tried on all seeds to replace one that does not hold there.
 const OTHER_SETS: usize = 3;
-/// Seeds of each set of changes in the search, if one says little.
+/// Seeds for each set of changes in the search, if one seed says little.
 const FEW_SEEDS: usize = 3;
-/// Everything at once, but for the rate.
+/// Everything at once, except the rate.
 const ALL: &[Change] = &[
     ScaleX,
     ScaleY,
@@ -42,7 +42,7 @@ const ALL: &[Change] = &[
     Longer,
     NoClip,
 ];
-/// Changes to try if the suspects do not repair, in this order.
+/// Changes to try if the suspects do not repair it, in this order.
 const OTHERS: &[Change] = &[
     ScaleX,
     AdamFast,
@@ -72,7 +72,7 @@ pub struct Found {
     pub ceiling: f64,
     /// Skill of the run with everything changed; minus infinity if there was none.
     pub everything: f64,
-    /// The changes that repair it, none if none do or if there is nothing to repair.
+    /// The changes that repair it; none if none do, or if there is nothing to repair.
     pub changes: Vec<Change>,
     /// Skill with them, over seeds.
     pub after: f64,
@@ -80,9 +80,9 @@ pub struct Found {
     pub without: Vec<(Change, f64)>,
     /// Single changes that do as well.
     pub alternatives: Vec<(Vec<Change>, f64)>,
-    /// Whether the skill that was aimed at is reached.
+    /// Whether the target skill is reached.
     pub repaired: bool,
-    /// Whether the program as it is comes to the goal with some of the seeds.
+    /// Whether the program as it is reaches the goal with some of the seeds.
     pub learns_by_chance: bool,
 }
 
@@ -124,7 +124,7 @@ fn goal(ceiling: f64) -> f64 {
     (0.9 * ceiling).max(ceiling - 0.08)
 }
 
-/// The skill that must be left without a change, of the skill with it.
+/// The share of the skill that must remain when a change is left out.
 fn enough(is_certain: bool, with: f64, goal: f64) -> f64 {
     match is_certain {
         true => with - 0.005,
@@ -145,13 +145,13 @@ pub struct Search<'a> {
     tried: Mutex<BTreeMap<Vec<Change>, f64>>,
 }
 
-/// The median of up to three skills; of more the one that two thirds come up to.
+/// The median of up to three skills; of more, the one that two thirds reach.
 fn usual(mut x: Vec<f64>) -> f64 {
     x.sort_by(f64::total_cmp);
     x.get(x.len() / 3).copied().unwrap_or(f64::NEG_INFINITY)
 }
 
-/// Whether two changes are of one thing, so that they cannot stand together.
+/// Whether two changes concern the same thing, so that they exclude each other.
 pub(crate) fn clash(a: Change, b: Change) -> bool {
     let output = |c| matches!(c, OutputFit | OutputPair);
     let form = |c| matches!(c, LossForm | OutputPair);
@@ -171,7 +171,7 @@ pub(crate) fn clash(a: Change, b: Change) -> bool {
 }
 
 impl<'a> Search<'a> {
-    /// A search with so many runs at most, so many at a time.
+    /// A search with at most this many runs, this many in parallel.
     pub fn new(bench: &'a dyn Experiment, budget: usize, threads: usize) -> Search<'a> {
         let (runs, differs, tried) = Default::default();
         Search { bench, budget, threads, runs, differs, tried }
@@ -181,7 +181,8 @@ impl<'a> Search<'a> {
         self.runs.load(Ordering::Relaxed) >= self.budget
     }
 
-    /// The skills of these sets of changes over so many seeds; the same whatever the threads are.
+    /// The skills of these sets of changes over this many seeds; the number of threads makes no
+    /// difference.
     fn values(&self, sets: &[Vec<Change>], seeds: usize) -> Vec<Option<f64>> {
         let jobs: Vec<(usize, usize)> =
             (0..sets.len()).flat_map(|set| (0..seeds).map(move |seed| (set, seed))).collect();
@@ -226,7 +227,7 @@ impl<'a> Search<'a> {
         if is_chancy { self.few_seeds() } else { 1 }
     }
 
-    /// Seeds of the search itself; a repair is tried on all that there are.
+    /// Seeds of the search itself; a repair is tried on all seeds.
     fn few_seeds(&self) -> usize {
         self.bench.seeds().min(FEW_SEEDS)
     }
@@ -261,7 +262,7 @@ impl<'a> Search<'a> {
     /// The best of the sets that change everything, and its skill.
     fn ceiling(&self, fits: &dyn Fn(&[Change]) -> bool) -> (Vec<Change>, f64) {
         let mut best = (Vec::new(), f64::NEG_INFINITY);
-        // Without Adam, the rate itself is what can be changed.
+        // Without Adam, the rate itself can be changed.
         let adam = fits(&[AdamFast]) || fits(&[Adam]);
         let rates: &[Change] = if adam { &[AdamFast, Adam] } else { &[Up10, Up100, Down10] };
         for &rate in rates {
@@ -274,7 +275,8 @@ impl<'a> Search<'a> {
                 return best;
             }
         }
-        // Wider layers cost steps where work is limited, and the usual rates are not right for all.
+        // Wider layers cost steps where work is limited, and the usual rates do not suit every
+        // program.
         for left_out in [|c: Change| c == Wider, |c: Change| c.is_of_rate()] {
             let set: Vec<Change> = best.0.iter().copied().filter(|c| !left_out(*c)).collect();
             if set.len() < best.0.len()
@@ -328,8 +330,8 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Tries what is suspected of a program at chance although everything changed at once does no
-    /// better: one of the changes may be what keeps that down.
+    /// Tries the suspected changes for a program that stays at chance even with everything changed
+    /// at once: one of those changes may be what holds it down.
     fn above_the_ceiling(
         &self,
         found: &mut Found,
@@ -356,7 +358,7 @@ impl<'a> Search<'a> {
         now: &mut (Vec<Change>, f64),
     ) {
         let mut wanted: Vec<Change> = Vec::new();
-        // One that changes nothing here must not keep out another of its kind.
+        // A change that does nothing here must not exclude another of its kind.
         for &change in certain.iter().filter(|&&change| fits(&[change])) {
             if !wanted.iter().any(|&w| clash(w, change)) {
                 wanted.push(change);
@@ -366,7 +368,7 @@ impl<'a> Search<'a> {
         if first.is_empty() {
             return;
         }
-        // A mistake that is plain to see is mended first, also where that alone does not help.
+        // An obvious mistake is fixed first, even if that alone does not help.
         if let Some(value) = self.value(&first).filter(|&v| v > now.1 - EVEN) {
             *now = (first.clone(), value);
         }
@@ -398,7 +400,7 @@ impl<'a> Search<'a> {
             for part in sets.chunks(TOGETHER) {
                 for (set, value) in part.iter().zip(self.values(part, self.seeds())) {
                     let Some(value) = value else { continue };
-                    // The first suspect wins among those that get there.
+                    // Among those that reach the goal, the first suspect wins.
                     if best.as_ref().is_none_or(|b| b.1 < goal && value > b.1) {
                         best = Some((set.clone(), value));
                     }
@@ -414,7 +416,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// From everything changed at once down to what is needed.
+    /// From everything changed at once down to the needed changes.
     fn descend(
         &self,
         everything: &[Change],
@@ -434,8 +436,8 @@ impl<'a> Search<'a> {
         };
     }
 
-    /// Leaves out what is not needed, the least suspected first. A change that the description
-    /// itself asks for goes only where nothing at all is lost without it.
+    /// Leaves out unneeded changes, the least suspected first. A change that the description itself
+    /// asks for is left out only if nothing at all is lost without it.
     fn trim(
         &self,
         certain: &[Change],
@@ -458,8 +460,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Sets of changes that came to the goal with one seed and are no larger than this one, the
-    /// smallest first. They have the changes that the description itself asks for.
+    /// Sets of changes that reached the goal with one seed and are no larger than this one, the
+    /// smallest first. They include the changes that the description itself asks for.
     fn others(&self, set: &[Change], certain: &[Change], goal: f64) -> Vec<Vec<Change>> {
         let asked: Vec<Change> = set.iter().copied().filter(|c| certain.contains(c)).collect();
         let tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -473,8 +475,8 @@ impl<'a> Search<'a> {
         out.into_iter().map(|(s, _)| s).filter(same).take(OTHER_SETS).cloned().collect()
     }
 
-    /// Changes for a set that does not come to the goal on all seeds, with their skill: another set
-    /// that does, or one change more.
+    /// Replacements for a set that does not reach the goal on all seeds, with their skill: another
+    /// set that does, or one change more.
     fn instead(
         &self,
         now: (Vec<Change>, f64),
@@ -501,8 +503,8 @@ impl<'a> Search<'a> {
         best(more.collect(), now)
     }
 
-    /// Tries the changes on all seeds, puts others in their place where that is not enough, and
-    /// leaves out what none of the seeds needs.
+    /// Tries the changes on all seeds, replaces them if that is not enough, and leaves out those
+    /// that no seed needs.
     fn confirm(
         &self,
         found: &mut Found,
@@ -516,7 +518,7 @@ impl<'a> Search<'a> {
         }
         let seeds = self.bench.seeds();
         let (mut set, one) = now;
-        // If time runs out, the search's own runs have to do.
+        // If time runs out, the search's own runs must suffice.
         let mut value = self.values(std::slice::from_ref(&set), seeds)[0].unwrap_or(one);
         if value < goal {
             (set, value) = self.instead((set, value), certain, goal, fits);

@@ -1,5 +1,5 @@
-//! Diagnosis of a training that is no description: a user's own loop, of which this crate knows no
-//! more than that it can be run with some things changed.
+//! Diagnosis of a training that is not a description: a user's own loop, which this crate can only
+//! run with some things changed.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -34,11 +34,11 @@ pub trait Trainable: Sync {
     /// Changes that it can make, and that change something.
     fn offers(&self) -> Vec<Change>;
 
-    /// Trains with these changes; none if they do not run together, or if time ran out before the
+    /// Trains with these changes; none if they cannot be combined, or if time ran out before the
     /// end.
     fn train(&self, changes: &[Change], seed: usize, deadline: Instant) -> Option<Course>;
 
-    /// The edit that makes a change, in the words of the training's own settings.
+    /// The edit that makes a change, in terms of the training's own settings.
     fn edit(&self, change: Change) -> String {
         change.text().to_string()
     }
@@ -67,7 +67,7 @@ pub struct Effort {
     pub runs: usize,
     /// Time for all of them.
     pub time: Duration,
-    /// Runs at a time; the report does not depend on it.
+    /// Runs in parallel; the report does not depend on it.
     pub threads: usize,
 }
 
@@ -236,7 +236,8 @@ pub fn prove(training: &dyn Trainable, effort: Effort) -> Proof {
     }
 }
 
-/// The labels, if nothing learns more of them than of labels in another order.
+/// Shuffled labels as the cause, if the model learns no more from the labels than from labels in
+/// another order.
 fn control(runs: &Runs<'_>, base: f64, best: f64, first: Option<&Course>) -> Option<Reason> {
     let held = first?.held?;
     if best > 0.25 {
@@ -345,12 +346,12 @@ impl Proof {
         self.shown.iter().filter_map(curve).collect()
     }
 
-    /// The report as a page of its own, with the curves as pictures.
+    /// The report as a self-contained page, with the curves as pictures.
     pub fn html(&self, title: &str) -> String {
         curves::html(title, &self.text(), &self.shown_curves())
     }
 
-    /// The report as people read it.
+    /// The report as text for people.
     pub fn text(&self) -> String {
         let (skill, runs) = (self.skill, self.runs);
         let late = if self.late { " Time ran out; more seconds may say more." } else { "" };

@@ -38,11 +38,11 @@ pub struct Snapshot {
     pub layers: Vec<LayerStats>,
     /// Mean deviation of the outputs between rows.
     pub spread: f64,
-    /// The size of the last update beside the matrix it changed, for each matrix.
+    /// The size of the last update relative to the matrix it changed, for each matrix.
     pub updates: Vec<f64>,
 }
 
-/// Sees a run.
+/// Watches a run.
 #[derive(Default)]
 pub struct Watch {
     marks: Vec<usize>,
@@ -52,7 +52,7 @@ pub struct Watch {
     pub start: Option<Snapshot>,
     /// The norms of the gradients of the matrices before the first step, with the layers' names.
     pub gradients: Vec<(String, f64)>,
-    /// While the run goes on; the last one is its end.
+    /// During the run; the last one is its end.
     pub snapshots: Vec<Snapshot>,
 }
 
@@ -181,7 +181,7 @@ fn spread(values: &[f32], rows: usize) -> f64 {
     sum.iter().zip(&squares).map(one).sum::<f64>() / columns.max(1) as f64
 }
 
-/// The share of units for which something holds of all their values.
+/// The share of units for which a property holds for all their values.
 fn share(values: &[f32], units: usize, holds: impl Fn(&[f32]) -> bool) -> f64 {
     let column = |j: usize| values.iter().skip(j).step_by(units).copied().collect::<Vec<f32>>();
     (0..units).filter(|&j| holds(&column(j))).count() as f64 / units.max(1) as f64

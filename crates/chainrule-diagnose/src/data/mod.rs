@@ -1,4 +1,4 @@
-//! The arrays of a program: where they come from, and their preparation.
+//! The arrays of a program: where they come from, and how they are prepared.
 
 mod npz;
 mod prepare;
@@ -10,10 +10,10 @@ pub use source::{Source, Told};
 
 use crate::error::{Result, wrong};
 
-/// Numbers in one array beyond which a description is taken for a mistake.
+/// The most numbers in one array; a description that asks for more is rejected as a mistake.
 const MOST: usize = 200_000_000;
 
-/// An array as a description gives it.
+/// An array as a description supplies it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// Its sizes; rows first.
@@ -41,7 +41,7 @@ impl Array {
     }
 }
 
-/// Inputs and targets, and perhaps others to validate on.
+/// Inputs and targets, and optional others for validation.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Inputs.

@@ -9,7 +9,7 @@ use chainrule_nn::data::parse_npy;
 use super::Array;
 use crate::error::{Result, wrong};
 
-/// The arrays by their names.
+/// The arrays by name.
 pub(super) type Arrays = BTreeMap<String, Array>;
 
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<usize> {
@@ -20,7 +20,7 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<usize> {
 /// Name and bytes of an entry.
 type Entry<'a> = (String, Option<&'a [u8]>);
 
-/// The entries of the archive's directory, which stands at its end.
+/// The entries of the archive's directory, which is at its end.
 fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
     let end = (0..=bytes.len().checked_sub(22)?).rev().take(1 << 16);
     let end = end.into_iter().find(|&at| bytes[at..].starts_with(b"PK\x05\x06"))?;

@@ -1,4 +1,4 @@
-//! The preparation of data, as a description lists it, and tensors of the result.
+//! The preparation of data that a description lists, and the resulting tensors.
 
 use chainrule_core::tensor::Tensor;
 
@@ -14,7 +14,7 @@ const WIDE: usize = 200;
 pub enum Targets {
     /// The number of each row's class.
     Classes(Vec<usize>),
-    /// Numbers, so many for each row.
+    /// This many numbers for each row.
     Numbers {
         /// The sizes after the rows.
         shape: Vec<usize>,
@@ -45,7 +45,7 @@ impl Targets {
         }
     }
 
-    /// The class of each row, as a score counts it; none for numbers that name none.
+    /// The class of each row, for scoring; none for numbers that are no classes.
     pub fn classes(&self) -> Vec<i64> {
         match self {
             Targets::Classes(classes) => classes.iter().map(|&c| c as i64).collect(),
@@ -147,7 +147,7 @@ fn range(x: impl Iterator<Item = f64>) -> (f64, f64) {
     x.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
 }
 
-/// Each column through a function of its own.
+/// Applies a function of its own to each column.
 fn by_column<F: Fn(f64) -> f64>(a: &mut Array, made: impl Fn(&Array, usize) -> F) {
     let columns = a.columns();
     let functions: Vec<F> = (0..columns).map(|j| made(a, j)).collect();
@@ -164,7 +164,7 @@ fn minmax(a: &mut Array, to: impl Fn(f64) -> f64 + Copy) {
     });
 }
 
-/// The quantile of sorted numbers, with a line between two of them.
+/// The quantile of sorted numbers, interpolated linearly.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let at = q * (sorted.len() - 1) as f64;
     let (i, rest) = (at.floor() as usize, at.fract());

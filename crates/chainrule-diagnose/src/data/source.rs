@@ -1,5 +1,5 @@
-//! Origin of arrays: an `.npz` file beside the description, or its NumPy text, which is run
-//! by `python3`.
+//! The source of arrays: an `.npz` file beside the description, or NumPy code in it, which
+//! `python3` runs.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use super::{Array, Table};
 use crate::description::Program;
 use crate::error::{Result, wrong};
 
-/// The text that runs a description's own, once for each seed, and writes the arrays.
+/// The script that runs a description's own code, once for each seed, and writes the arrays.
 const RUN: &str = include_str!("run_numpy.py");
 
-/// Bytes of data beyond which a file, or what Python makes, is not read.
+/// The most bytes of data that are read, from a file or from Python.
 const MOST: u64 = 4 << 30;
 
-/// Bytes of the messages of Python that are kept.
+/// The most bytes of Python's messages that are kept.
 const WORDS: u64 = 1 << 20;
 
 /// Note to the user on how the data were made.
 pub type Told = Option<String>;
 
-/// Gives the data of a program for a seed.
+/// Supplies the data of a program for a seed.
 #[derive(Clone, Debug)]
 pub struct Source {
     folder: PathBuf,
@@ -34,7 +34,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// For a description in this folder. Text that it carries is run if `runs_code`.
+    /// For a description in this folder. Code that it carries is run if `runs_code`.
     pub fn new(folder: &Path, generator: Option<&Path>, runs_code: bool) -> Source {
         Source {
             folder: folder.to_path_buf(),
@@ -43,7 +43,8 @@ impl Source {
         }
     }
 
-    /// The tables for these seeds, and what to tell of it. A file has the same for all.
+    /// The tables for these seeds, and a note on how they were made. A file is the same for all
+    /// seeds.
     pub fn tables(&self, program: &Program, seeds: &[u64]) -> Result<(Vec<Table>, Told)> {
         if let Some(file) = &program.data.file {
             let path = self.folder.join(file);
@@ -66,11 +67,11 @@ impl Source {
         Ok((tables.collect::<Result<_>>()?, Some(told.to_string())))
     }
 
-    /// The folder of the generator module `gen.py`: that of the description or one above it, then
-    /// the same from the working directory.
+    /// The folder of the generator module `gen.py`: the description's or one above it, otherwise
+    /// the working directory's or one above that.
     pub(crate) fn generator(&self) -> Option<PathBuf> {
         if let Some(path) = &self.generator {
-            // The folder of `gen.py` alone is an empty path, which names no folder.
+            // The parent of a bare `gen.py` is an empty path, which names no folder.
             let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
             return match whole.is_file() {
                 true => whole.parent().map(Path::to_path_buf),
@@ -100,12 +101,12 @@ impl Source {
             .spawn()
             .map_err(missing)?;
         let mut stdin = child.stdin.take().ok_or_else(|| wrong("python3 takes no input"))?;
-        // A child that ends early closes the pipe; its own words say why.
+        // A child that ends early closes the pipe; its own message says why.
         let _ = stdin.write_all(job.to_string().as_bytes());
         drop(stdin);
         let (made, words) = streams(&mut child).map_err(missing)?;
         if made.len() as u64 > MOST {
-            // Nobody reads on, so that it would wait for ever.
+            // Nothing reads any more, so the child would wait for ever.
             let _ = child.kill();
             let _ = child.wait();
             return Err(wrong(format!(
@@ -121,8 +122,8 @@ impl Source {
     }
 }
 
-/// The two streams of a child, up to the bounds, read at the same time: a full pipe that nobody
-/// reads would stop it.
+/// Reads both streams of a child at the same time, up to their limits: a full pipe that nobody
+/// reads would block it.
 fn streams(child: &mut Child) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let words = thread::spawn(move || -> io::Result<Vec<u8>> {

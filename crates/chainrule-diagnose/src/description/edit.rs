@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::error::{Result, wrong};
 
-/// `set` of a path to a value.
+/// A `set` of the value at a path.
 pub fn edit(path: impl Into<String>, value: impl Into<Value>) -> Value {
     json!({"op": "set", "path": path.into(), "value": value.into()})
 }
 
-/// `remove` of the layer with this number.
+/// A `remove` of the layer with this number.
 pub fn remove(layer: usize) -> Value {
     json!({"op": "remove", "path": format!("layers/{layer}")})
 }
@@ -73,7 +73,7 @@ fn put(description: &mut Value, path: &str, value: Value) -> Result<()> {
                 let i = index(key, list.len()).ok_or_else(nowhere)?;
                 &mut list[i]
             }
-            // The last key may be a new one.
+            // The last key may be new.
             Value::Object(map) if keys.peek().is_none() || map.contains_key(key) => {
                 map.entry(key).or_insert(Value::Null)
             }

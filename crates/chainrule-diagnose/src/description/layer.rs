@@ -1,13 +1,13 @@
-//! The layers of a description, with the meaning that Keras gives them.
+//! The layers of a description, which mean the same as in Keras.
 
 use super::read::Fields;
 use super::words;
 use crate::error::{Result, wrong};
 use serde_json::Value;
 
-/// Things that a description calls by a word.
+/// Types that a description refers to by a word.
 pub trait Named: Copy + PartialEq + 'static {
-    /// Name of such a thing in errors.
+    /// Name of the type in errors.
     const WHAT: &'static str;
     /// The words.
     const ALL: &'static [(&'static str, Self)];
@@ -17,7 +17,7 @@ pub trait Named: Copy + PartialEq + 'static {
         Self::ALL.iter().find(|(_, x)| *x == self).map_or("", |(word, _)| word)
     }
 
-    /// The thing of a word, which stands at a place of a description.
+    /// Reads the value of a word at a place of the description.
     fn read(value: &Value, place: &str) -> Result<Self> {
         let found = value.as_str().and_then(|w| Self::ALL.iter().find(|(word, _)| *word == w));
         found.map(|(_, x)| *x).ok_or_else(|| {
@@ -55,7 +55,7 @@ words! {
     }
 }
 
-/// The first values of weights.
+/// How weights are initialised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
     /// Uniform with the variance `2 / (in + out)`.

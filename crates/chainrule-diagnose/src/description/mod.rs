@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::error::{Result, wrong};
 use read::Fields;
 
-/// Sizes beyond which a description is taken for a mistake.
+/// Limits on sizes; a description that exceeds them is rejected as a mistake.
 const MOST_LAYERS: usize = 500;
 const MOST_EPOCHS: usize = 10_000_000;
 /// Numbers in all parameters.
@@ -46,7 +46,7 @@ impl Task {
     }
 }
 
-/// How targets are coded before they are used.
+/// How targets are coded before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
     /// As they are.
@@ -90,11 +90,11 @@ words! {
         MinmaxY = "minmax_y",
         /// Targets to -1..1.
         MinmaxYPm1 = "minmax_y_pm1",
-        /// Targets held between their quantiles 0.02 and 0.98.
+        /// Targets clipped to their quantiles 0.02 and 0.98.
         ClipYQuantile = "clip_y_quantile",
         /// Divided by 255.
         Over255 = "x/255",
-        /// The targets are the inputs as they are by now.
+        /// The targets become the inputs, as prepared so far.
         YIsX = "y_is_x",
     }
 }
@@ -110,7 +110,7 @@ words! {
         Sse = "sse",
         /// Half of the sum of squared errors, by row.
         MseHalf = "mse_half",
-        /// `[n, 1] - [n]`, which is `[n, n]`.
+        /// `[n, 1] - [n]`, which broadcasts to `[n, n]`.
         MseBroadcast = "mse_broadcast",
         /// `mean(o - y log o)`.
         Poisson = "poisson",
@@ -197,7 +197,7 @@ pub struct Program {
     pub id: String,
     /// The kind of its answers.
     pub task: Task,
-    /// Origin of its arrays.
+    /// The source of its arrays.
     pub data: Data,
     /// The preparation of the data, in order.
     pub preprocessing: Vec<Step>,
@@ -211,7 +211,7 @@ pub struct Program {
     pub loss: Loss,
     /// The optimizer.
     pub optimizer: KerasOptions,
-    /// Rows a step.
+    /// Rows in a step.
     pub batch: usize,
     /// Passes over the data.
     pub epochs: usize,
@@ -289,7 +289,7 @@ impl Program {
         })
     }
 
-    /// The shapes after each layer, or an error for layers that do not fit.
+    /// The shapes after each layer, or an error if layers do not fit together.
     pub fn shapes(&self) -> Result<Vec<Vec<usize>>> {
         let mut shape = self.input.clone();
         let mut shapes = Vec::with_capacity(self.layers.len());
@@ -368,7 +368,8 @@ impl Program {
         self.last().and_then(|i| self.layers[i].width()).unwrap_or(0)
     }
 
-    /// The activation that follows the weights of a hidden layer, its own or one of a layer.
+    /// The activation that follows the weights of a hidden layer: its own, or that of a layer after
+    /// it.
     pub fn hidden_activation(&self, i: usize) -> Activation {
         let own = self.layers[i].activation().unwrap_or(Activation::Linear);
         for layer in self.layers[i + 1..].iter().take(2) {

@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         if self.place.is_empty() { name.to_string() } else { format!("{}/{name}", self.place) }
     }
 
-    /// The field, unless it lacks or is null.
+    /// The value of a field, unless it is missing or null.
     pub(super) fn some(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|v| !v.is_null())
     }
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The optimizer, with Keras' defaults for what is not said.
+/// The optimizer, with Keras' defaults for missing fields.
 pub(super) fn optimizer(all: &Fields<'_>) -> Result<KerasOptions> {
     let share = |name: &str, default: f64| match all.number_or(name, default)? {
         x if (0.0..1.0).contains(&x) => Ok(x),

@@ -22,7 +22,7 @@ fn median(mut x: Vec<f64>) -> f64 {
     if x.is_empty() { 0.0 } else { x[x.len() / 2] }
 }
 
-/// The usual size of an update beside the weights it changes.
+/// The typical size of an update relative to the weights it changes.
 pub(crate) fn update_size(seen: &Seen<'_>) -> f64 {
     let live = seen.watch.snapshots.iter().filter(|s| s.finite && !s.updates.is_empty());
     let each =
@@ -37,7 +37,7 @@ pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
     ends(seen, all);
 }
 
-/// Rows learned by heart, and a loss that fell and then stayed.
+/// Memorised rows, and a loss that fell and then stayed.
 fn ends(seen: &Seen<'_>, all: &mut Findings) {
     if let Some(held) = seen.run.held {
         let (fit, lead) = (seen.run.fit, seen.run.fit - held);
@@ -152,7 +152,7 @@ fn jump(finite: &[f64], size: f64, all: &mut Findings) {
     }
 }
 
-/// The size of an update beside that of the weights.
+/// The size of an update relative to that of the weights.
 fn step_size(size: f64, all: &mut Findings) {
     if size > 0.1 {
         all.add(
@@ -177,7 +177,7 @@ fn step_size(size: f64, all: &mut Findings) {
     }
 }
 
-/// Units that the first step leaves without a gradient.
+/// Units left without a gradient by the first step.
 fn killed_units(seen: &Seen<'_>, all: &mut Findings) {
     let (start, after) = (seen.watch.start.as_ref(), seen.watch.snapshots.first());
     if let (Some(start), Some(after)) = (start, after) {

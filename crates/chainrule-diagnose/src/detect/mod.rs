@@ -1,4 +1,4 @@
-//! Detectors: each looks at the description, the data or a watched run, and suspects causes. A
+//! Detectors: each examines the description, the data or a watched run, and suspects causes. A
 //! suspicion is no verdict: experiments decide.
 
 mod course;
@@ -27,17 +27,17 @@ pub struct Suspicion {
     pub strength: f64,
     /// The place in the description, as a path.
     pub place: String,
-    /// The step since when.
+    /// The step from which on it holds.
     pub since: usize,
     /// Evidence in words.
     pub text: String,
     /// Evidence as numbers, by name.
     pub numbers: Vec<(&'static str, f64)>,
-    /// The changes that would mend it, best first.
+    /// The changes that would fix it, best first.
     pub remedies: Vec<Change>,
 }
 
-/// Findings in the making: of each cause the strongest.
+/// Findings being collected: for each cause the strongest.
 #[derive(Default)]
 pub(crate) struct Findings {
     all: Vec<Suspicion>,
@@ -92,7 +92,7 @@ impl Findings {
         self
     }
 
-    /// The numbers of the finding that was just added.
+    /// Attaches numbers to the finding that was just added.
     pub(crate) fn with(&mut self, numbers: &[(&'static str, f64)]) {
         if let Some(newest) = self.newest {
             self.all[newest].numbers = numbers.to_vec();
@@ -104,7 +104,7 @@ impl Findings {
     }
 }
 
-/// Everything that detectors look at.
+/// The input of all detectors.
 pub(crate) struct Seen<'a> {
     pub program: &'a Program,
     pub data: &'a Prepared,
@@ -121,7 +121,7 @@ pub(crate) fn findings(seen: &Seen<'_>) -> Vec<Suspicion> {
     table::look(seen, &mut all);
     start::look(seen, &mut all);
     course::look(seen, &mut all);
-    // The sort is stable: of equals the one that was looked for first.
+    // The sort is stable: among equals, the one found first stays first.
     all.all.sort_by(|a, b| b.strength.total_cmp(&a.strength));
     all.all
 }

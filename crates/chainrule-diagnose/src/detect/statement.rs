@@ -41,7 +41,7 @@ fn output(seen: &Seen<'_>, all: &mut Findings) {
         Targets::Numbers { numbers, .. } => &numbers[..],
         Targets::Classes(_) => &[],
     };
-    // A sigmoid is right for shares and classes: there the targets are what is wrong.
+    // A sigmoid is right for shares and classes: the targets are then at fault.
     let is_of_labels = program.task.is_classes() && a == Activation::Sigmoid && loss.is_of_shares();
     if let Some((low, high)) = range(a).filter(|_| !loss.takes_logits() && !is_of_labels) {
         let outside = |v: &&f32| f64::from(**v) < low - 1e-6 || f64::from(**v) > high + 1e-6;
@@ -98,7 +98,7 @@ fn loss(seen: &Seen<'_>, all: &mut Findings) {
     form(seen, all);
 }
 
-/// Targets that are none for the loss.
+/// Targets that are invalid for the loss.
 fn targets(seen: &Seen<'_>, all: &mut Findings) {
     let (loss, task) = (seen.program.loss, seen.program.task);
     let (place, name) = (LOSS, loss.word());
@@ -115,7 +115,7 @@ fn targets(seen: &Seen<'_>, all: &mut Findings) {
             all.add(Cause::Labels, 1.0, "labels_as", text, &[OutputPair])
                 .with(&[("lowest_target", low), ("highest_target", high)]);
         }
-        // A class with a number above 1 is a matter of units, and two numbers are one of coding.
+        // Class numbers above 1 are a question of units, and two numbers one of coding.
         let strength = if task == Task::Multiclass || coded.is_some() { 0.9 } else { 1.0 };
         all.add(Cause::Loss, strength, place, text, &[OutputPair])
             .with(&[("lowest_target", low), ("highest_target", high)]);
@@ -168,7 +168,7 @@ fn outputs(seen: &Seen<'_>, all: &mut Findings) {
         let most = classes.iter().max().copied().unwrap_or(0);
         if most >= units && units > 1 {
             let text = format!("class {most} has no unit: there are {units}");
-            // Classes that are counted from 1 have as many units as there are of them.
+            // With classes counted from 1 there are as many units as classes.
             let from_one = most == units && !classes.contains(&0);
             if from_one {
                 let text = format!("classes are counted from 1 to {most}, and units from 0");
@@ -205,7 +205,7 @@ fn outputs(seen: &Seen<'_>, all: &mut Findings) {
     }
 }
 
-/// The way in which the loss is computed.
+/// How the loss is computed.
 fn form(seen: &Seen<'_>, all: &mut Findings) {
     let (loss, task) = (seen.program.loss, seen.program.task);
     let (place, name) = (LOSS, loss.word());
@@ -357,7 +357,7 @@ fn optimizer(seen: &Seen<'_>, all: &mut Findings) {
     }
 }
 
-/// Decay of the rate over the run, and the shares that the optimizer keeps of its state.
+/// Decay of the rate over the run, and the decay rates of the optimizer's state.
 fn moments(seen: &Seen<'_>, all: &mut Findings) {
     let options = &seen.program.optimizer;
     let steps = seen.run.planned.max(1) as f64;

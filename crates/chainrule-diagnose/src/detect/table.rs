@@ -1,4 +1,5 @@
-//! The data: their scale, their balance, their order, and whether they say anything of the targets.
+//! The data: their scale, balance and order, and whether they contain information about the
+//! targets.
 
 use super::{Findings, Seen, target_range};
 use crate::cause::Cause;
@@ -6,11 +7,11 @@ use crate::change::Change::*;
 use crate::data::{Prepared, Targets};
 use crate::description::{Loss, Task};
 
-/// Tables with more columns are images, of which the whole is looked at.
+/// Tables with more columns are images, which are examined as a whole.
 const WIDE: usize = 200;
-/// Rows that are looked at for what inputs say of targets.
+/// The most rows used to measure what inputs say about targets.
 const LOOKED_AT: usize = 800;
-/// A class is rare if the largest one has more than so many times its rows.
+/// A class is rare if the largest one has more than this many times its rows.
 const RARE: usize = 10;
 
 /// Mean, deviation and largest size of each column.
@@ -159,14 +160,14 @@ pub(crate) fn rare_classes(y: &Targets) -> Vec<i64> {
     rare.map(|rows| rows[0]).collect()
 }
 
-/// The rows of each class that there is.
+/// The rows of each class that occurs.
 pub(super) fn counts(y: &Targets) -> Vec<usize> {
     let mut sorted = y.classes();
     sorted.sort_unstable();
     sorted.chunk_by(|a, b| a == b).map(<[i64]>::len).collect()
 }
 
-/// The loss of the best constant answer, for the losses of which it is known.
+/// The loss of the best constant answer, for losses where it is known.
 pub(crate) fn constant_loss(loss: Loss, y: &Targets) -> Option<f64> {
     let entropy =
         |shares: &[f64]| -shares.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>();
@@ -208,7 +209,7 @@ pub(crate) fn constant_loss(loss: Loss, y: &Targets) -> Option<f64> {
     }
 }
 
-/// The share of the rows of one set that stand in another, bit for bit.
+/// The share of the rows of one set that also occur in another, bit for bit.
 pub(crate) fn share_of_copies(of: &Prepared, among: &Prepared) -> f64 {
     let key = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
     let columns = of.columns();
@@ -218,8 +219,8 @@ pub(crate) fn share_of_copies(of: &Prepared, among: &Prepared) -> f64 {
     copies as f64 / of.rows.max(1) as f64
 }
 
-/// Whether the rows are sorted by class, and a class of the validation is missing or rare in
-/// training: the share of the validation's rows that are of such a class.
+/// The share of validation rows whose class is missing or rare in training, as happens when the
+/// rows are sorted by class.
 pub(crate) fn is_split_by_class(train: &Prepared, own: &Prepared) -> f64 {
     let (known, asked) = (train.y.classes(), own.y.classes());
     let share = |class: i64, of: &[i64]| {
@@ -229,8 +230,8 @@ pub(crate) fn is_split_by_class(train: &Prepared, own: &Prepared) -> f64 {
     asked.iter().filter(|&&c| rare(c)).count() as f64 / asked.len().max(1) as f64
 }
 
-/// Whether the rows are all that there can be: each combination of the values of the columns, as in
-/// a truth table. Rows that were kept back would then be asked for what nothing tells.
+/// Whether the rows are all that can exist: each combination of the columns' values, as in a truth
+/// table. Held-out rows would then ask for something that no other row tells.
 pub(crate) fn is_complete(data: &Prepared) -> bool {
     let width = data.columns();
     let mut combinations = 1usize;
@@ -246,12 +247,12 @@ pub(crate) fn is_complete(data: &Prepared) -> bool {
     }
     let key = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
     let rows: std::collections::HashSet<Vec<u32>> = data.x.chunks_exact(width).map(key).collect();
-    // With few combinations each has many rows, and those kept back are like the others.
+    // With few combinations each has many rows, and held-out rows resemble the others.
     width > 1 && rows.len() == combinations && 2 * combinations > data.rows
 }
 
-/// Information of the inputs about the targets: the skill of a ridge fit or of the nearest
-/// neighbour, the better one, on rows that were kept back. None for too few rows.
+/// Information of the inputs about the targets: the skill on held-out rows of a ridge fit or of the
+/// nearest neighbour, whichever is better. None for too few rows.
 pub(crate) fn information(data: &Prepared, task: Task) -> Option<f64> {
     let n = data.rows.min(LOOKED_AT);
     if n < 60 {

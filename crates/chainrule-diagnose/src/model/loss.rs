@@ -6,8 +6,8 @@ use crate::data::Targets;
 use crate::description::Loss;
 use crate::error::{Result, wrong};
 
-/// The targets as the loss takes them: numbers of classes, or one number for each class, of an
-/// output with so many units. An error where a class has no unit.
+/// The targets as the loss expects them: numbers of classes, or one number for each class, for an
+/// output with this many units. An error if a class has no unit.
 pub(crate) fn targets(loss: Loss, y: &Targets, rows: usize, units: usize) -> Result<Tensor> {
     let Targets::Classes(classes) = y else { return y.tensor(rows) };
     if let Some(class) = classes.iter().find(|&&c| c >= units) {

@@ -46,14 +46,14 @@ impl Module for Net {
     }
 }
 
-/// A value, and whether its channels stand before its places, as convolutions take them.
+/// A value, and whether its channels stand before its positions, as convolutions expect.
 struct Flow {
     x: Tensor,
     first: bool,
 }
 
 impl Flow {
-    /// Places first, channels last.
+    /// Positions first, channels last.
     fn last(self) -> Result<Tensor> {
         match (self.first, self.x.rank()) {
             (false, _) => Ok(self.x),
@@ -72,7 +72,7 @@ impl Flow {
 }
 
 impl Net {
-    /// The model as it is before the first step of the run with this seed.
+    /// The model before the first step of the run with this seed.
     pub(crate) fn new(program: &Program, seed: u64) -> Result<Net> {
         let mut draw = Generator::manual_seed(1000 + seed);
         let mut net = Net { layers: Vec::new(), parameters: Vec::new() };
@@ -124,7 +124,7 @@ impl Net {
         Ok(net)
     }
 
-    /// The squared weights that the loss has a share of.
+    /// The weight decay term of the loss: the squared weights.
     pub(crate) fn penalty(&self) -> Result<Option<Tensor>> {
         let mut sum: Option<Tensor> = None;
         for (layer, weights) in &self.layers {
@@ -138,7 +138,7 @@ impl Net {
         Ok(sum)
     }
 
-    /// The output for these inputs; with a generator as in training.
+    /// The output for these inputs; given a generator, in training mode.
     pub(crate) fn forward(
         &self,
         x: &Tensor,
@@ -160,7 +160,7 @@ impl Net {
     }
 }
 
-/// A layer: its value before and after the activation.
+/// Runs a layer: its value before and after the activation.
 fn step(
     layer: &Layer,
     own: &Weights,
@@ -251,7 +251,7 @@ fn convolved(
     let even = before == after;
     let padded = match even {
         true => x.clone(),
-        // The odd zero comes last.
+        // An odd number of zeros has the extra one at the end.
         false => {
             let one = (before, after);
             let padding = vec![one; axes];
@@ -324,7 +324,7 @@ pub(crate) fn act(a: Activation, x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Whether an init draws anything, so that units differ.
+/// Whether an initialisation draws random numbers, so that units differ.
 pub(crate) fn is_constant(init: Init) -> bool {
     match init {
         Init::Constant(_) => true,

@@ -1,9 +1,9 @@
-//! How good an output is: 0 for the best constant answer, 1 for a perfect one.
+//! The quality of an output: 0 for the best constant answer, 1 for a perfect one.
 
 use crate::data::{Targets, argmax};
 use crate::description::{Program, Task};
 
-/// The skill of outputs, row by row with so many columns, and whether all were finite.
+/// The skill of outputs, given row by row with this many columns, and whether all were finite.
 pub(crate) fn score(
     program: &Program,
     outputs: &[f32],
@@ -102,8 +102,8 @@ fn classes(program: &Program, outputs: &[f32], columns: usize, y: &Targets) -> f
     ((accuracy - usual) / (1.0 - usual).max(1e-9)).max(-1.0)
 }
 
-/// The share of right answers on the rows of these classes beside that on all rows. None where no
-/// row is of one of them.
+/// The ratio of right answers on the rows of these classes to those on all rows. None if no row
+/// belongs to one of them.
 pub(crate) fn share_on(
     program: &Program,
     outputs: &[f32],
@@ -123,7 +123,7 @@ pub(crate) fn share_on(
     (!asked.is_empty()).then(|| share(&asked) / share(&all).max(1e-9))
 }
 
-/// Halves go to the even neighbour, as in NumPy and PyTorch.
+/// Halves round to the even neighbour, as in NumPy and PyTorch.
 fn round_even(x: f32) -> f32 {
     x.round_ties_even()
 }
