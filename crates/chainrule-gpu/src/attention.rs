@@ -1,4 +1,4 @@
-//! Attention as kernels that never hold the square of scores; their text is in `attention/`.
+//! Attention as kernels that never hold the whole matrix of scores; their text is in `attention/`.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::kernels::Emitted;
 use crate::products::{Precision, layout};
 use crate::read::Reader;
 
-/// Rows of a block where each of its four warps has one tile of 16.
+/// Rows of a block in which each of the four warps has one tile of 16.
 const ROWS: usize = 64;
 
 /// Threads of a block.
@@ -21,7 +21,7 @@ const THREADS: usize = 128;
 /// Widest rows whose tiles stay in registers.
 const WIDEST: usize = 128;
 
-/// Widest rows of bf16 of which a warp has two tiles.
+/// Widest rows, in bf16, for which a warp handles two tiles.
 const TWO_UP_TO: usize = 64;
 
 /// Elements that are loaded at once.
@@ -93,7 +93,7 @@ impl Reader {
         }
     }
 
-    /// The attention of a node, with what stands before the queries among its inputs.
+    /// The attention of a node, and what precedes the queries among its inputs.
     fn attention_of(&self, node: &Node, x: &[ValueId], before: usize) -> Attention {
         let int = |name: &str| node.ints.get(name).and_then(|v| v.first()).copied().unwrap_or(0);
         let mask = x.get(before + 3).copied().filter(|&m| self.dtype(m) != DType::I64);
@@ -168,8 +168,8 @@ impl Reader {
         self.add("whole", dtype, dims, Step::Pad(x, vec![0; rank], zero))
     }
 
-    /// A result of a kernel, with the rows of all heads at one place side by side, as
-    /// layers before and after read them.
+    /// A result of a kernel, with the rows of all heads at one position side by side, as the layers
+    /// before and after read them.
     fn attended(&mut self, out: &Typed, width: usize, step: Step) -> Result<ValueId> {
         let mut dims = sizes_of(out);
         let rank = dims.len();
@@ -199,7 +199,7 @@ impl Reader {
         self.define(out, Step::Map(op, vec![turned])).map(|_| ())
     }
 
-    /// The axes of heads and rows in turn.
+    /// Exchanges the axes of heads and rows.
     fn turned_rows(&mut self, x: ValueId) -> Result<ValueId> {
         let mut dims = self.dims(x);
         let rank = dims.len();
@@ -228,7 +228,7 @@ struct Heads {
 }
 
 impl Heads {
-    /// The matrices of an operand where two strides say where each stands.
+    /// The matrices of an operand, if two strides locate each of them.
     fn new(graph: &Graph, stored: &dyn Fn(ValueId) -> bool, x: ValueId) -> Option<Heads> {
         let of = layout(graph, stored, x)?;
         let dims = &graph.values[x].dims;
@@ -270,7 +270,7 @@ pub(crate) fn bases(graph: &Graph, attention: &Attention) -> Vec<ValueId> {
     out
 }
 
-/// The arguments of a kernel in the making, and the buffers that they read.
+/// The arguments of a kernel under construction, and the buffers that they read.
 struct Call<'a> {
     graph: &'a Graph,
     stored: &'a [bool],
@@ -306,7 +306,7 @@ impl Call<'_> {
         Some(())
     }
 
-    /// The results, of which the first is a matrix, and for keys the other one too.
+    /// The results; the first is a matrix, and for keys the other one is too.
     fn results(&mut self, part: Part, members: &[ValueId]) -> Option<()> {
         let element = self.element;
         for (i, &v) in members.iter().enumerate() {

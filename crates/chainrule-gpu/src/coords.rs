@@ -1,20 +1,20 @@
 //! Places of elements, as expressions of a kernel's variables.
 //!
 //! A coordinate is `(var / div) % size + start` of an integer variable that runs below `extent`.
-//! Views are changes of coordinates alone, and neighbours that came from one variable join again,
-//! so that most reads are plain: `x[i]`.
+//! Views only change coordinates, and neighbouring axes that came from one variable join again, so
+//! most reads are plain: `x[i]`.
 //!
-//! A thread may compute several neighbours: then its variable is a multiple of `lanes`, and `e`
-//! runs below that.
+//! A thread may compute several neighbours: its variable is then a multiple of `lanes`, and `e`
+//! runs below `lanes`.
 
-/// The place along one axis.
+/// The position along one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Coord {
     pub var: String,
     pub extent: usize,
     pub div: usize,
     pub size: usize,
-    /// The place that the first digit stands for; below 0 before a padded axis.
+    /// The position that the first digit stands for; below 0 before a padded axis.
     pub start: i64,
     /// The size of the axis.
     pub room: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Coord {
     pub lanes: usize,
 }
 
-/// How a place differs between the neighbours of a thread.
+/// How a position differs between the neighbours of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     /// Not at all.
@@ -38,7 +38,7 @@ impl Coord {
         Coord::wide(var, extent, 1)
     }
 
-    /// A variable that runs below `extent`, of which a thread takes so many at once.
+    /// A variable that runs below `extent`, of which a thread takes this many at once.
     pub fn wide(var: &str, extent: usize, lanes: usize) -> Coord {
         let var = var.to_string();
         Coord { var, extent, div: 1, size: extent, start: 0, room: extent, lanes }
@@ -54,12 +54,12 @@ impl Coord {
         Coord { start: self.start + start, room, ..self.clone() }
     }
 
-    /// Whether it never lies before the axis, and never behind it.
+    /// Whether it never lies outside the axis.
     pub fn is_inside(&self) -> [bool; 2] {
         [self.start >= 0, self.start + self.size as i64 <= self.room as i64]
     }
 
-    /// The place on the axis: one outside is taken for the nearest.
+    /// The position on the axis, clamped to it.
     pub fn inside(&self, bind: &mut dyn FnMut(String, usize) -> String) -> Coord {
         let last = self.room.max(1) - 1;
         let text = match self.is_inside() {
@@ -91,7 +91,7 @@ impl Coord {
         self.spelled(true)
     }
 
-    /// The text, with the place among neighbours or without.
+    /// The text, with or without the position among neighbours.
     fn spelled(&self, lane: bool) -> String {
         let Coord { var, extent, div, size, start, .. } = self;
         if *size <= 1 {
@@ -113,7 +113,7 @@ impl Coord {
         }
     }
 
-    /// Both as one, if the variable's digits stand beside one another.
+    /// Both coordinates as one, if their digits of the variable are adjacent.
     fn join(&self, right: &Coord) -> Option<Coord> {
         let beside = self.var == right.var && self.div == right.div * right.size;
         (beside && right.is_plain()).then(|| Coord {
@@ -174,8 +174,8 @@ fn spelled(all: &[Coord], lane: bool) -> String {
     if terms.is_empty() { "0".to_string() } else { terms.join(" + ") }
 }
 
-/// The place of the first of a thread's neighbours in the flat array, where the others stand behind
-/// it and all can be loaded at once.
+/// The position of the first of a thread's neighbours in the flat array, if the others follow it
+/// and all can be loaded at once.
 pub(crate) fn first_of_lanes(coords: &[Coord]) -> Option<String> {
     let all = joined(coords);
     let (last, others) = all.split_last()?;
@@ -185,8 +185,8 @@ pub(crate) fn first_of_lanes(coords: &[Coord]) -> Option<String> {
     (fits && others.iter().all(|c| c.lane() == Lane::Same)).then(|| spelled(&all, false))
 }
 
-/// Coordinates in another shape of as many elements; `bind` makes a variable of an expression where
-/// digits of several variables must be told anew, and is given its extent.
+/// Coordinates in another shape with as many elements. If digits of several variables must be split
+/// anew, `bind` makes a variable of an expression, given its extent.
 pub(crate) fn reshaped(
     coords: &[Coord],
     dims: &[usize],

@@ -22,7 +22,7 @@ use crate::module::{DeviceLaunch, KernelLaunch, KernelModule};
 use crate::persistent::PersistentKernel;
 use crate::products::{Precision, ProductLaunch};
 
-/// The oldest version of the driver that has all that is used here.
+/// The oldest driver version that has everything used here.
 const OLDEST: i32 = 12_000;
 
 /// Launches of a graph of many steps; more take long to record.
@@ -33,7 +33,7 @@ pub(crate) struct Cuda {
     name: String,
     /// The kind of its processors: `compute_90`.
     architecture: String,
-    /// Blocks that a cluster may have, the best number first.
+    /// Numbers of blocks that a cluster may have, the best first.
     clusters: &'static [usize],
     stream: Arc<CudaStream>,
     /// By the numbers of their memory; none where it was given back.
@@ -49,7 +49,7 @@ struct CudaKernel {
     function: CudaFunction,
     blocks: u32,
     threads: u32,
-    /// Bytes of a block's memory, beside the arrays that the text names.
+    /// Bytes of a block's shared memory, beyond the arrays declared in the text.
     shared: u32,
 }
 
@@ -350,7 +350,7 @@ impl Device for Cuda {
         self.stream.begin_capture(mode).map_err(|e| self.error(e))?;
         let mut pieces = work.iter().zip(&plans);
         let begun = pieces.try_for_each(|(piece, plan)| self.begin(piece, plan.as_ref()));
-        // The capture ends in any case, so that the stream can be used again.
+        // The capture ends in any case, so that the stream stays usable.
         let flags = sys::CUgraphInstantiate_flags(0);
         let captured = self.stream.end_capture(flags).map_err(|e| self.error(e));
         begun?;

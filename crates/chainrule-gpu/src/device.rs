@@ -56,12 +56,12 @@ pub enum DeviceWork {
     },
 }
 
-/// Bytes of a device that were asked for.
+/// Bytes that were requested from a device.
 #[derive(Debug)]
 pub enum DeviceRead {
     /// They are there.
     Done(Vec<u8>),
-    /// The number of a copy that was begun, and its bytes.
+    /// The number of a copy that was started, and its bytes.
     Begun(usize, usize),
 }
 
@@ -101,21 +101,21 @@ pub trait Device: Send {
     /// Copies bytes from the device, after all work before.
     fn read(&mut self, from: DeviceMemory, bytes: &mut [u8]) -> Result<()>;
 
-    /// Copies bytes to the device for work that is begun from now on: beside work that was begun
-    /// before, where the device can.
+    /// Copies bytes to the device for work that starts from now on: in parallel with earlier work,
+    /// where the device can.
     fn send(&mut self, to: DeviceMemory, bytes: &[u8]) -> Result<()> {
         self.write(to, bytes)
     }
 
-    /// Begins to copy bytes from the device, after all work before; work that is begun from now on
-    /// does not wait for it, where the device can. Each is taken by [`Device::end_read`].
+    /// Starts a copy of bytes from the device, after all earlier work; work that starts from now on
+    /// does not wait for it, where the device can. Each copy is taken by [`Device::end_read`].
     fn begin_read(&mut self, from: DeviceMemory, bytes: usize) -> Result<DeviceRead> {
         let mut out = vec![0; bytes];
         self.read(from, &mut out)?;
         Ok(DeviceRead::Done(out))
     }
 
-    /// The bytes of a copy that was begun.
+    /// The bytes of a copy that was started.
     fn end_read(&mut self, read: DeviceRead) -> Result<Vec<u8>> {
         match read {
             DeviceRead::Done(bytes) => Ok(bytes),
@@ -138,7 +138,7 @@ pub trait Device: Send {
         false
     }
 
-    /// Microseconds that each piece of work takes by itself, in order.
+    /// The microseconds that each piece of work takes on its own, in order.
     fn measure(&mut self, work: &[DeviceWork]) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(work.len());
         for piece in work {
@@ -156,21 +156,22 @@ pub trait Device: Send {
     /// Compiles the kernels of a module.
     fn module(&mut self, module: &KernelModule) -> Result<DeviceCode>;
 
-    /// Gives the kernels of a module back.
+    /// Frees the kernels of a module.
     fn forget(&mut self, code: DeviceCode);
 
-    /// Gives a graph back.
+    /// Frees a graph.
     fn release(&mut self, graph: DeviceGraph);
 
     /// Records a list of work, to be launched many times.
     fn graph(&mut self, work: Vec<DeviceWork>) -> Result<DeviceGraph>;
 
-    /// Launches that a graph of many steps may have; none where each step is a graph of its own.
+    /// The most launches that a graph of many steps may have; none if each step is a graph of its
+    /// own.
     fn longest(&self) -> usize {
         0
     }
 
-    /// Begins the work of a graph and does not wait for its end.
+    /// Starts the work of a graph, without waiting for its end.
     fn launch(&mut self, graph: DeviceGraph) -> Result<()>;
 
     /// Numbers of blocks that persistent kernels may have here, the best first.
@@ -178,12 +179,12 @@ pub trait Device: Send {
         &[]
     }
 
-    /// Compiles a persistent kernel; none where the device has no room for its cluster.
+    /// Compiles a persistent kernel; none if the device has no room for its cluster.
     fn persistent(&mut self, _: &PersistentKernel) -> Result<Option<DeviceCode>> {
         Ok(None)
     }
 
-    /// Begins a launch of a persistent kernel and does not wait for its end.
+    /// Starts a launch of a persistent kernel, without waiting for its end.
     fn launch_persistent(&mut self, _: DeviceCode, _: &[PersistentArgument]) -> Result<()> {
         Err(fault("the device has no persistent kernels".into()))
     }

@@ -27,8 +27,8 @@ fn has_function(text: &str, name: &str) -> bool {
     found.any(|(at, _)| is_whole(at) && text[at + name.len()..].starts_with('('))
 }
 
-/// Whether a name has a meaning in kernels: a word above, a function of a form, or one that the
-/// functions of WGSL call, which values beside them would hide.
+/// Whether a name has a meaning in kernels: one of the words above, a function of a form, or a
+/// function that WGSL's own helpers call, which a value of that name would hide.
 pub(crate) fn is_taken(name: &str) -> bool {
     let calls = |text: &str| {
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

@@ -1,5 +1,5 @@
-//! Dropout of the weights of attention: the choice is a function of a seed and a weight's place,
-//! the one of the processor, so that a gradient draws what the forward pass drew.
+//! Dropout of attention weights: the choice is a function of a seed and a weight's position, the
+//! same one as on the processor, so that a gradient draws what the forward pass drew.
 
 use chainrule_onnx::lower::Node;
 
@@ -9,7 +9,7 @@ use crate::graph::{Graph, Step, ValueId};
 /// A seed of 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Seed {
-    /// The only element of a value, which is drawn in each run.
+    /// The only element of a value that is drawn in each run.
     Drawn(ValueId),
     Fixed(u64),
 }
@@ -43,7 +43,7 @@ impl Dropout {
         Some(Dropout { p, seed })
     }
 
-    /// The value of a drawn seed, so that another one can take its place.
+    /// The value of a drawn seed, which may be replaced by another one.
     pub(crate) fn drawn(&mut self) -> Option<&mut ValueId> {
         match &mut self.seed {
             Seed::Drawn(v) => Some(v),
@@ -63,7 +63,7 @@ impl Dropout {
         f64::from_bits(self.p)
     }
 
-    /// The words of 32 bits below which one drops its weight: 2^32 for all.
+    /// The threshold for words of 32 bits below which a word drops its weight; 2^32 drops all.
     fn threshold(&self) -> u64 {
         (self.p() * 4_294_967_296.0) as u64
     }
@@ -73,7 +73,7 @@ impl Dropout {
         if self.p() < 1.0 { 1.0 / (1.0 - self.p()) } else { 0.0 }
     }
 
-    /// The text of the seed; `read` is that of a value.
+    /// The text of the seed; `read` reads a value.
     pub(crate) fn seed_of(&self, d: Dialect, read: impl FnOnce(ValueId) -> String) -> String {
         let both = |low: &str, high: &str| format!("{low}, {high}");
         match (&self.seed, d) {
@@ -89,7 +89,7 @@ impl Dropout {
         }
     }
 
-    /// The factor of the weight of a matrix, a row and a column.
+    /// The factor of the weight at a matrix, row and column.
     pub(crate) fn factor(
         &self,
         d: Dialect,

@@ -2,8 +2,8 @@
 //! multiplies by its derivative before it writes a product, where a kernel would read the product
 //! for that alone.
 //!
-//! gelu is recognised by its values: a chain of smooth operators is it where both agree at many
-//! places.
+//! gelu is recognised by its values: a chain of smooth operators counts as gelu if both agree at
+//! many points.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,23 +24,23 @@ pub(crate) struct Finished {
     /// A number for each column.
     pub bias: Option<ValueId>,
     pub function: ProductFunction,
-    /// The values before gelu, whose derivative there is taken.
+    /// The values before gelu, at which its derivative is taken.
     pub before: Option<ValueId>,
 }
 
 /// Multiples of elements that the library's rows of values before gelu have.
 const ROW_OF_GELU: usize = 8;
 
-/// Most values of an expression that is looked at.
+/// The most values in an expression that is examined.
 const LONGEST: usize = 64;
 
-/// A user that is no value: whoever reads results and new states.
+/// A user that is no value: it reads results and new states.
 const OUTSIDE: ValueId = usize::MAX;
 
-/// A product with the sums that it is used in alone.
+/// A product with the sums that alone use it.
 struct Chain {
     product: ValueId,
-    /// The product or the last sum, seen through views and casts.
+    /// The product, or the last of these sums, seen through views and casts.
     seen: ValueId,
     /// The last sum.
     end: Option<ValueId>,
@@ -48,7 +48,7 @@ struct Chain {
     added: Option<ValueId>,
 }
 
-/// The users of each value, from those on that are needed.
+/// The users of each value, counting only users that are needed.
 struct Users(Vec<Vec<ValueId>>);
 
 impl Users {
@@ -113,7 +113,7 @@ impl Graph {
         v
     }
 
-    /// Whether a value is in memory as a whole, or can be put there.
+    /// Whether a value is in memory as a whole, or can be stored there.
     fn can_stand(&self, v: ValueId) -> bool {
         !self.values[v].step.is_view() && self.scalar(v).is_none() && !self.counts(v)
     }
@@ -161,7 +161,8 @@ impl Graph {
         Some(chain)
     }
 
-    /// An expression of these values at these numbers; none if it is of others or not smooth.
+    /// An expression of these values, evaluated at these numbers; none if it depends on others or
+    /// is not smooth.
     fn at(
         &self,
         v: ValueId,
@@ -191,7 +192,7 @@ impl Graph {
         Some(out)
     }
 
-    /// Whether a value is `f` of these values, by its numbers at many places.
+    /// Whether a value equals `f` of these values, judged by its numbers at many points.
     fn is_function(&self, v: ValueId, of: &[ValueId], f: &dyn Fn(&[f64]) -> f64) -> bool {
         let fits = |i: i32| {
             let x: Vec<f64> = [f64::from(i) * 0.19, f64::from(i * 7 % 11) * 0.3 + 0.1].to_vec();
@@ -202,7 +203,7 @@ impl Graph {
         (-50..=50).all(fits)
     }
 
-    /// The values that are functions of a value, element by element, within some steps.
+    /// The values that are elementwise functions of a value, within a few steps.
     fn reached(&self, users: &Users, v: ValueId) -> Vec<ValueId> {
         let (mut out, mut at) = (vec![v], 0);
         while at < out.len() && out.len() < LONGEST {
@@ -247,19 +248,20 @@ fn gelu_slope(x: f64) -> f64 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * SCALE * (1.0 + 3.0 * 0.044715 * x * x)
 }
 
-/// Products with epilogues in the making.
+/// Products whose epilogues are being collected.
 #[derive(Default)]
 struct Found {
-    /// Values that others take the place of.
+    /// Values that are replaced by others.
     same: HashMap<ValueId, ValueId>,
-    /// Values that gelu is taken of, with what the library keeps of them.
+    /// Values to which gelu is applied, with the values that the library stores for them.
     before: Vec<(ValueId, ValueId)>,
     /// Sums that are part of a product.
     taken: HashSet<ValueId>,
 }
 
 impl Reader {
-    /// Gives products what follows them alone, where the library takes it.
+    /// Merges into products the operations that alone follow them, as far as the library supports
+    /// that.
     pub(crate) fn finish_products(&mut self) -> Result<()> {
         let Some(products) = self.graph.products else { return Ok(()) };
         let users = Users::of(&self.graph);
@@ -303,7 +305,8 @@ impl Reader {
             found.taken.insert(end);
             return self.becomes(end, whole, found);
         }
-        // The sum is rounded for whoever reads it, or gelu of it is: the library does it before.
+        // If the sum is rounded for its readers, or gelu is applied to it, the library does so
+        // first.
         let Some(bias) = bias else { return Ok(()) };
         let row = self.dims(product).last().copied().unwrap_or(0);
         let gelu = match self.graph.products.is_some_and(|p| p.epilogues.gelu) {
@@ -356,7 +359,7 @@ impl Reader {
         self.widen(g, whole)
     }
 
-    /// Makes a value that of bf16 with the same elements in order.
+    /// Turns a value into the bf16 one with the same elements in order.
     fn widen(&mut self, v: ValueId, narrow: ValueId) -> Result<()> {
         let dims = self.dims(v);
         let view = self.reshape(narrow, &dims)?;
@@ -370,7 +373,7 @@ impl Reader {
         self.add("rounded", DType::BF16, dims, Step::Map("Cast", vec![x]))
     }
 
-    /// The value of a product with its epilogue, which has the name of what it takes the place of.
+    /// The value of a product with its epilogue; it takes the name of the value that it replaces.
     fn finished(
         &mut self,
         chain: &Chain,
@@ -399,7 +402,7 @@ impl Reader {
         Ok(whole)
     }
 
-    /// Puts a value in the place of another one that has the same elements.
+    /// Replaces a value by another one with the same elements.
     fn becomes(&mut self, old: ValueId, new: ValueId, found: &mut Found) -> Result<()> {
         if self.dims(old) == self.dims(new) {
             found.same.insert(old, new);
@@ -411,8 +414,8 @@ impl Reader {
 }
 
 impl Graph {
-    /// Puts operands before their users again, where values were changed, and leaves out what
-    /// nobody needs.
+    /// Restores the order of operands before users where values were changed, and drops unneeded
+    /// ones.
     fn reorder(&mut self, same: &HashMap<ValueId, ValueId>) {
         let now = |v: ValueId| same.get(&v).copied().unwrap_or(v);
         for value in &mut self.values {
@@ -433,7 +436,7 @@ impl Graph {
         let needed = |&v: &ValueId| self.values[v].step.is_given() || !users.0[v].is_empty();
         let mut order = Vec::with_capacity(self.values.len());
         let mut place = vec![None; self.values.len()];
-        // A value stands where the one stood that it takes the place of.
+        // A value stands where the one it replaces stood.
         for v in (0..self.values.len()).map(now).filter(needed) {
             self.visit(v, &mut order, &mut place);
         }
@@ -453,8 +456,8 @@ impl Graph {
         self.counting = self.counting.iter().map(|&v| at(v)).collect();
     }
 
-    /// Adds a value behind all that it is made of. Only values that were added last stand behind
-    /// their users, so that calls are few within one another.
+    /// Adds a value after everything that it depends on. Only the values added last stand after
+    /// their users, so recursion stays shallow.
     fn visit(&self, v: ValueId, order: &mut Vec<ValueId>, place: &mut [Option<usize>]) {
         if place[v].is_some() {
             return;

@@ -1,5 +1,5 @@
-//! The first run of a program on a device beside the processor's, so that a wrong kernel never
-//! trains silently.
+//! The first run of a program on a device, compared with the processor's, so that a wrong kernel
+//! never trains silently.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ struct Seen {
     got: Vec<f64>,
     want: Vec<f64>,
     before: Option<Vec<f64>>,
-    /// Whether an optimizer that divides by the size of a gradient may have changed it: then a
-    /// gradient of roundings alone moves it as far as any other.
+    /// Whether an optimizer that divides by the size of a gradient may have changed it: a gradient
+    /// of pure rounding then moves it as far as any other.
     is_scaled: bool,
 }
 
-/// The share of a change, and of a result, by which the device may be off.
+/// The share of a change, and of a result, by which the device may differ.
 fn limits(precision: Precision) -> [f64; 2] {
     match precision {
         Precision::F32 => [0.02, 1e-3],
@@ -46,8 +46,8 @@ impl Seen {
         self.before.as_ref().map_or(0.0, |before| apart(&self.want, before))
     }
 
-    /// Whether the device is further off than its arithmetic explains; `least` is a change that is
-    /// too small to be more than roundings.
+    /// Whether the device is further off than its arithmetic explains; a change up to `least` may
+    /// be pure rounding.
     fn parts(&self, [of_change, of_size]: [f64; 2], least: f64) -> bool {
         let (off, whole) = (apart(&self.got, &self.want), size(self.want.iter().copied()));
         let change = self.change();
@@ -56,7 +56,7 @@ impl Seen {
             Some(_) if self.is_scaled => 2.5 * change + 1e-4 * whole,
             Some(_) => of_change * change.max(least) + 1e-5 * whole,
         };
-        // NaN on one side alone is no number that is near.
+        // NaN on one side only is not close to anything.
         off.is_nan() || (off > 0.0 && (allowed.is_nan() || off > allowed))
     }
 }
@@ -68,13 +68,13 @@ fn numbers(value: &Arc<Value>) -> Vec<f64> {
 impl DeviceSession {
     /// Whether the first run of each program that is loaded from now on is compared with the
     /// processor's: results, and new values of parameters and the optimizer's state. If they
-    /// part, [`DeviceSession::run`] is an error, and parameters stay as they were. Programs that
-    /// draw random numbers are not compared, as those of the device are others.
+    /// differ, [`DeviceSession::run`] is an error, and parameters stay as they were. Programs that
+    /// draw random numbers are not compared, since the device draws others.
     pub fn compare_first(&mut self, is_compared: bool) {
         self.compares = is_compared;
     }
 
-    /// A run beside the processor's. Errors where they part.
+    /// A run in parallel with the processor's. Errors where they differ.
     pub(crate) fn compared_run(
         &mut self,
         at: usize,
@@ -87,7 +87,7 @@ impl DeviceSession {
         let before = values();
         let results = self.plain_run(at, arguments)?;
         let got = self.new_values(program)?;
-        // The processor begins where the device did, and leaves nothing.
+        // The processor starts from the device's values, and leaves no trace.
         self.return_to(program, &before)?;
         let wanted = program.run(arguments);
         let after = values();

@@ -9,7 +9,7 @@ use crate::dropout::Dropout;
 use crate::epilogues::Finished;
 use crate::products::Products;
 
-/// A value by its place in [`Graph::values`]; operands come before their users.
+/// A value by its position in [`Graph::values`]; operands come before their users.
 pub(crate) type ValueId = usize;
 
 #[derive(Clone)]
@@ -70,7 +70,7 @@ pub(crate) struct Windows {
     pub dilation: [usize; 2],
 }
 
-/// The way to a value.
+/// How a value is computed.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     Argument(usize),
@@ -83,27 +83,27 @@ pub(crate) enum Step {
     Expand(ValueId),
     /// Axis, first place, step.
     Slice(ValueId, Vec<(usize, i64, i64)>),
-    /// Places before each axis; the value outside.
+    /// Positions before each axis; the value outside.
     Pad(ValueId, Vec<i64>, ValueId),
     Concat(Vec<ValueId>, usize),
     Gather(ValueId, ValueId, usize),
     Elements(ValueId, ValueId, usize),
     /// The part of matrices on one side of a diagonal.
     Triangle(ValueId, i64, bool),
-    /// `[n, channels, kh, kw, oh, ow]`: what each window sees, 0 outside.
+    /// `[n, channels, kh, kw, oh, ow]`: the element that each window sees, 0 outside.
     Patches(ValueId, Windows),
     /// `[n, channels, kh, kw, h, w]` of `[n, channels, oh, ow]`: which window each element of an
     /// image was seen by at each place of the kernel, 0 where by none.
     Seen(ValueId, Windows),
     Fold(Fold, ValueId, Vec<usize>),
-    /// The place of the first largest (or smallest) along an axis.
+    /// The position of the first largest (or smallest) element along an axis.
     Best(ValueId, usize, bool),
     Product(ValueId, ValueId),
-    /// `[parts, ..., m, n]`: a product's sums over as many stretches of its inner axis.
+    /// `[parts, ..., m, n]`: a product, summed over each of several stretches of its inner axis.
     Parts(ValueId, ValueId),
     /// A product of the device's library with its epilogue.
     Finished(Finished),
-    /// `x` with elements of `g` put (or added) at places along an axis.
+    /// `x` with elements of `g` written (or added) at positions along an axis.
     Scatter {
         x: ValueId,
         index: ValueId,
@@ -130,18 +130,18 @@ pub(crate) enum Step {
         reverse: bool,
         exclusive: bool,
     },
-    /// For each element of an axis its place when the axis is sorted.
+    /// For each element of an axis, its position when the axis is sorted.
     Rank {
         x: ValueId,
         axis: usize,
         down: bool,
     },
-    /// The places of numbers that are each place of an axis once.
+    /// The inverse of a permutation of an axis.
     Inverse(ValueId, usize),
-    /// For each row, and once more at the end, how many indices are of rows before it, by the
-    /// places that sort them.
+    /// For each row, and once more at the end, how many indices point to rows before it, by the
+    /// positions that sort them.
     Begins(ValueId, ValueId),
-    /// As `ScatterRows`, with the places that sort the index, and where each row begins there.
+    /// As `ScatterRows`, with the positions that sort the index, and where each row begins there.
     Segments {
         x: ValueId,
         order: ValueId,
@@ -257,7 +257,7 @@ pub(crate) struct Graph {
     pub products: Option<Products>,
     /// Elements of a kernel from which a thread computes several neighbours.
     pub wide_from: usize,
-    /// Constants whose elements are 0, 1, 2 and so on: they are computed where they are read.
+    /// Constants whose elements are 0, 1, 2 and so on: they are computed on read.
     pub counting: HashSet<ValueId>,
 }
 
@@ -277,12 +277,12 @@ impl Graph {
             .then(|| (0..value.numel()).map(|i| element(DType::I64, bytes, i) as i64).collect())
     }
 
-    /// Whether a value is a constant whose elements are their places.
+    /// Whether a value is a constant whose elements equal their positions.
     pub fn counts(&self, v: ValueId) -> bool {
         self.counting.contains(&v)
     }
 
-    /// Values that must be there when a run ends.
+    /// Values that must be stored when a run ends.
     pub fn roots(&self) -> impl Iterator<Item = ValueId> {
         self.results.iter().copied().chain(self.states.iter().filter_map(|s| s.1))
     }

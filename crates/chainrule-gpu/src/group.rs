@@ -8,7 +8,7 @@ use crate::kernels::{Emitted, Kernel, Shape, emit};
 use crate::lanes::becomes_rows;
 use crate::plan::{most, reads};
 
-/// Kernels that are looked at for one that a value may join.
+/// Kernels that are tried for a value to join.
 const NEAR: usize = 24;
 
 /// Most values that one kernel computes.
@@ -53,7 +53,7 @@ pub(crate) fn group(graph: &Graph, stored: &[bool], dialect: Dialect) -> Grouped
     finish(graph, stored, dialect, kernels)
 }
 
-/// The kernel with a value more, if they can be computed together.
+/// The kernel with one more value, if they can be computed together.
 fn joined(
     graph: &Graph,
     stored: &[bool],
@@ -89,7 +89,7 @@ fn joined(
         }
         _ => false,
     };
-    // Draws stand alone, so that what they are drawn for can be anything.
+    // A rank reads its whole axis for each element, so it shares no kernel.
     if !fits || matches!(value.step, Step::Rank { .. }) {
         return None;
     }

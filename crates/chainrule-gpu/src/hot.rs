@@ -1,5 +1,5 @@
-//! Reductions of values that are zero but at one place of an axis, as a loss of classes has them:
-//! they are read there, and nowhere else.
+//! Reductions of values that are zero except at one position of an axis, as in a loss of classes:
+//! only that position is read.
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
@@ -29,7 +29,7 @@ impl Graph {
         self.constant(v) == Some(0.0)
     }
 
-    /// The axis of a value that is zero but where an index says, and that index.
+    /// The axis of a value that is zero except where an index points, and that index.
     fn hot(&self, v: ValueId) -> Option<(usize, ValueId)> {
         let value = &self.values[v];
         let Step::Map(op, all) = &value.step else { return None };
@@ -67,7 +67,7 @@ impl Graph {
 }
 
 impl Reader {
-    /// The elements of a value that a reduction needs: those at the places that are not zero.
+    /// The elements of a value that a reduction needs: those at the positions that are not zero.
     pub(crate) fn picked(&mut self, fold: Fold, x: ValueId, axes: &[usize]) -> Result<ValueId> {
         let Some((axis, index)) = self.graph.hot(x) else { return Ok(x) };
         let takes = matches!(fold, Fold::Sum | Fold::Max | Fold::Min);

@@ -1,4 +1,5 @@
-//! Kernels of three shapes: a thread an element, a block a row, and a block a tile of a product.
+//! Kernels of three shapes: one thread for each element, one block for each row, and one block for
+//! each tile of a product.
 
 use std::collections::HashSet;
 
@@ -13,20 +14,20 @@ use crate::pull::Body;
 /// Threads of a block.
 pub(crate) const BLOCK: usize = 256;
 
-/// Elements of a row from which a block shares them.
+/// Fewest elements of a row for which the threads of a block share it.
 const ROW_FROM: usize = 32;
 
 /// Steps along the inner axis of a product from one barrier to the next.
 const DEPTH: usize = 16;
 
-/// The share of each thread of a kernel.
+/// How the work of a kernel is split among threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// A thread an element.
+    /// One thread for each element.
     Each(usize),
-    /// A block a row: rows, and elements along reduced axes.
+    /// One block for each row: rows, and elements along reduced axes.
     Rows(usize, usize),
-    /// A block a tile: matrices, rows, columns, inner axis.
+    /// One block for each tile: matrices, rows, columns, inner axis.
     Product(usize, usize, usize, usize),
     /// No kernel: the device's library computes it.
     Library,
@@ -55,8 +56,8 @@ pub(crate) struct Emitted {
     pub draws: bool,
     /// Names of variables.
     pub names: HashSet<String>,
-    /// Values in buffers and the places where they are read or written, if each thread has places
-    /// of its own.
+    /// Stored values with the positions where they are read or written, if no two threads share
+    /// one.
     pub touched: Vec<(ValueId, String)>,
     /// Calls of the device's library, in place of a kernel.
     pub products: Vec<ProductLaunch>,
@@ -84,7 +85,7 @@ impl Emitted {
 }
 
 impl Shape {
-    /// The shape that suits a value by itself.
+    /// The shape that suits a value on its own.
     pub fn of(graph: &Graph, v: ValueId) -> Shape {
         let value = &graph.values[v];
         match &value.step {
@@ -137,7 +138,7 @@ pub(crate) fn emit(
     made(lanes).or_else(|| if lanes > 1 { made(1) } else { None })
 }
 
-/// The text of a kernel whose threads compute so many neighbours each.
+/// The text of a kernel whose threads each compute this many neighbours.
 fn emit_lanes(
     graph: &Graph,
     stored: &[bool],
@@ -215,7 +216,7 @@ pub(crate) fn aligned(coords: &[Coord], dims: &[usize]) -> Option<Vec<Coord>> {
     (!mixed).then_some(out)
 }
 
-/// The text of a kernel in the making.
+/// The text of a kernel under construction.
 pub(crate) struct Maker<'a, 'b> {
     pub body: Body<'a>,
     pub kernel: &'b Kernel,
@@ -255,7 +256,7 @@ impl Maker<'_, '_> {
         Some(())
     }
 
-    /// Writes the place of a number to the place that it says, which no other thread writes to.
+    /// Writes a number's index to the position that the number names; no other thread writes there.
     fn inverse(&mut self, v: ValueId, coords: &[Coord], x: ValueId, axis: usize) {
         let place = self.body.pull(x, coords);
         let place = self.body.dialect.cast(DType::I32, DType::I64, &place);
@@ -266,7 +267,7 @@ impl Maker<'_, '_> {
         self.write(v, &flat(&at), &own);
     }
 
-    /// A value at a place: its expression, or a loop of this thread.
+    /// A value at a position: its expression, or a loop of this thread.
     pub(crate) fn value(&mut self, v: ValueId, coords: &[Coord]) -> String {
         let name = match self.body.graph.values[v].step.is_light() {
             true => self.body.expression(v, coords),
@@ -281,7 +282,8 @@ impl Maker<'_, '_> {
         self.body.line(d.constant("int", "row", d.block()));
         self.body.line(d.constant("int", "thread", d.thread()));
         if d == Dialect::Wgsl && rows > 65535 {
-            // The last line of blocks is not full; a whole block leaves, so none waits for it.
+            // The last row of blocks may be partial; since whole blocks leave, none waits for a
+            // missing thread.
             self.body.line(format!("if (row >= {rows}) {{ return; }}"));
         }
         let both = [Coord::of("row", rows), Coord::of("col", count)];

@@ -7,19 +7,19 @@ use crate::dialect::Dialect;
 use crate::graph::{Fold, Graph, Step, ValueId};
 use crate::kernels::{BLOCK, Kernel, Maker, Shape, aligned};
 
-/// Elements from which threads compute neighbours: fewer would leave most of a GPU without work.
+/// Elements from which on threads compute neighbours: with fewer, most of a GPU would have no work.
 pub(crate) const WIDE_FROM: usize = 1 << 17;
 
 /// Bytes that a thread loads at once.
 const LOADED: usize = 16;
 
-/// Threads that exchange numbers without memory.
+/// Threads that exchange numbers without memory: a warp.
 const WARP: usize = 32;
 
 /// Most threads of a block.
 const MOST: usize = 1024;
 
-/// Threads of a block with a row that is too long for a thread to keep its part of.
+/// Threads of a block whose row is too long for each thread to keep its part.
 const LONG: usize = 512;
 
 /// Neighbours that each thread of a kernel computes.
@@ -46,7 +46,7 @@ pub(crate) fn lanes(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> usize {
     let folds = kernel.members.iter().any(is_fold);
     let narrow = kernel.members.iter().any(|v| of(v) == DType::BF16);
     match kernel.shape {
-        // A thread that loops needs others beside it while it waits.
+        // A thread that loops needs other threads beside it to hide its waits.
         Shape::Each(n) if folds && n < 4 * graph.wide_from => {
             if n.is_multiple_of(2) {
                 2
@@ -58,7 +58,8 @@ pub(crate) fn lanes(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> usize {
             let most = if narrow { LOADED / 2 } else { LOADED / 4 };
             [most, LOADED / 4, 2].into_iter().find(|l| n.is_multiple_of(*l)).unwrap_or(1)
         }
-        // Rows that registers do not hold are read from memory of narrow elements, if of any.
+        // Rows that do not fit into registers are read again, from memory of narrow elements if
+        // there is any.
         _ if row > MOST * LOADED / 4 => LOADED / 2,
         _ => LOADED / 4,
     }
@@ -69,8 +70,8 @@ fn is_kept(count: usize, lanes: usize) -> bool {
     count.is_multiple_of(lanes) && count / lanes <= MOST
 }
 
-/// Whether values of single elements are worth a block a row, for a reduction of rows that follows:
-/// then they need not be read again.
+/// Whether elementwise values are worth one block for each row, because a reduction of rows
+/// follows: they then need not be read again.
 pub(crate) fn becomes_rows(graph: &Graph, kernel: &Kernel, dialect: Dialect) -> bool {
     let Shape::Rows(_, count) = kernel.shape else { return false };
     let lanes = lanes(graph, kernel, dialect);
@@ -88,8 +89,8 @@ impl Maker<'_, '_> {
         out
     }
 
-    /// Values of all neighbours in one loop, which are stored behind it; `guard` is a test of
-    /// threads that store.
+    /// Computes the values of all neighbours in one loop and stores them after it; `guard` tests
+    /// for threads that store.
     fn wide_values(
         &mut self,
         members: &[ValueId],
@@ -195,8 +196,8 @@ impl Maker<'_, '_> {
         Some(())
     }
 
-    /// A block a row. A thread keeps its part of a row in registers where all threads together can
-    /// hold it; of a longer one it sees a part after the other. The threads of a block.
+    /// One block for each row. Each thread keeps its part of the row in registers if the threads
+    /// together can hold it; a longer row passes part by part. Returns the threads of the block.
     pub(crate) fn wide_rows(&mut self, rows: usize, count: usize) -> Option<usize> {
         let (d, lanes) = (self.body.dialect, self.lanes);
         let vectors = count.div_ceil(lanes);
@@ -251,7 +252,7 @@ impl Maker<'_, '_> {
         Some(threads)
     }
 
-    /// A reduction of a row: each thread's part, then those of a warp, then those of the warps.
+    /// Reduces a row: first within each thread, then within each warp, then over the warps.
     fn wide_row_fold(
         &mut self,
         v: ValueId,
@@ -297,7 +298,7 @@ impl Maker<'_, '_> {
         Some(())
     }
 
-    /// The reduction of a variable of all threads, in an order that their number decides.
+    /// Reduces a variable over all threads, in an order that their number determines.
     fn shared_fold(&mut self, fold: Fold, sum: &str, dtype: DType, threads: usize) -> String {
         let d = self.body.dialect;
         let next = |m: &Self, a: &str, b: &str| crate::serial::folded(&m.body, fold, a, b, dtype);
@@ -309,8 +310,8 @@ impl Maker<'_, '_> {
         if threads == WARP {
             return sum.to_string();
         }
-        // Two arrays in turn: before one is written again, all have passed the barrier of the
-        // other.
+        // Two arrays in turn: before one is written again, every thread has passed the other's
+        // barrier.
         self.folds += 1;
         let part = self.share(["part_a", "part_b"][self.folds % 2], dtype, MOST / WARP);
         self.body.line(format!("if (thread % {WARP} == 0) {{ {part}[thread / {WARP}] = {sum}; }}"));
@@ -323,14 +324,14 @@ impl Maker<'_, '_> {
     }
 }
 
-/// The shares of threads of a kernel of rows.
+/// How the threads of a kernel share its rows.
 struct Wide<'a> {
     rows: usize,
     count: usize,
     threads: usize,
-    /// Whether each thread has one share of a row, which it keeps.
+    /// Whether each thread has a single share of a row, which it keeps.
     is_kept: bool,
-    /// A test of a share's last neighbours, and one of the threads that have a share.
+    /// A test for the last neighbours of a share, and one for threads that have a share.
     tests: [Option<&'a str>; 2],
 }
 

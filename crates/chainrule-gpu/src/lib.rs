@@ -1,9 +1,9 @@
 //! chainrule's programs as kernels of a GPU.
 //!
 //! A program is a whole training step as typed instructions. This crate prints it as kernels, in
-//! two dialects: CUDA C and WGSL. Each op has one form, its NumPy form; the crate for ONNX makes
-//! plain nodes of it, and here each node is an expression of single elements or a loop. A value
-//! used once is computed where it is read, and neighbours share a kernel.
+//! two dialects: CUDA C and WGSL. Each op has one form, its NumPy form, which the ONNX crate turns
+//! into plain nodes; here each node becomes an expression of single elements or a loop. A value
+//! that is used once is computed where it is read, and neighbours share a kernel.
 //!
 //! | stage | module | from | to |
 //! | --- | --- | --- | --- |
@@ -14,9 +14,9 @@
 //! | persist | `persistent` | a graph | one kernel for many steps, if they are small |
 //! | run | `session`, `shared`, `first`, `device` | kernels | the step on a device |
 //!
-//! Reductions have a fixed order that follows from sizes alone, gradients of gathers look for their
-//! parts instead of adding atomically, and random numbers are a function of their place: the same
-//! bits on every run.
+//! Reductions have a fixed order that depends on sizes alone, gradients of gathers search for their
+//! parts instead of adding atomically, and random numbers are a function of their position: every
+//! run gives the same bits.
 
 #![deny(missing_docs)]
 
@@ -93,8 +93,8 @@ pub const WGSL_PRELUDE: &str = include_str!("prelude.wgsl");
 
 /// The step as one CUDA source that a person can read, and that NVRTC compiles as it is.
 ///
-/// Each kernel is headed by the values that it computes with dtype and shape; the launches stand at
-/// the end. Behind them stands the step as a [`PersistentKernel`], where that is quicker.
+/// Each kernel is headed by the values that it computes, with dtype and shape; the launches stand
+/// at the end. After them comes the step as a [`PersistentKernel`], if that is faster.
 ///
 /// Errors for an op or a dtype that has no kernel, which it names.
 ///

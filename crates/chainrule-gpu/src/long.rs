@@ -1,5 +1,5 @@
-//! Sorting, running sums and gradients of gathers along axes that are long: in steps whose number
-//! does not grow with the square of the axis for each element.
+//! Sorting, running sums and gradients of gathers along long axes, in several steps, so that the
+//! work for each element does not grow with the square of the axis.
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
@@ -7,17 +7,18 @@ use chainrule_core::error::Result;
 use crate::graph::{Fold, Step, ValueId};
 use crate::read::Reader;
 
-/// Elements of an axis from which its running sums are taken in pieces.
+/// Length of an axis from which on its running sums are taken in pieces.
 const SUMS_FROM: usize = 64;
 
-/// Indices from which they are sorted first; fewer are looked through for each element.
+/// Number of indices from which on they are sorted first; fewer are searched for each element.
 const ROWS_FROM: usize = 512;
 
 /// Values that are joined at once.
 const JOINED: usize = 6;
 
 impl Reader {
-    /// Running sums: those in pieces of about the root of the length, and those of the pieces.
+    /// Running sums: within pieces of about the square root of the length, and of the pieces'
+    /// totals.
     pub(crate) fn cumulate(
         &mut self,
         x: ValueId,
@@ -36,7 +37,7 @@ impl Reader {
         let mut padded = x;
         if whole > n {
             let zero = self.scalar(0.0, dtype)?;
-            // The padding stands at the end, and adds nothing to either direction.
+            // The padding stands at the end, and adds nothing in either direction.
             let pad = Step::Pad(x, vec![0; dims.len()], zero);
             padded = self.add("whole_pieces", dtype, with(&[whole]), pad)?;
         }
@@ -72,7 +73,7 @@ impl Reader {
         self.concat(parts, axis)
     }
 
-    /// The places that sort an axis; the first `count` of them.
+    /// The positions that sort an axis; the first `count` of them.
     pub(crate) fn order(
         &mut self,
         x: ValueId,
@@ -95,7 +96,7 @@ impl Reader {
         self.add("first", DType::I64, dims, Step::Slice(all, vec![(axis, 0, 1)]))
     }
 
-    /// Whether an axis is the only one, long, and its square can be counted.
+    /// Whether an axis is the only one, is long, and its square fits into a number.
     fn fits_square(&self, dims: &[usize]) -> bool {
         let n: usize = dims.iter().product();
         dims.contains(&n) && n >= ROWS_FROM && n.checked_mul(n).is_some_and(|all| all < 1 << 31)

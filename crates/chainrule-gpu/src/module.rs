@@ -15,7 +15,7 @@ use crate::lanes::WIDE_FROM;
 use crate::products::{Precision, ProductLaunch, Products};
 use crate::{plan, read};
 
-/// Origin of a buffer's bytes when a run begins.
+/// The source of a buffer's bytes when a run begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The argument of this number.
@@ -26,7 +26,7 @@ pub enum Source {
     Constant(Vec<u8>),
     /// Written by a kernel before it is read.
     Kernel,
-    /// As `Kernel`, to the memory of this other buffer, which nothing reads any more.
+    /// As `Kernel`, in the memory of this other buffer, which is no longer read.
     Over(usize),
     /// Four words of 32 bits: the seed, low word first, and the number of the run.
     Draws,
@@ -41,14 +41,14 @@ pub struct Buffer {
     pub dtype: DType,
     /// Shape of the value.
     pub dims: Vec<usize>,
-    /// The origin of its bytes.
+    /// The source of its bytes.
     pub source: Source,
 }
 
 /// A kernel with its arguments, to be launched in order.
 #[derive(Clone, Debug)]
 pub struct KernelLaunch {
-    /// The name of the kernel; several launches may be of one.
+    /// The name of the kernel; several launches may share one.
     pub name: String,
     /// The text: in CUDA C a function, in WGSL a module of its own.
     pub text: String,
@@ -60,7 +60,7 @@ pub struct KernelLaunch {
     pub waits: bool,
     /// The buffers, by their places in [`KernelModule::buffers`].
     pub arguments: Vec<usize>,
-    /// The number of arguments, at the end, that are written; the others are read.
+    /// The number of arguments, at the end, that are written; the others are only read.
     pub written: usize,
 }
 
@@ -129,8 +129,8 @@ impl KernelModule {
         KernelModule::with_wide(program, dialect, Some(products), WIDE_FROM)
     }
 
-    /// As [`KernelModule::with_products`], where kernels of so many elements or more are of threads
-    /// that compute several neighbours each.
+    /// As [`KernelModule::with_products`]; in kernels of at least this many elements, each thread
+    /// computes several neighbours.
     pub fn with_wide(
         program: &Program,
         dialect: Dialect,
@@ -220,7 +220,7 @@ impl KernelModule {
         }
     }
 
-    /// The launches whose kernel no launch before them has.
+    /// The launches whose kernel no earlier launch has.
     pub fn kernels(&self) -> impl Iterator<Item = &KernelLaunch> {
         let mut seen = HashSet::new();
         let kernels = self.launches.iter().filter_map(DeviceLaunch::kernel);
@@ -296,8 +296,8 @@ fn note(graph: &Graph, kernel: &Kernel) -> Vec<String> {
     kernel.members.iter().map(line).collect()
 }
 
-/// The text of a kernel with its own names by numbers, in the order in which they are met: alike
-/// for kernels that differ in names alone.
+/// The text of a kernel with its own names replaced by numbers, in order of appearance: equal for
+/// kernels that differ only in names.
 fn renamed(text: &str, own: &HashSet<&str>) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -334,7 +334,7 @@ fn text(
                 let (constant, kind) =
                     (if i < first { "const " } else { "" }, dialect.stored(b.dtype));
                 let kind = if b.source == Source::Draws { "unsigned int" } else { kind };
-                // Memory that is read and written by one kernel has two names in it.
+                // Memory that one kernel both reads and writes has two names in it.
                 let twice = |&o: &usize| match buffers[o].source {
                     Source::Over(other) => o == arguments[i] || other == arguments[i],
                     _ => false,

@@ -1,6 +1,6 @@
-//! Values of f32 that are numbers of bf16 inside, and values that are zero but for a part: casts
-//! are taken behind views, so that memory holds the narrow ones, and sums of padded parts are parts
-//! one after the other.
+//! Values of f32 that come from bf16, and values that are zero except for a part. Casts are moved
+//! after views, so that memory holds the narrow values, and sums of padded parts become
+//! concatenations.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::graph::{Fold, Graph, Step, ValueId};
 use crate::products::Precision;
 use crate::read::Reader;
 
-/// A part of an axis, and what stands there.
+/// A part of an axis, and its value.
 #[derive(Clone, Copy)]
 struct PaddedPart {
     from: usize,
@@ -24,7 +24,7 @@ struct PaddedPart {
 pub(crate) struct Pieces(HashMap<ValueId, (usize, Vec<PaddedPart>)>);
 
 impl Graph {
-    /// The same view of narrow values, if a view is one of values that were made wide.
+    /// The same view of the narrow values, if a view is one of values that were widened.
     fn narrow_view(&self, step: &Step) -> Option<Step> {
         match step {
             Step::Reshape(x) => Some(Step::Reshape(self.widened(*x)?)),
@@ -41,7 +41,7 @@ impl Graph {
 }
 
 impl Reader {
-    /// The step with a cast behind its view; as it is where there is none.
+    /// Moves a cast after its view; the step is unchanged if there is none.
     pub(crate) fn narrowed(&mut self, dtype: DType, dims: &[usize], step: Step) -> Result<Step> {
         if dtype != DType::F32 {
             return Ok(step);
@@ -62,7 +62,7 @@ impl Reader {
         Ok(Step::Map("Cast", vec![inside]))
     }
 
-    /// A part of values one after the other that lies in one of them, as a part of that.
+    /// A part of a concatenation that lies within one of its values, as a part of that value.
     pub(crate) fn part_of_one(&self, dims: &[usize], step: Step) -> Step {
         let Step::Slice(x, cuts) = &step else { return step };
         let Step::Concat(all, axis) = &self.graph.values[*x].step else { return step };
@@ -92,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// The parts of a sum of two values that are zero where the other is not.
+    /// The parts of a sum of two values, each of which is zero where the other is not.
     fn both(&self, step: &Step, dims: &[usize]) -> Option<(usize, Vec<PaddedPart>)> {
         let Step::Map("Add", all) = step else { return None };
         let [(axis, one), (other, two)] =
@@ -104,7 +104,7 @@ impl Reader {
         (axis == other && same && apart).then_some((*axis, all))
     }
 
-    /// A sum of parts that fill an axis as these parts one after the other.
+    /// A sum of parts that together fill an axis, as a concatenation of these parts.
     pub(crate) fn gathered(&mut self, dims: &[usize], step: Step) -> Result<Step> {
         let Some((axis, all)) = self.both(&step, dims) else { return Ok(step) };
         match all.iter().map(|p| p.size).sum::<usize>() == dims[axis] {

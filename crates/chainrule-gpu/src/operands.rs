@@ -1,6 +1,6 @@
 //! Operands of large products, rounded and padded for the units of a device that multiply matrices.
 //!
-//! The value that an operand is a view of is rounded once for all products that read it; the views
+//! The value that an operand is a view of is rounded once, for all products that read it; the views
 //! stay views.
 
 use chainrule_core::dtype::DType;
@@ -52,8 +52,8 @@ impl Reader {
         Ok(Step::Map(if is_made { "Identity" } else { "Cast" }, vec![of_all]))
     }
 
-    /// The narrow values that both operands are inside, as a program under autocast has them: the
-    /// result is f32 then, as it is without a library.
+    /// The narrow values behind both operands, as in a program under autocast: the result is then
+    /// f32, as it is without a library.
     fn inside(&self, a: ValueId, b: ValueId) -> (ValueId, ValueId, bool) {
         let precision = self.graph.products.map(|p| p.precision);
         match (self.graph.widened(a), self.graph.widened(b)) {
@@ -75,7 +75,8 @@ impl Reader {
         }
     }
 
-    /// The operand of a product: the value below its views is rounded, and padded where it may be.
+    /// The operand of a product: the value below its views is rounded, and padded where that is
+    /// allowed.
     pub(crate) fn prepared(&mut self, x: ValueId, pad: bool) -> Result<ValueId> {
         let key = (x, pad);
         if let Some(&known) = self.operands.get(&key) {

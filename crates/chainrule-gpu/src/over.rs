@@ -1,4 +1,4 @@
-//! New values that are written to the memory of the old ones.
+//! New values that overwrite the old ones in memory.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub(crate) fn overwritten(
         }
         match last.get(&read) {
             Some(&reader) if reader > writer => false,
-            // WebGPU takes no memory twice in one kernel.
+            // WebGPU does not accept one memory twice in one kernel.
             Some(&reader) if reader == writer => {
                 let touched = &grouped.kernels[writer].1.touched;
                 let mut places = touched.iter().filter(|t| t.0 == read || t.0 == write);

@@ -1,8 +1,9 @@
 //! A whole step as one kernel that stays on the device for many steps: a persistent kernel.
 //!
-//! It is one cluster of blocks. Each value is split along one of its axes over the blocks, or is
-//! computed as a whole by each; a block keeps its share in its own memory, and the cluster waits
-//! only where a block reads what another one computed. The axes are chosen so that this is seldom.
+//! It is one cluster of blocks. Each value is split along one of its axes over the blocks, or
+//! computed as a whole by each of them; a block keeps its share in its own memory, and the cluster
+//! waits only where a block reads what another one computed. The axes are chosen so that this is
+//! rare.
 
 mod choice;
 mod groups;
@@ -31,22 +32,22 @@ use crate::graph::{Graph, Step, Value, ValueId};
 use crate::module::{DeviceLaunch, KernelModule, Source};
 use crate::{plan, read};
 
-/// Blocks of a cluster, where the device has room for so many.
+/// Blocks of a cluster, if the device has room for that many.
 pub(crate) const BLOCKS: usize = 16;
 
 /// Threads of a block.
 const THREADS: usize = 512;
 
-/// Nanoseconds of a launch in a graph, about.
+/// Approximate nanoseconds of one launch in a graph.
 const LAUNCH: f64 = 1200.0;
 
-/// Launches below which a persistent kernel is not worth its compilation.
+/// Number of launches below which a persistent kernel is not worth its compilation.
 const FEWEST: usize = 6;
 
-/// Blocks of all launches from which nobody looks for a persistent kernel.
+/// Total number of blocks from which on no persistent kernel is considered.
 const LARGE: usize = 4096;
 
-/// Values above which nobody looks for such a kernel.
+/// Number of values from which on no such kernel is considered.
 const VALUES: usize = 160;
 
 /// Blocks, and threads of each.
@@ -59,10 +60,10 @@ pub(crate) struct Cluster {
 /// A parameter of a persistent kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// The argument of this number, for all steps one after the other.
+    /// The argument with this number, for all steps one after the other.
     Argument(usize),
-    /// Elements from an argument's value for one step to that for the next: 0 where all are the
-    /// same.
+    /// Distance in elements from an argument's value for one step to that for the next: 0 if all
+    /// are the same.
     Stride(usize),
     /// The cell of this number.
     State(usize),
@@ -80,7 +81,7 @@ pub enum Parameter {
     Run,
     /// The number of steps: 32 bits.
     Steps,
-    /// Room for the clock at each barrier of the last step, 64 bits each, or a null pointer.
+    /// Memory for the clock at each barrier of the last step, 64 bits each, or a null pointer.
     Times,
 }
 
@@ -108,15 +109,15 @@ pub struct PersistentKernel {
 }
 
 impl Cluster {
-    /// Threads of a block beside those: for small work that nothing waits for.
+    /// Extra threads of a block, for small work that nothing waits for.
     fn spare(self) -> usize {
         (self.threads / 4).next_multiple_of(32)
     }
 }
 
 impl PersistentKernel {
-    /// The kernel of a program, as a cluster of so many blocks of so many threads, and a quarter
-    /// more for small work that nothing waits for.
+    /// The kernel of a program, as a cluster of this many blocks and threads, with a quarter more
+    /// threads for small work that nothing waits for.
     ///
     /// None where values are too large, or of kinds that it does not have. Errors for an op or a
     /// dtype that has no kernel.
@@ -128,7 +129,7 @@ impl PersistentKernel {
         PersistentKernel::within(program, Cluster { blocks, threads }, f64::INFINITY)
     }
 
-    /// None, too, where the work of the values takes more nanoseconds than that.
+    /// None, too, if the work takes more nanoseconds than this.
     fn within(program: &Program, cluster: Cluster, most: f64) -> Result<Option<PersistentKernel>> {
         let mut graph = read::read(program, None, usize::MAX)?;
         apart(&mut graph);
@@ -146,8 +147,8 @@ impl PersistentKernel {
         Ok(best.made(cluster))
     }
 
-    /// The kernel of a program in place of those of a module, where its steps are so small that it
-    /// is quicker than a kernel after the other.
+    /// The persistent kernel of a program in place of a module's kernels, if its steps are so small
+    /// that this is faster.
     pub(crate) fn in_place_of(
         module: &KernelModule,
         program: &Program,
@@ -209,8 +210,8 @@ struct Attempt {
     graph: Graph,
     stored: Vec<bool>,
     names: Names,
-    /// Values in order, each with its share and the number of barriers of the cluster before it;
-    /// but for cells that last.
+    /// Values in order, each with its share and the number of cluster barriers before it; without
+    /// cells that last.
     chosen: Vec<(ValueId, Share, usize)>,
     /// Cells that last in the blocks.
     lasting: Vec<(ValueId, Share)>,
@@ -230,7 +231,7 @@ impl Attempt {
         if !cells(&graph).iter().any(|cell| is_loaded(cell.copy)) {
             return Some(Attempt { graph, stored, names, chosen, lasting, nanoseconds });
         }
-        // Cells that do not last, and that no product reads, are read where they are.
+        // Cells that do not last, and that no product reads, are read in place.
         let stored: Vec<bool> = (0..stored.len()).map(|v| stored[v] && !is_loaded(v)).collect();
         let (chosen, lasting, nanoseconds) = self::chosen(&graph, &stored, cluster, most)?;
         Some(Attempt { graph, stored, names, chosen, lasting, nanoseconds })

@@ -73,7 +73,7 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
     }
     deep(graph, &mut out, &uses);
     wide(graph, &mut out, most(dialect) - 2);
-    // A value that nobody needs is not computed.
+    // A value that nothing needs is not computed.
     (0..n).for_each(|v| out[v] &= uses[v].count > 0);
     for v in 0..n {
         if let Step::Beside(main) = graph.values[v].step {
@@ -83,10 +83,10 @@ pub(crate) fn stored(graph: &Graph, dialect: Dialect) -> Vec<bool> {
     out
 }
 
-/// Operators of an expression that is computed again by each user.
+/// Most operators of an expression that each user computes again.
 const AGAIN: usize = 16;
 
-/// Operators that one of many steps counts for.
+/// Number of operators that one with many steps counts as.
 const SLOW: usize = 4;
 
 /// An expression by the buffers that it reads.
@@ -96,8 +96,8 @@ struct Expression {
     ops: BTreeSet<ValueId>,
 }
 
-/// Values that are computed again where they are used: expressions of few operators that read no
-/// more than one buffer as large as they are, which takes no longer than to read their value.
+/// Values that are recomputed where they are used: expressions of few operators that read at most
+/// one buffer as large as they are, which is as fast as reading their value.
 fn repeated(graph: &Graph) -> Vec<bool> {
     let mut out = Vec::with_capacity(graph.values.len());
     let mut all: Vec<Expression> = Vec::with_capacity(graph.values.len());
@@ -150,7 +150,7 @@ fn deep(graph: &Graph, stored: &mut [bool], uses: &[Uses]) {
     }
 }
 
-/// Buffers that a kernel may take: WebGPU promises eight.
+/// Buffers that a kernel may use: WebGPU guarantees eight.
 pub(crate) fn most(dialect: Dialect) -> usize {
     if dialect == Dialect::Cuda { 32 } else { 8 }
 }

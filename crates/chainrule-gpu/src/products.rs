@@ -69,8 +69,8 @@ impl Precision {
 pub struct Products {
     /// Their arithmetic, for those of f32.
     pub precision: Precision,
-    /// Multiplications from which a product is the library's; a smaller one shares a kernel with
-    /// its neighbours.
+    /// Number of multiplications from which on a product goes to the library; a smaller one shares
+    /// a kernel with its neighbours.
     pub from: usize,
     /// Whether attention is kernels that do not hold the square of scores, which need units for
     /// matrices of the compute capability 8.0.
@@ -136,8 +136,8 @@ impl Default for Products {
 }
 
 impl Products {
-    /// Whether products of `[m, k]` and `[k, n]` are worth the library's start, which may be one
-    /// for each place of the stack's axes but the last.
+    /// Whether products of `[m, k]` and `[k, n]` are worth a call of the library, which may be
+    /// needed for each position of the stack's axes but the last.
     pub(crate) fn takes(&self, stack: &[usize], m: usize, n: usize, k: usize) -> bool {
         let work = stack.last().unwrap_or(&1) * m * n * k;
         work >= self.from && work > 0 && !stack.contains(&0)
@@ -375,8 +375,8 @@ fn viewed(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize>>
     Some(out)
 }
 
-/// The value whose buffer an operand of the library is read from: what it is a view of, or itself,
-/// which is then stored.
+/// The value whose buffer the library reads for an operand: the one that it is a view of, or
+/// itself, which is then stored.
 pub(crate) fn base(graph: &Graph, x: ValueId) -> ValueId {
     let is_view = |v: ValueId| graph.values[v].step.is_view();
     let found = layout(graph, &|v| !is_view(v), x);
@@ -425,7 +425,7 @@ pub(crate) fn calls(
     let (of_a, of_b) = (layout(graph, &is_stored, a)?, layout(graph, &is_stored, b)?);
     let (inner_a, inner_b) = (admitted(graph, a, &of_a)?, admitted(graph, b, &of_b)?);
     let mut stack = stacked(graph, value.dims.len() - 2, [a, b], [&of_a, &of_b], m * n, v);
-    // One matrix of all rows, where the right one is always the same.
+    // One matrix of all rows, if the right one is always the same.
     while let Some(last) = stack.last().copied() {
         if last.apart[1] != 0 || last.apart[0] != m * inner_a[0] || inner_a[1] != 1 {
             break;

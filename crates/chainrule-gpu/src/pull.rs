@@ -1,4 +1,4 @@
-//! Expressions of single elements: what is not stored is computed where it is read.
+//! Expressions of single elements: a value that is not stored is computed where it is read.
 
 mod loops;
 
@@ -12,21 +12,21 @@ use crate::forms;
 use crate::graph::{Graph, Step, ValueId, Windows};
 use crate::persistent::Places;
 
-/// The body of a kernel in the making.
+/// The body of a kernel under construction.
 pub(crate) struct Body<'a> {
     pub graph: &'a Graph,
     pub stored: &'a [bool],
     pub dialect: Dialect,
     pub lines: Vec<String>,
     depth: usize,
-    /// Values at places that have a name by now.
+    /// Values at positions that have a name so far.
     known: HashMap<(ValueId, String), String>,
     /// Variables of expressions.
     bound: HashMap<String, String>,
     pub names: HashSet<String>,
     /// Buffers that are read, in order.
     pub reads: Vec<ValueId>,
-    /// Values that this kernel computes: they can be read at known places alone.
+    /// Values that this kernel computes: they can only be read at known positions.
     pub own: Vec<ValueId>,
     /// Own values whose elements were written by the thread that reads them.
     pub written: Vec<(ValueId, String)>,
@@ -36,24 +36,24 @@ pub(crate) struct Body<'a> {
     pub touched: Vec<(ValueId, String)>,
     /// Whether random numbers are drawn.
     pub draws: bool,
-    /// Whether an own value was read at another place.
+    /// Whether an own value was read at another position.
     pub failed: bool,
     /// In a kernel of a cluster the places of values that are computed there.
     pub places: Option<Places<'a>>,
-    /// Values that were read, each with the axes that were read at the own place alone.
+    /// Values that were read, each with the axes that were read at the own position only.
     pub seen: Vec<(ValueId, Vec<usize>)>,
     /// Threads that share the loop of an element, and the variable of their number.
     pub sharers: (usize, String),
     /// The loop over a thread's neighbours, while its lines are made.
     lanes: Option<Lanes>,
-    /// Tests without which the value that is pulled is not used.
+    /// Conditions under which alone the current value is used.
     tests: Vec<String>,
 }
 
-/// A loop over a thread's neighbours in the making.
+/// A loop over a thread's neighbours under construction.
 struct Lanes {
     count: usize,
-    /// The line before it, and lines that are put there: what is the same for all neighbours, and
+    /// The line before it, and lines that are moved there: what is the same for all neighbours, and
     /// loads of all at once.
     at: usize,
     depth: usize,
@@ -77,7 +77,7 @@ impl Lanes {
     }
 }
 
-/// Names as they are restored at the end of a block of lines.
+/// The known names, as they are restored at the end of a block of lines.
 pub(crate) struct Scope {
     known: HashMap<(ValueId, String), String>,
     bound: HashMap<String, String>,
@@ -144,7 +144,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The expression of a value at these places, by its name from now on.
+    /// The expression of a value at these positions, which goes by its name from now on.
     pub fn name(&mut self, v: ValueId, coords: &[Coord], expression: &str) -> String {
         let value = &self.graph.values[v];
         let kind = self.dialect.kind(value.dtype);
@@ -158,7 +158,7 @@ impl<'a> Body<'a> {
         name
     }
 
-    /// Says that a value at these places has this name.
+    /// Declares that a value at these positions has this name.
     pub fn know(&mut self, v: ValueId, coords: &[Coord], name: &str) {
         self.known.insert((v, flat(coords)), name.to_string());
     }
@@ -181,7 +181,7 @@ impl<'a> Body<'a> {
         reshaped(coords, dims, &mut |text, _| self.bind(text, "at"))
     }
 
-    /// Places on their axes: one outside is taken for the nearest.
+    /// Positions clamped to their axes.
     fn inside_all(&mut self, coords: &[Coord]) -> Vec<Coord> {
         coords.iter().map(|c| c.inside(&mut |text, _| self.bind(text, "at"))).collect()
     }
@@ -199,7 +199,7 @@ impl<'a> Body<'a> {
             self.tests.iter().map(String::as_str).filter(|t| lanes.is_outside(t)).collect();
         let text = format!("{name}[e]");
         if !tests.is_empty() {
-            // Known under the tests alone.
+            // Known only under the conditions.
             lanes.line(&format!("if ({}) {{ {take} }}", tests.join(" && ")));
             return Some(text);
         }
@@ -223,7 +223,7 @@ impl<'a> Body<'a> {
         }
         let is_read = self.own.contains(&v) || self.stored[v] || value.step.is_given();
         if self.graph.counts(v) {
-            // One outside stands for nothing, as what is read there.
+            // A position outside is covered by the condition, so anything may be read there.
             let text = self.dialect.cast(value.dtype, DType::I32, &format!("({})", flat(coords)));
             return format!("({text})");
         }
@@ -370,7 +370,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The value inside, or another where one of the tests fails.
+    /// The value inside, or another one where one of the tests fails.
     fn inside(
         &mut self,
         v: ValueId,
@@ -401,7 +401,7 @@ impl<'a> Body<'a> {
         self.tests.extend_from_slice(tests);
         let text = self.pull(x, at);
         self.tests.truncate(before);
-        // Others may not lean on what was loaded only under the tests.
+        // Other readers may not rely on values that were loaded only under the tests.
         self.known = known;
         text
     }
@@ -454,20 +454,20 @@ impl<'a> Body<'a> {
         self.name(v, coords, &text)
     }
 
-    /// A place that an expression gives.
+    /// A position given by an expression.
     pub fn place(&mut self, text: String, size: usize) -> Coord {
         if size <= 1 { Coord::zero() } else { Coord::of(&self.bind(text, "at"), size) }
     }
 
-    /// A place that may lie outside: then a test fails, and the first or last is read.
+    /// A position that may lie outside: a test then fails, and the first or last element is read.
     fn guarded(&mut self, text: String, size: usize, tests: &mut Vec<String>) -> Coord {
         let far = self.bind(text, "far");
         tests.push(format!("{far} >= 0 && {far} < {size}"));
         self.place(format!("min(max({far}, 0), {})", size.max(1) - 1), size)
     }
 
-    /// The place that an element of an index names; one outside is taken for the nearest, so that
-    /// no kernel reads what is not its own.
+    /// The position that an element of an index names, clamped so that no kernel reads foreign
+    /// memory.
     fn index(&mut self, index: ValueId, coords: &[Coord], size: usize) -> Coord {
         let dtype = self.graph.values[index].dtype;
         let at = broadcast(coords, &self.graph.values[index].dims);

@@ -13,7 +13,7 @@ use crate::narrow::Pieces;
 use crate::products::Products;
 use crate::{attention, forms};
 
-/// Elements along reduced axes from which a reduction is taken in pieces.
+/// Elements along reduced axes from which on a reduction is taken in pieces.
 const PIECES_FROM: usize = 2048;
 
 /// Elements of a piece.
@@ -25,13 +25,13 @@ const LONG_FROM: usize = 1 << 20;
 /// Elements of a longer piece.
 const LONG_PIECE: usize = 4096;
 
-/// Elements from which columns are reduced in pieces: a thread has a column of one.
+/// Elements from which on columns are reduced in pieces; otherwise one thread takes a whole column.
 const COLUMNS_FROM: usize = 128;
 
 /// Elements of a column's piece.
 const COLUMNS_PIECE: usize = 64;
 
-/// Elements of a piece of columns of which a device has few: as many threads load at once.
+/// Elements of a piece if the device would have few pieces: as many threads load at once.
 const SHORT_PIECE: usize = 16;
 
 /// Pieces of columns that are enough for a device.
@@ -62,9 +62,9 @@ pub(crate) struct Reader {
     line: String,
     /// Values by their types and steps, so that each is computed once.
     made: HashMap<(DType, Vec<usize>, Step), ValueId>,
-    /// Operands of products by the values that they are of, and whether they may be padded.
+    /// Operands of products by the values that they come from, and whether they may be padded.
     pub(crate) operands: HashMap<(ValueId, bool), ValueId>,
-    /// Values that are zero but for parts.
+    /// Values that are zero except for some parts.
     pub(crate) pieces: Pieces,
 }
 
@@ -135,12 +135,12 @@ impl Reader {
         Ok(v)
     }
 
-    /// Lets a value stand for one of the nodes, whose users know its form.
+    /// Substitutes a value for one of the nodes whose users know its form.
     pub(crate) fn stands_for(&mut self, value: &Typed, v: ValueId) {
         self.known.insert(value.name.clone(), v);
     }
 
-    /// A value; one that is narrower inside, or is simply its parts, as such.
+    /// A value; if it is narrower inside, or just its parts, it is built as that.
     fn push(&mut self, name: &str, dtype: DType, dims: Vec<usize>, step: Step) -> Result<ValueId> {
         let made = self.part_of_one(&dims, step.clone());
         let made = self.gathered(&dims, made)?;
@@ -249,7 +249,7 @@ impl Reader {
         };
         let v = self.define(out, step)?;
         if let Some(beside) = node.outputs.get(1) {
-            // The sorted values were made from the places, which are the other result.
+            // The sorted values were made from the positions, which are the other result.
             let Step::Elements(_, places, _) = self.graph.values[v].step else {
                 return Err(error(format!("`{}` has no kernel for two results", node.op)));
             };
@@ -458,7 +458,7 @@ impl Reader {
         Ok(Step::Reshape(y))
     }
 
-    /// The transposed one: each element of the image gathers from the windows that saw it.
+    /// The transposed convolution: each element of the image gathers from the windows that saw it.
     fn conv_transpose(&mut self, node: &Node, x: &[ValueId], out: &[usize]) -> Result<Step> {
         let (g, kernel, dtype) = (self.dims(x[0]), self.dims(x[1]), self.dtype(x[0]));
         let windows = Self::windows(node);

@@ -1,4 +1,4 @@
-//! Memory for values that live for a part of a step: a room is given to another value after the
+//! Memory for values that live for part of a step: a room is reused for another value after the
 //! last use of the one before.
 
 use crate::module::{Buffer, KernelModule, Source};
@@ -12,8 +12,8 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Rooms for all buffers that kernels write. Results and new values of cells are read when the
-    /// step is over, so theirs are not given on.
+    /// Rooms for all buffers that kernels write. Results and new values of cells are read after the
+    /// step, so theirs are not reused.
     pub fn of(module: &KernelModule, size: impl Fn(&Buffer) -> usize) -> Rooms {
         let count = module.buffers.len();
         let mut last = vec![0; count];
@@ -38,7 +38,7 @@ impl Rooms {
                 }
             }
         }
-        // A value of no elements has no kernel.
+        // A value without elements has no kernel.
         for (b, buffer) in module.buffers.iter().enumerate() {
             if buffer.source == Source::Kernel {
                 rooms.enter(b, size(buffer), &mut Vec::new());

@@ -15,8 +15,8 @@ pub(crate) fn folded(body: &Body<'_>, fold: Fold, sum: &str, term: &str, dtype: 
     body.dialect.form(form, &[sum.to_string(), term.to_string()], dtype)
 }
 
-/// The place in the operand of a reduction: kept axes of the result's place, reduced ones of a
-/// variable.
+/// The position in the operand of a reduction: kept axes from the result's position, reduced ones
+/// from a variable.
 pub(crate) fn reduced(
     dims: &[usize],
     axes: &[usize],
@@ -74,7 +74,7 @@ pub(crate) fn value(body: &mut Body<'_>, v: ValueId, coords: &[Coord]) -> String
     }
 }
 
-/// A variable of a value, as it begins.
+/// A variable for a value, with its start value.
 fn begin(body: &mut Body<'_>, v: ValueId, from: &str) -> String {
     let value = &body.graph.values[v];
     let name = body.fresh(&format!("{}_", value.name.trim_end_matches('_')));
@@ -215,7 +215,8 @@ fn product_term(
     format!("{x} * {y}")
 }
 
-/// Each element looks for what is put there, in order: no two threads write to one place.
+/// Each element searches for what is written to it, in order, so no two threads write to one
+/// position.
 fn scatter(
     body: &mut Body<'_>,
     v: ValueId,
@@ -390,7 +391,7 @@ fn rank(
     body.name(v, coords, &cast)
 }
 
-/// The place of the number that is this place.
+/// The index of the number that equals this position.
 fn inverse(body: &mut Body<'_>, v: ValueId, coords: &[Coord], x: ValueId, axis: usize) -> String {
     let d = body.dialect;
     let (dims, dtype) = (&body.graph.values[x].dims, body.graph.values[x].dtype);

@@ -1,4 +1,4 @@
-//! Programs on a device: what lasts stays in its memory from run to run.
+//! Programs on a device: lasting values stay in its memory from run to run.
 
 mod many;
 mod steps;
@@ -23,8 +23,8 @@ use many::Many;
 use steps::Persistent;
 
 /// Programs on a device. Parameters, the optimizer's state and arguments live there. A value that a
-/// program changed is fetched by the read, or all at once by [`DeviceSession::fetch`]; one that was
-/// changed outside since the last run is seen by the next one.
+/// program changed is fetched when it is read, or all at once by [`DeviceSession::fetch`]; one that
+/// was changed outside since the last run is seen by the next one.
 ///
 /// ```no_run
 /// use chainrule::{Tensor, program::Program};
@@ -87,10 +87,10 @@ struct Argument {
     held: Option<Arc<Value>>,
 }
 
-/// Leaves get their values on the processor.
+/// Leaves get their values back on the processor.
 impl Drop for DeviceSession {
     fn drop(&mut self) {
-        // A leaf that cannot be fetched now says why where it is read.
+        // A leaf that cannot be fetched now reports why when it is read.
         let _ = self.fetch();
     }
 }
@@ -114,20 +114,20 @@ impl DeviceSession {
         }
     }
 
-    /// Whether arguments and results are copied while a step runs, where the device can; they are
-    /// if nothing is said. The bits are the same.
+    /// Whether arguments and results are copied while a step runs, if the device can; on by
+    /// default. The bits are the same.
     pub fn set_overlap(&mut self, overlaps: bool) {
         self.overlaps = overlaps;
     }
 
-    /// The epilogues of the library of products in programs that are loaded from now on; a bias if
-    /// nothing is said, as the others make no step faster.
+    /// The epilogues of the product library in programs that are loaded from now on; only biases by
+    /// default, as the others make no step faster.
     pub fn set_epilogues(&mut self, epilogues: Epilogues) {
         self.epilogues = epilogues;
     }
 
-    /// The arithmetic of large products of f32 in programs that are loaded from now on; f32 if
-    /// nothing is said. Errors for another on a device that has no library of products.
+    /// The arithmetic of large f32 products in programs that are loaded from now on; f32 by
+    /// default. Errors for another one on a device without a library of products.
     pub fn set_precision(&mut self, precision: Precision) -> Result<()> {
         if precision != Precision::F32 && !self.device.has_library() {
             let name = self.device.describe();
@@ -140,7 +140,7 @@ impl DeviceSession {
     }
 
     /// The seed of random numbers, which are functions of it, the number of the run and their
-    /// place; 0 if nothing is said.
+    /// position; 0 by default.
     pub fn with_seed(mut self, seed: u64) -> DeviceSession {
         self.seed = seed;
         self
@@ -207,8 +207,8 @@ impl DeviceSession {
         }
     }
 
-    /// Gives back what a program has on the device; leaves that no other program has are fetched.
-    /// Its number is not used again.
+    /// Frees what a program has on the device; leaves that no other program has are fetched. Its
+    /// number is not used again.
     pub fn unload(&mut self, program: usize) -> Result<()> {
         let Some(loaded) = self.programs.get_mut(program).and_then(Option::take) else {
             return Ok(());
@@ -230,7 +230,7 @@ impl DeviceSession {
         fetched
     }
 
-    /// Gives back the memory of leaves that no program has.
+    /// Frees the memory of leaves that no program has.
     fn tidy(&mut self) {
         let DeviceSession { device, residents, .. } = self;
         residents.retain(|_, resident| {
@@ -246,7 +246,8 @@ impl DeviceSession {
         found.ok_or_else(|| fault(format!("there is no program {program} on the device")))
     }
 
-    /// Makes room for a program and records its work. Memory that is not a leaf's goes into `own`.
+    /// Allocates memory for a program and records its work. Memory other than leaves' goes into
+    /// `own`.
     fn fill(
         &mut self,
         program: &Program,
@@ -435,8 +436,8 @@ impl DeviceSession {
         self.begin(program, arguments, self.overlaps)
     }
 
-    /// Begins a run. Its arguments take the way beside the run before, if they are to overlap; a
-    /// run whose results are waited for has nothing beside it, and is quicker without.
+    /// Begins a run. Its arguments are copied during the run before, if they are to overlap; a run
+    /// whose results are waited for has nothing to overlap with, and is faster without.
     fn begin(&mut self, program: usize, arguments: &[&Tensor], overlaps: bool) -> Result<()> {
         if let Some(why) = self.mismatch(program, arguments) {
             return Err(fault(why));
@@ -472,7 +473,7 @@ impl DeviceSession {
         Ok(())
     }
 
-    /// Copies cells to the device that were set from outside.
+    /// Copies to the device the cells that were set from outside.
     fn put_cells(&mut self, program: usize) -> Result<()> {
         let Some(loaded) = &self.programs[program] else { return Ok(()) };
         for (number, ..) in &loaded.cells {
@@ -505,9 +506,8 @@ impl DeviceSession {
         Ok(Tensor::from_parts(value, Origin::None))
     }
 
-    /// Gives parameters and other cells the values that they have on the device now, as reading
-    /// each of them does. One that was set from outside since the last run keeps what it was set
-    /// to.
+    /// Gives parameters and other cells the values that they have on the device, as reading each of
+    /// them does. One that was set from outside since the last run keeps that value.
     pub fn fetch(&mut self) -> Result<()> {
         let ahead = self.residents.values().filter(|r| r.is_ahead());
         ahead.into_iter().try_for_each(|resident| resident.leaf.value.catch_up())
@@ -535,7 +535,7 @@ impl DeviceSession {
         }
     }
 
-    /// Leaves a leaf as it is on the processor: the next run begins with that.
+    /// Keeps a leaf as it is on the processor: the next run starts from that.
     pub(crate) fn put_back(&mut self, leaf: u64) {
         if let Some(resident) = self.residents.get(&leaf) {
             resident.put_back();

@@ -1,4 +1,4 @@
-//! A device that a session has in common with the leaves whose newer values are there.
+//! A device that a session shares with the leaves whose newer values are on it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,8 @@ impl SharedDevice {
     }
 }
 
-/// Hands each call on. A method with a default stands here too: it would take its place.
+/// Forwards each call. Methods with a default are listed too, since the default would be used
+/// otherwise.
 impl Device for SharedDevice {
     fn describe(&self) -> &str {
         &self.name
@@ -135,7 +136,7 @@ impl Device for SharedDevice {
     }
 }
 
-/// A leaf whose value is on the device. It may be newer there: then the leaf is behind it, and the
+/// A leaf whose value is on the device, possibly newer there: the leaf is then behind it, and the
 /// next read fetches it.
 pub(crate) struct Resident {
     pub leaf: Arc<Leaf>,
@@ -223,8 +224,7 @@ impl Resident {
         self.there.taken(value);
     }
 
-    /// The device has a newer value from now on. A leaf that was set meanwhile keeps what it was
-    /// set to.
+    /// From now on the device has a newer value. A leaf that was set meanwhile keeps that value.
     pub fn changed(&self) {
         self.there.version.fetch_add(1, Ordering::AcqRel);
         let before = lock(&self.there.same).take();
@@ -236,7 +236,7 @@ impl Resident {
         self.there.read()
     }
 
-    /// Leaves the leaf as it is on the processor: the next run begins with that.
+    /// Keeps the leaf as it is on the processor: the next run starts from that.
     pub fn put_back(&self) {
         *lock(&self.there.same) = None;
         self.leaf.value.forget_newer(&self.newer);

@@ -1,5 +1,5 @@
-//! Steps that need no value of their own: those that are there already, and arithmetic with
-//! constants that changes nothing.
+//! Steps that need no value of their own: repeated ones, and arithmetic with constants that changes
+//! nothing.
 
 use chainrule_core::dtype::DType;
 
@@ -15,7 +15,7 @@ impl Graph {
         self.scalar(v)
     }
 
-    /// Whether a value is never a zero with a sign, to which adding zero would change a bit.
+    /// Whether a value is never a signed zero, which adding zero would change.
     fn is_counted(&self, v: ValueId) -> bool {
         let is_whole = |x: ValueId| !self.values[x].dtype.is_float();
         matches!(&self.values[v].step, Step::Map("Cast", all) if is_whole(all[0]))
@@ -28,11 +28,12 @@ impl Graph {
         (narrow && matches!(self.values[v].dtype, DType::F32 | DType::F64)).then_some(all[0])
     }
 
-    /// The value that a step would only repeat, if there is one. The result has the same bits.
+    /// The existing value that a step would only repeat, if there is one. The result has the same
+    /// bits.
     pub(crate) fn same_as(&self, step: &Step, dtype: DType, dims: &[usize]) -> Option<ValueId> {
         let Step::Map(op, all) = step else { return None };
         let is = |i: usize, x: f64| all.get(i).and_then(|&v| self.constant(v)) == Some(x);
-        // The operand that is left, whichever side the constant is on.
+        // The remaining operand, whichever side the constant is on.
         let beside = |x: f64| (0..2).find(|&i| is(1 - i, x)).map(|i| all[i]);
         let left = match *op {
             "Identity" => Some(all[0]),
@@ -53,7 +54,7 @@ impl Graph {
         (value.dtype == dtype && value.dims == dims).then_some(left)
     }
 
-    /// The number that a step of numbers gives, where that takes no rounding or one.
+    /// The number that a step on numbers gives, if that involves one rounding at most.
     pub(crate) fn number_of(&self, step: &Step, dtype: DType) -> Option<f64> {
         let Step::Map(op, all) = step else { return None };
         let one = |i: usize| self.constant(*all.get(i)?);

@@ -17,10 +17,10 @@ use crate::module::{DeviceLaunch, KernelModule};
 /// Blocks along an axis of a launch, at most.
 const ALONG: usize = 65535;
 
-/// Launches of a submission of many steps, so that none holds the screen up for long.
+/// Launches in one submission of many steps, so that none blocks the screen for long.
 const LONGEST: usize = 512;
 
-/// The first error that nobody asked for, and whether the device was lost.
+/// The first error that nobody was waiting for, and whether the device was lost.
 type Faults = Arc<Mutex<Option<String>>>;
 
 /// A GPU by the system's graphics library.
@@ -34,7 +34,7 @@ pub(crate) struct WebGpu {
     buffers: Vec<Option<wgpu::Buffer>>,
     modules: Vec<Vec<Pipeline>>,
     graphs: Vec<Vec<Recorded>>,
-    /// To read through, as large as the largest read so far.
+    /// A buffer for reads, as large as the largest read so far.
     staging: Option<wgpu::Buffer>,
 }
 
@@ -174,7 +174,7 @@ impl WebGpu {
             module: &shader,
             entry_point: Some(name),
             compilation_options: wgpu::PipelineCompilationOptions {
-                // A block begins by writing what it shares, so that nothing is read before.
+                // A block begins by writing its shared memory, so nothing is read before that.
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },

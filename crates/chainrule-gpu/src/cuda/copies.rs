@@ -1,5 +1,5 @@
-//! Copies between the host and the device beside the device's work: through memory that the driver
-//! keeps in place, on a stream of their own.
+//! Copies between host and device that overlap with the device's work: through pinned memory, on a
+//! stream of their own.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ const BYTES: usize = 1 << 28;
 /// Bytes of the smallest.
 const LEAST: usize = 4096;
 
-/// Memory on both sides that copies go through.
+/// Memory on both sides that copies pass through.
 struct Slot {
     host: PinnedHostSlice<u8>,
     device: CudaSlice<u8>,
     /// The end of the last copy through it.
     done: CudaEvent,
-    /// Whether bytes from the device lie there that were not taken yet.
+    /// Whether it holds bytes from the device that have not been taken yet.
     is_taken: bool,
 }
 
@@ -57,7 +57,7 @@ impl Copies {
         Ok(Copies { stream: context.new_stream()?, slots: Vec::new() })
     }
 
-    /// Memory for so many bytes that no copy uses; none where there is no room for more.
+    /// Memory for this many bytes that no copy is using; none if there is no room for more.
     fn slot(&mut self, bytes: usize) -> Result<Option<usize>, DriverError> {
         self.stream.context().bind_to_thread()?;
         let most = 4 * bytes.max(LEAST);
@@ -79,8 +79,8 @@ impl Copies {
         Ok(Some(next))
     }
 
-    /// Copies bytes to an address for the work that a stream is given from now on, beside the work
-    /// that it has: whether there was memory for it.
+    /// Copies bytes to an address for the work that is queued on a stream from now on, in parallel
+    /// with the work already there. Returns whether there was memory for it.
     pub fn send(
         &mut self,
         work: &CudaStream,
@@ -101,8 +101,8 @@ impl Copies {
         Ok(true)
     }
 
-    /// Begins to copy bytes from an address after the work that a stream has: the number of the
-    /// copy, if there was memory for it. Later work of the stream does not wait for it.
+    /// Starts a copy of bytes from an address after the work queued on a stream, and returns its
+    /// number if there was memory for it. Later work of the stream does not wait for it.
     pub fn begin(
         &mut self,
         work: &CudaStream,
@@ -123,7 +123,7 @@ impl Copies {
         Ok(Some(at))
     }
 
-    /// The bytes of a copy that was begun, when it is done.
+    /// The bytes of a started copy, once it is done.
     pub fn end(&mut self, at: usize, bytes: usize) -> Result<Vec<u8>, DriverError> {
         let slot = &mut self.slots[at];
         slot.is_taken = false;

@@ -1,7 +1,7 @@
 //! Products of matrices by cuBLASLt.
 //!
-//! The library counts by columns: a matrix that stands row by row is its transpose there, so
-//! `out = a b` is asked for as `outᵀ = bᵀ aᵀ`, and nothing is moved.
+//! The library stores matrices by columns: a row-major matrix looks transposed to it, so `out = a
+//! b` is requested as `outᵀ = bᵀ aᵀ`, and nothing is moved.
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -92,13 +92,13 @@ fn kind(dtype: DType) -> sys::cudaDataType {
     }
 }
 
-/// The largest power of two that divides an address so many bytes from the beginning.
+/// The largest power of two that divides an address this many bytes from the start.
 fn alignment(bytes: u64) -> u32 {
     let most = ALIGNMENT as u64;
     (1 << (bytes | most).trailing_zeros().min(most.trailing_zeros())) as u32
 }
 
-/// A matrix as the library sees it, and whether that is the transpose of what is asked for.
+/// A matrix as the library sees it, and whether that is the transpose of the wanted one.
 fn layout(
     matrix: &StridedMatrix,
     [rows, columns]: [usize; 2],
@@ -132,7 +132,7 @@ fn layout(
 
 /// Sets the epilogue of a product, with the addresses of its bias and of the values before gelu.
 ///
-/// A result is the transpose there, so that a number for each column is one for each row.
+/// The library sees the transposed result, so a number for each column is one for each row there.
 fn finish(
     description: &Description,
     p: &ProductLaunch,

@@ -9,12 +9,12 @@ use super::{Cuda, CudaKernel, compiled};
 use crate::device::{DeviceCode, PersistentArgument};
 use crate::persistent::{BLOCKS, Parameter, PersistentKernel};
 
-/// Blocks that a cluster may have; all such GPUs have 8, some 16.
+/// Numbers of blocks that a cluster may have; all such GPUs support 8, some 16.
 pub(super) fn clusters(major: i32) -> &'static [usize] {
     if major >= 9 { &[BLOCKS, 8] } else { &[] }
 }
 
-/// Bytes of a block's memory that a kernel has without asking.
+/// Bytes of a block's memory that a kernel gets without asking.
 const PLAIN: usize = 48 << 10;
 
 impl Cuda {
@@ -57,7 +57,7 @@ impl Cuda {
         Ok(Some(code))
     }
 
-    /// Begins a launch: what the driver says to it, if all memory is there.
+    /// Starts a launch and returns the driver's answer, provided that all memory is there.
     pub(super) fn begin_persistent(
         &self,
         code: DeviceCode,

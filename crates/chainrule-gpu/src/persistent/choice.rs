@@ -1,4 +1,4 @@
-//! The choice of a share for each value that makes the step short.
+//! Choosing a share for each value so that the step is fast.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ const STARTS: usize = 4;
 /// Passes over all values.
 const PASSES: usize = 12;
 
-/// Nanoseconds of a barrier of the cluster, with the loads behind it that miss the cache.
+/// Nanoseconds of a barrier of the cluster, including the loads after it that miss the cache.
 const BARRIER: f64 = 700.0;
 
-/// Nanoseconds of a barrier of a block, with the start of a loop behind it.
+/// Nanoseconds of a barrier of a block, including the start of the loop after it.
 const SYNC: f64 = 80.0;
 
-/// Nanoseconds that a load takes longer that is not from the memory of the block.
+/// Extra nanoseconds of a load that is not from the block's own memory.
 const FAR: f64 = 12.0;
 
-/// Nanoseconds until the first of such loads is there, where others are under way.
+/// Nanoseconds until the first of such loads arrives, while others are under way.
 const REACH: f64 = 30.0;
 
-/// Nanoseconds that a cell takes which does not last in the blocks, beside its loads.
+/// Nanoseconds for a cell that does not last in the blocks, apart from its loads.
 const LOADED: f64 = 100.0;
 
 /// Bytes of a block for cells that last there.
 pub(super) const LASTING: usize = 96 << 10;
 
-/// Values by their places, each with the axes that are read at the own place.
+/// Values by position, each with the axes that are only read at the thread's own position.
 type PlacedReads = Vec<(usize, Vec<usize>)>;
 
 /// The values of a step with the ways to compute them, in order.
@@ -69,14 +69,14 @@ impl<'a> Choice<'a> {
         Choice { graph, values, reads, cells, blocks }
     }
 
-    /// Nanoseconds of all values by themselves, at least.
+    /// A lower bound on the nanoseconds of each value alone.
     pub fn least(&self) -> f64 {
         let least = |ways: &[TimedShare]| ways.iter().map(|w| w.time).fold(f64::INFINITY, f64::min);
         self.values.iter().map(|(_, ways)| least(ways)).sum()
     }
 
-    /// For each value the number of the way that makes the step short: from some starts, one value
-    /// after the other is changed as long as that helps.
+    /// For each value, the index of the way that makes the step fast: from several starts, one
+    /// value after the other is changed as long as that helps.
     pub fn best(&self) -> Vec<usize> {
         let sizes = self.sizes();
         let starts = sizes.iter().flat_map(|&size| [false, true].map(|w| self.start(size, w)));
@@ -101,8 +101,8 @@ impl<'a> Choice<'a> {
         out
     }
 
-    /// All values that have an axis of this size are split along it; of others each block computes
-    /// the whole if that is wanted, and else what takes least time.
+    /// All values with an axis of this size are split along it. For the others, each block computes
+    /// the whole if that is wanted, and otherwise the way that takes least time is chosen.
     fn start(&self, size: usize, whole: bool) -> Vec<usize> {
         let one = |(v, ways): &(ValueId, Vec<TimedShare>)| {
             let dims = &self.graph.values[*v].dims;
@@ -171,7 +171,7 @@ impl<'a> Choice<'a> {
     }
 
     /// For each value whether it is a cell that lasts in the blocks from step to step: each block
-    /// computes the new value of what it reads.
+    /// then computes the new value of what it reads.
     pub fn lasting(&self, ways: &[usize]) -> Vec<bool> {
         let far = self.is_far(ways);
         let mut out = vec![false; ways.len()];
@@ -209,8 +209,8 @@ impl<'a> Choice<'a> {
         out
     }
 
-    /// An estimate of a step in nanoseconds. Early values are better where it makes no difference,
-    /// so that one change of many that help together is seen to help.
+    /// An estimate of a step in nanoseconds. All else being equal, early values are preferred, so
+    /// that one change of many that only help together shows an effect.
     pub fn time(&self, ways: &[usize]) -> f64 {
         let lasting = self.lasting(ways);
         let levels = self.levels(ways, &lasting);

@@ -22,9 +22,9 @@ impl Group {
     }
 }
 
-/// Tasks for these values, which come in order with the numbers of barriers of the cluster before
-/// them. A value joins the task of one that it reads, where it reads that at the same place alone
-/// and nothing else is computed as late: then no barrier is between them.
+/// Tasks for these values, given in order with the number of cluster barriers before them. A value
+/// joins the task of one that it reads if it reads it only at its own position and nothing else it
+/// needs is computed later: no barrier is then between them.
 pub(crate) fn grouped(writer: &Writer<'_>, values: &[(ValueId, Share, usize)]) -> Vec<Group> {
     let (graph, cluster) = (writer.graph, writer.places.cluster);
     let reads = |task: &Task| writer.piece(task, &Targets::default(), 0).reads;
@@ -66,8 +66,8 @@ pub(crate) fn grouped(writer: &Writer<'_>, values: &[(ValueId, Share, usize)]) -
     groups
 }
 
-/// Shares out the threads of a block to the tasks between two barriers: more lanes for those whose
-/// threads add most terms, until each thread has one element more than it needs to have.
+/// Distributes the threads of a block among the tasks between two barriers: tasks whose threads add
+/// most terms get more lanes, until no thread has more elements than necessary.
 pub(crate) fn widen(groups: &mut [Group], threads: usize) {
     let width = |groups: &[Group]| groups.iter().map(|g| g.task.width()).sum::<usize>();
     let most = width(groups).next_multiple_of(threads) + threads;

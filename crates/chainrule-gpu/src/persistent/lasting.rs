@@ -46,8 +46,8 @@ pub(crate) fn cells(graph: &Graph) -> Vec<Cell> {
     graph.states.iter().enumerate().filter_map(cell).collect()
 }
 
-/// The arrays of a cell that lasts: the value of a step, and behind it that of the next one, by
-/// turns.
+/// The arrays of a cell that lasts: the value of one step and, after it, that of the next one,
+/// alternating.
 #[derive(Clone, Copy)]
 pub(crate) struct LastingRoom {
     /// Bytes from the beginning of the block's memory.
@@ -57,7 +57,7 @@ pub(crate) struct LastingRoom {
 }
 
 impl LastingRoom {
-    /// The place of the value of a step, or of its new value.
+    /// The position of the value of a step, or of its new value.
     pub fn place(self, step: &str, new: bool) -> String {
         let turn = if new { format!("1 - {step} % 2") } else { format!("{step} % 2") };
         format!("arena + {} + ({turn}) * {}", self.at, self.bytes)

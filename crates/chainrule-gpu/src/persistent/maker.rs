@@ -14,7 +14,7 @@ use crate::graph::{Graph, Step, ValueId};
 /// Bytes that a block keeps of values.
 const KEPT: usize = 160 << 10;
 
-/// A kernel in the making.
+/// A kernel under construction.
 pub(super) struct PersistentMaker<'a> {
     pub(super) graph: &'a Graph,
     pub(super) stored: &'a [bool],
@@ -24,7 +24,7 @@ pub(super) struct PersistentMaker<'a> {
     pub(super) schedule: Schedule,
     /// Cells that last in the blocks, with their shares and arrays.
     pub(super) lasting: Vec<(Cell, Share, LastingRoom)>,
-    /// Values that the block reads that computed them.
+    /// Values that are read by the same block that computed them.
     pub(super) read_here: BTreeSet<ValueId>,
     /// Arrays of a block.
     pub(super) kept: BTreeMap<ValueId, String>,
@@ -98,7 +98,7 @@ impl<'a> PersistentMaker<'a> {
         self.shares.contains_key(&v)
     }
 
-    /// The axes at the own place of each read of a value.
+    /// For each read of a value, the axes read at the thread's own position.
     fn reads(&self, v: ValueId) -> impl Iterator<Item = &Vec<usize>> {
         self.schedule.groups().filter_map(move |g| g.reads.get(&v))
     }
@@ -130,8 +130,8 @@ impl<'a> PersistentMaker<'a> {
         }
     }
 
-    /// Gives values that are computed a step ahead their arrays: of this step and the next, by
-    /// turns.
+    /// Gives arrays to values that are computed a step ahead: for this step and the next,
+    /// alternating.
     pub fn run_ahead(&mut self) {
         for v in self.schedule.ahead().collect::<Vec<_>>() {
             let bytes = self.count(v) * self.graph.values[v].dtype.size();
@@ -164,16 +164,16 @@ impl<'a> PersistentMaker<'a> {
         self.behind.extend(behind);
     }
 
-    /// Whether the cluster waits behind a step: the next one would write what other blocks still
-    /// read, or reads what they wrote.
+    /// Whether the cluster waits after a step: the next one would overwrite values that other
+    /// blocks still read, or read values that they wrote.
     pub(super) fn ends_apart(&self) -> bool {
         let lasts = |cell: usize| self.lasting.iter().any(|(l, ..)| l.number == cell);
         let mut written = self.graph.states.iter().enumerate().filter(|(_, s)| s.1.is_some());
         self.schedule.ends_apart || written.any(|(cell, _)| !lasts(cell))
     }
 
-    /// Room in the memory of a block: first for values that each block has as a whole. None where
-    /// it is not enough for these.
+    /// Allocates the memory of a block, first for values that each block holds as a whole. None if
+    /// it does not suffice for these.
     pub fn keep(&mut self) -> Option<()> {
         let here = |v: &ValueId| {
             let share = self.shares[v];
@@ -229,7 +229,7 @@ impl<'a> PersistentMaker<'a> {
         self.parameters.push((Parameter::Times, "long long* times".into()));
     }
 
-    /// The name of one more memory of a value.
+    /// The name of another memory of a value.
     fn one_more(&mut self, v: ValueId) -> String {
         let name = self.graph.values[v].name.clone();
         let name = match self.memory.contains_key(&v) {
@@ -240,7 +240,7 @@ impl<'a> PersistentMaker<'a> {
         name
     }
 
-    /// Cells: new values are written to the other of two memories, by turns.
+    /// Cells: new values are written to the other of two memories, alternating.
     fn states(&mut self) {
         for (cell, &(read, write)) in self.graph.states.iter().enumerate() {
             let (name, kind) = (self.graph.values[read].name.clone(), self.kind(read));

@@ -1,5 +1,5 @@
 //! Products whose inner axis is split over the blocks: each block computes the part of its own
-//! stretch, and the parts are summed.
+//! stretch, and the parts are then summed.
 
 use chainrule_core::dtype::DType;
 
@@ -8,7 +8,7 @@ use crate::graph::{Fold, Graph, Step, Value, ValueId};
 /// Most bytes of the parts of a product.
 const MOST: usize = 1 << 20;
 
-/// Stretches of fewer terms are not worth their sum.
+/// Stretches with fewer terms are not worth the sum.
 const TERMS: usize = 4;
 
 /// Most products that are tried.
@@ -43,7 +43,7 @@ pub(crate) fn in_parts(graph: &Graph, v: ValueId, parts: usize) -> Graph {
     out
 }
 
-/// The gradient of a gather that adds rows of nothing but a sum of parts, if there is one.
+/// The gradient of a gather whose added rows are only a sum of parts, if there is one.
 pub(crate) fn scattered(graph: &Graph) -> Option<ValueId> {
     let of_parts = |v: &ValueId| {
         let Step::ScatterRows { x, g, .. } = graph.values[*v].step else { return false };
@@ -75,7 +75,7 @@ pub(crate) fn scattered_in_parts(graph: &Graph, v: ValueId, parts: usize) -> Gra
     out
 }
 
-/// The graph with other numbers for values from `v` on, so that `count` more fit in before it.
+/// The graph with the values from `v` on renumbered, so that `count` new ones fit in before it.
 fn moved(graph: &Graph, v: ValueId, count: usize) -> Graph {
     let mut out = graph.clone();
     let moved = |x: &mut ValueId| *x += if *x >= v { count } else { 0 };
@@ -90,7 +90,7 @@ fn moved(graph: &Graph, v: ValueId, count: usize) -> Graph {
     out
 }
 
-/// Puts parts of the value that stands at a place before it.
+/// Inserts the parts of a value before it.
 fn insert(graph: &mut Graph, at: ValueId, parts: usize, dims: &[usize], step: Step) {
     let Value { name, dtype, line, .. } = graph.values[at].clone();
     let (wanted, mut n) = (format!("{name}_parts"), 1);

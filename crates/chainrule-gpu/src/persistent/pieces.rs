@@ -51,7 +51,7 @@ pub(crate) fn fresh(graph: &Graph, used: &mut HashSet<String>, wanted: &str) -> 
 #[derive(Clone)]
 pub(crate) struct Task {
     pub members: Vec<(ValueId, Share)>,
-    /// Elements of the share, with those of a short last stretch that are not there.
+    /// Elements of the share; a short last stretch counts as a full one.
     pub count: usize,
     /// Neighbours along the last axes that a thread computes at once, which `count` counts as one.
     pub tile: usize,
@@ -92,8 +92,8 @@ impl Task {
         self.terms.div_ceil(self.lanes)
     }
 
-    /// Nanoseconds by itself, about, with as many lanes as there may be; and the terms that a
-    /// thread adds.
+    /// Approximate nanoseconds of the piece alone with as many lanes as possible, and the terms
+    /// that a thread adds.
     pub fn time(&self, threads: usize, lines: &[String]) -> (f64, usize) {
         let mut alone = self.clone();
         while alone.widens(threads) {
@@ -117,8 +117,8 @@ impl Task {
     }
 }
 
-/// The axes of a share but those of one element, and which of them is split: alike for values whose
-/// elements stand at the same places.
+/// The axes of a share except those of one element, and which of them is split: equal for values
+/// whose elements have the same positions.
 pub(crate) fn layout(
     graph: &Graph,
     v: ValueId,
@@ -165,7 +165,8 @@ fn terms(graph: &Graph, v: ValueId) -> (usize, bool) {
 /// Most neighbours that a thread computes at once.
 const TILE: usize = 16;
 
-/// Neighbours that a thread computes at once: those of a row whose index is looked at once for all.
+/// Neighbours that a thread computes at once: those of a row whose index is looked up once for all
+/// of them.
 fn tile(graph: &Graph, v: ValueId) -> usize {
     let value = &graph.values[v];
     let inner = match &value.step {
@@ -199,7 +200,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The text of a task; its threads begin after so many of the block.
+    /// The text of a task, whose threads begin after this many of the block.
     pub fn piece(&self, task: &Task, targets: &Targets, after: usize) -> Piece {
         let names = self.names;
         let mut body = Body::new(self.graph, self.stored, Dialect::Cuda);
@@ -274,8 +275,8 @@ impl Writer<'_> {
         body.lines
     }
 
-    /// Lanes of a warp an element: all of its warp take part to the end, those of no element with
-    /// the last one.
+    /// Lanes of a warp share an element. The whole warp takes part to the end; lanes without an
+    /// element work on the last one.
     fn in_lanes(&self, body: &mut Body<'_>, task: &Task, targets: &Targets, thread: &str) {
         let warps = self.warps(body, task, thread);
         let there = self.begin_lanes(body, task, thread);
@@ -297,15 +298,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Begins what the warps of a task do, where there are others.
+    /// Begins the work of a task's warps, if the block has other warps.
     fn warps(&self, body: &mut Body<'_>, task: &Task, thread: &str) -> Option<Scope> {
         let width = task.width();
         (width < self.places.cluster.threads)
             .then(|| body.open(format!("if ({thread} < {width}) {{")))
     }
 
-    /// Variables of the element and the lane: the tests of a thread that writes the element. A
-    /// second round does not come, as there are as many lanes as fit.
+    /// Variables of the element and the lane, and the test for the thread that writes the element.
+    /// There is no second round, since only as many lanes are used as fit.
     fn begin_lanes(&self, body: &mut Body<'_>, task: &Task, thread: &str) -> Vec<String> {
         let (lanes, count) = (task.lanes, task.count);
         let (element, lane) = (&self.names.element, &self.names.lane);

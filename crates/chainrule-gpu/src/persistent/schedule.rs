@@ -16,12 +16,12 @@ pub(crate) struct Stage {
     /// Barriers of the cluster before it in a step.
     pub phase: usize,
     pub groups: Vec<Group>,
-    /// Small work that nothing in the stage waits for: that of the spare threads.
+    /// Small work that nothing in the stage waits for, done by the spare threads.
     pub beside: Vec<Group>,
     /// Values of the next step, which depend on no cell.
     pub ahead: Vec<Group>,
-    /// Work for the time in which the cluster waits behind the stage: no other block reads it, and
-    /// the block itself later.
+    /// Work for the time during which the cluster waits after the stage: no other block reads it,
+    /// and the block itself only later.
     pub meanwhile: Vec<Group>,
 }
 
@@ -36,8 +36,8 @@ impl Stage {
 #[derive(Default)]
 pub(crate) struct Schedule {
     pub stages: Vec<Stage>,
-    /// Whether the cluster waits behind the step: the next one would write what other blocks still
-    /// read.
+    /// Whether the cluster waits after the step: the next one would overwrite values that other
+    /// blocks still read.
     pub ends_apart: bool,
 }
 
@@ -107,14 +107,14 @@ impl Schedule {
     }
 }
 
-/// Gives sets that are computed a step ahead their stages, those of each level in one: while the
-/// rest has most to do, and each level behind the one before.
+/// Assigns stages to sets that are computed a step ahead, one stage for each level: where the other
+/// threads have most to do, and each level after the one before.
 fn run_ahead(stages: &mut [Stage], ahead: Vec<Group>) {
     let levels: BTreeSet<Level> = ahead.iter().map(|g| g.level).collect();
     let terms = |groups: &[Group]| -> usize {
         groups.iter().map(|g| g.task.count * g.task.tile * g.task.terms).sum()
     };
-    // Work while the cluster waits hides more.
+    // Work done while the cluster waits hides more.
     let work: Vec<(usize, usize)> =
         stages.iter().map(|s| (terms(&s.meanwhile), terms(&s.groups))).collect();
     let mut below = stages.len();
@@ -134,7 +134,7 @@ struct Readers<'a> {
     chosen: &'a [ChosenShare],
     shares: BTreeMap<ValueId, Share>,
     reads: Vec<Reads>,
-    /// Values that blocks read which did not compute them.
+    /// Values that are read by a block which did not compute them.
     far: BTreeSet<ValueId>,
 }
 
@@ -207,7 +207,7 @@ impl<'a> Readers<'a> {
 /// Sets of values by when they are computed.
 #[derive(Default)]
 struct Parted {
-    /// In their turn.
+    /// In their regular turn.
     groups: Vec<Group>,
     /// By the spare threads, with the level of the stage.
     beside: Vec<(Level, Group)>,
@@ -223,7 +223,7 @@ enum Move {
     Meanwhile(usize),
 }
 
-/// Terms of all elements of a set up to which the spare threads compute it.
+/// Total number of terms up to which the spare threads compute a set.
 const SMALL: usize = 4096;
 
 /// The search for the times of sets.
@@ -232,12 +232,12 @@ struct Moves<'a> {
     /// The set that computes a value, and those that read it.
     places: BTreeMap<ValueId, usize>,
     readers: BTreeMap<ValueId, Vec<usize>>,
-    /// Sets that no other block has to do with.
+    /// Sets that involve no other block.
     is_near: Vec<bool>,
     /// Levels of the sets that must be computed in their turn, each with the terms that spare
-    /// threads have there by now.
+    /// threads have there so far.
     stages: BTreeMap<Level, usize>,
-    /// Terms that are computed while the cluster waits behind a phase.
+    /// Terms computed while the cluster waits after a phase.
     waiting: Vec<usize>,
     of: Vec<Move>,
 }
@@ -276,7 +276,7 @@ impl<'a> Moves<'a> {
         !self.is_near[i] || self.read_by(i) <= self.groups[i].level.0
     }
 
-    /// Whether the operands of a set are there when the stage of a level begins.
+    /// Whether the operands of a set are available when the stage of a level begins.
     fn is_ready(&self, i: usize, level: Level) -> bool {
         let before = |x: &ValueId| {
             let Some(&of) = self.places.get(x) else { return true };
@@ -289,7 +289,7 @@ impl<'a> Moves<'a> {
         self.groups[i].reads.keys().all(before)
     }
 
-    /// The time for a set, when those before it have theirs.
+    /// The time for a set, given the times of those before it.
     fn find(&mut self, i: usize) -> Move {
         if self.is_fixed(i) {
             return Move::Stays;

@@ -19,15 +19,15 @@ pub(crate) enum Share {
 /// Most bytes of a value that each block computes as a whole.
 const WHOLE: usize = 32 << 10;
 
-/// Values that a value reads, each with the axes that are read at the own place of the value's
-/// split axis alone.
+/// Values that a value reads, each with the axes read only at the own position along the value's
+/// split axis.
 pub(crate) type Reads = BTreeMap<ValueId, Vec<usize>>;
 
 /// A way to compute a value.
 pub(crate) struct TimedShare {
     pub share: Share,
     pub reads: Reads,
-    /// Nanoseconds by itself.
+    /// Nanoseconds of it alone.
     pub time: f64,
     /// Terms that a thread adds.
     pub terms: usize,
@@ -36,7 +36,7 @@ pub(crate) struct TimedShare {
 /// The place of a value in a step: barriers of the cluster before it, then those of the block.
 pub(crate) type Level = (usize, usize);
 
-/// Whether a block reads nothing of a value but what it computed itself.
+/// Whether a block reads only the part of a value that it computed itself.
 pub(crate) fn is_own(share: Share, axes: &[usize]) -> bool {
     match share {
         Share::Whole => true,
@@ -58,15 +58,15 @@ pub(crate) fn shares(graph: &Graph, v: ValueId) -> Vec<Share> {
     out
 }
 
-/// The places of elements for an expression in a kernel of a cluster.
+/// The positions of elements for an expression in a kernel of a cluster.
 #[derive(Clone)]
 pub(crate) struct Places<'a> {
     /// The share of each value that is computed.
     pub shares: &'a BTreeMap<ValueId, Share>,
     /// The array of the block that holds its share, where there is one.
     pub kept: &'a BTreeMap<ValueId, String>,
-    /// Variables of places along the split axis, each with that of the place in the block's
-    /// stretch; the first are those of the element.
+    /// Variables of positions along the split axis, each with that of the position in the block's
+    /// stretch; the first pair belongs to the element.
     pub own: Vec<(String, String)>,
     pub cluster: Cluster,
 }
@@ -87,14 +87,14 @@ impl<'a> Places<'a> {
         Some(Coord::of(&own.1, size.div_ceil(self.cluster.blocks)))
     }
 
-    /// The axes that are read at the own place alone.
+    /// The axes that are read at the own position only.
     pub fn axes(&self, graph: &Graph, x: ValueId, coords: &[Coord]) -> Vec<usize> {
         let dims = &graph.values[x].dims;
         let own = |&i: &usize| coords[i].size > 1 && self.mine(&coords[i], dims[i]).is_some();
         (0..dims.len()).filter(own).collect()
     }
 
-    /// The array of the block and the place in it, where an element is there.
+    /// The array of the block and the position in it, if the element is there.
     pub fn find(&self, graph: &Graph, x: ValueId, coords: &[Coord]) -> Option<(String, String)> {
         let (name, share) = (self.kept.get(&x)?, *self.shares.get(&x)?);
         let mut at = coords.to_vec();

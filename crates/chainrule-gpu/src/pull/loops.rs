@@ -1,4 +1,4 @@
-//! Blocks and loops of a kernel in the making: over terms, neighbours and lanes.
+//! Blocks and loops of a kernel under construction: over terms, neighbours and lanes.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ impl Body<'_> {
         self.bound.extend(lanes.bound);
     }
 
-    /// An array of a number for each neighbour, before the loop over them.
+    /// An array with a number for each neighbour, declared before the loop over them.
     pub fn array(&mut self, wanted: &str, dtype: DType) -> String {
         let name = self.fresh(wanted);
         let kind = self.dialect.kind(dtype);
@@ -44,7 +44,7 @@ impl Body<'_> {
         name
     }
 
-    /// Lines from now on stand in an outer block.
+    /// From now on, lines belong to an outer block.
     pub fn deeper(&mut self) {
         self.depth += 1;
     }
@@ -77,8 +77,8 @@ impl Body<'_> {
         self.open(head)
     }
 
-    /// Says that a variable is a place in the block's own stretch of an axis, and `mine` the place
-    /// within that.
+    /// Declares that a variable is a position in the block's own stretch of an axis, and `mine` the
+    /// position within that.
     pub fn stretch(&mut self, own: &str, mine: &str) {
         if let Some(places) = &mut self.places {
             places.own.push((own.to_string(), mine.to_string()));
@@ -93,7 +93,7 @@ impl Body<'_> {
         (scope, Coord::of(&var, tile))
     }
 
-    /// Joins what lanes have of a sum, or of another reduction; all have the whole then.
+    /// Combines the lanes' parts of a sum or another reduction; all lanes have the whole then.
     pub fn join_lanes(&mut self, sum: &str, next: impl Fn(&Body<'_>, &str) -> String) {
         let lanes = self.sharers.0;
         if lanes > 1 {
@@ -106,7 +106,7 @@ impl Body<'_> {
         }
     }
 
-    /// A value that the first lane begins with; the others begin with nothing.
+    /// A start value for the first lane; the others start from nothing.
     pub fn of_first_lane(&self, value: &str, dtype: DType) -> String {
         match &self.sharers {
             (1, _) => value.to_string(),

@@ -1,4 +1,4 @@
-//! Some steps of a graph of launches as one graph: their arguments stand side by side in memory,
+//! Several steps of a graph of launches as one graph: their arguments lie side by side in memory,
 //! and so do their results.
 
 use std::sync::Arc;
@@ -25,11 +25,11 @@ const WORDS: usize = 16;
 
 /// Whether some steps are one graph.
 pub(super) enum Many {
-    /// Nobody asked yet.
+    /// Not tried yet.
     Unknown,
-    /// They are not worth one, or there is no room for it.
+    /// It is not worth it, or there is no room for it.
     Never,
-    /// They are.
+    /// They are one graph.
     Graph(Box<ManySteps>),
 }
 
@@ -132,7 +132,7 @@ impl DeviceSession {
                     loaded.own.extend(memory);
                     Many::Graph(Box::new(many))
                 }
-                // Each step is a graph of its own where there is no room.
+                // Each step is a graph of its own if there is no room.
                 _ => {
                     memory.into_iter().for_each(|m| device.free(m));
                     Many::Never

@@ -20,7 +20,7 @@ use crate::words::{to_device, to_value, width};
 /// Most steps of a launch.
 const MOST: usize = 1024;
 
-/// Steps that are begun before the results of one are waited for, beside that one.
+/// Further steps that are begun before the results of one are waited for.
 const AHEAD: usize = 1;
 
 /// Steps that were begun together, and the copies of their results.
@@ -52,7 +52,7 @@ struct Room {
     each: usize,
     /// Values that there is room for.
     slots: usize,
-    /// The value that is there, if it is the only one.
+    /// The value stored there, if there is only one.
     held: Option<Arc<Value>>,
 }
 
@@ -150,8 +150,8 @@ impl Persistent {
 }
 
 impl DeviceSession {
-    /// The persistent kernel of a program, where the device has them and its steps are so small
-    /// that it is quicker than a kernel after the other.
+    /// The persistent kernel of a program, if the device supports them and the program's steps are
+    /// so small that this is faster.
     pub(super) fn persistent(
         &mut self,
         program: &Program,
