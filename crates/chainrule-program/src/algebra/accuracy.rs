@@ -15,8 +15,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::numbers::{mixed, uniform};
+use super::operations::{NodeId, Operation, Plan, RowSlope};
 use super::ops;
-use super::plan::{NodeId, Operation, Plan, RowSlope};
 use super::samples::{POINTS, ROUNDING, Sample, Space};
 use super::stage::Stage;
 use super::term::{Base, BaseId, Dims, Facts, Fun, TermId, Var, Vars, rising, union_of};

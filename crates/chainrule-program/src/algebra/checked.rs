@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::numbers::{self, Array, LARGEST, Numbers};
-use super::plan::{NodeId, Operation, Plan, RowSlope};
+use super::operations::{NodeId, Operation, Plan, RowSlope};
 use super::rules::{RuleId, rules};
 use super::stage::Stage;
 use super::term::{Base, Dims, Fun, TermId, Vars};

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Stage;
-use super::plan::{NodeId, Operation, Plan, RowSlope};
+use super::operations::{NodeId, Operation, Plan, RowSlope};
 use super::term::{Base, Dims, Fun, Var};
 use crate::dtype::DType;
 use crate::ir::{Id, Info, Instruction, Maker, Origin};

@@ -22,6 +22,7 @@ mod emit;
 mod facts;
 mod lower;
 mod numbers;
+mod operations;
 mod ops;
 mod plan;
 mod products;

@@ -1,7 +1,8 @@
 //! Writing products: by way of values that are parts of them, of inverses, and of sums that absorb
 //! factors.
 
-use super::plan::{CANDIDATES, NodeId, Operation, Plan, weight};
+use super::operations::{NodeId, Operation, Plan, weight};
+use super::plan::CANDIDATES;
 use super::rules::RuleId;
 use super::stage::Stage;
 use super::term::{Base, BaseId, Factors, ProductId, TermId, UNIT, union};

@@ -1,7 +1,8 @@
 //! Writing the slopes of a softmax and of its logarithm: `p (g - sum(p g))`, for any `p`, is one op
 //! of the table, and `g - exp(l) sum(g)`, for any `l`, is another.
 
-use super::plan::{CANDIDATES, NodeId, Operation, Plan, RowSlope};
+use super::operations::{NodeId, Operation, Plan, RowSlope};
+use super::plan::CANDIDATES;
 use super::products::divides;
 use super::rules::RuleId;
 use super::stage::Stage;

@@ -1,7 +1,7 @@
 //! The applied rules, as text.
 
 use super::Applied;
-use super::plan::{NodeId, Operation, Plan, RowSlope};
+use super::operations::{NodeId, Operation, Plan, RowSlope};
 use super::rules::{RuleId, rules};
 use super::stage::Stage;
 use super::term::{Before, TermId};

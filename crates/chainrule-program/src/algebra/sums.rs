@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::plan::{CANDIDATES, NodeId, Operation, Plan};
+use super::operations::{NodeId, Operation, Plan};
+use super::plan::CANDIDATES;
 use super::rules::RuleId;
 use super::stage::Stage;
 use super::term::{Base, BaseId, ProductId, Summands, TermId, Terms, UNIT, Vars, union};
