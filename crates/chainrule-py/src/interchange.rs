@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 
 use crate::alias::Shown;
 use crate::error::{GradientError, argument_error, run};
-use crate::tensor::{Outside, PyTensor};
+use crate::handle::Outside;
+use crate::tensor::PyTensor;
 
 /// Owner of the memory of a NumPy array.
 #[pyclass(frozen)]

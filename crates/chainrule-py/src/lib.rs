@@ -27,6 +27,7 @@ mod dlpack;
 mod elementwise;
 mod error;
 mod fused;
+mod handle;
 mod indexing;
 mod interchange;
 mod laid;

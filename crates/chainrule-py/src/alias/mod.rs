@@ -23,8 +23,9 @@ use pyo3::prelude::*;
 
 use self::path::Path;
 use crate::error::{fail_late, run};
+use crate::handle::Inner;
 use crate::session;
-use crate::tensor::{Inner, PyTensor};
+use crate::tensor::PyTensor;
 
 mod gradient;
 mod parts;

@@ -7,8 +7,9 @@ use super::path::Path;
 use super::write::check_outside;
 use super::{Link, gradient};
 use crate::error::run;
+use crate::handle::Inner;
 use crate::session;
-use crate::tensor::{Inner, PyTensor};
+use crate::tensor::PyTensor;
 
 /// The tensor whose own memory a root shows, and the path from there.
 fn owner<'py>(root: &Bound<'py, PyTensor>, path: &Path) -> (Bound<'py, PyTensor>, Path) {

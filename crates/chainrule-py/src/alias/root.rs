@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 
 use super::{Alias, Link, Seen};
 use crate::error::run;
-use crate::tensor::{Inner, PyTensor, Rest};
+use crate::handle::{Inner, Rest};
+use crate::tensor::PyTensor;
 
 /// The memory that a tensor has now: its number, and how many views show it.
 #[derive(Default)]

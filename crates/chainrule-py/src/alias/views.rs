@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
 use crate::error::run;
+use crate::handle::Inner;
 use crate::session::{self, LINKED, REPLACED};
-use crate::tensor::{Inner, PyTensor};
+use crate::tensor::PyTensor;
 
 impl PyTensor {
     /// `out`, which `step` made of this one, as a view of it; without a link if it is a copy.
