@@ -81,66 +81,19 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
     let generator = &mut Generator::manual_seed(0);
     let watch = Stopwatch::start();
     let groups = args.rounds.unwrap_or(plan.groups);
-    if args.batch.is_some() && matches!(args.workload, Workload::Names | Workload::Mnist) {
-        bail!("--batch is for the GPTs; {} has a batch of its own", plan.name);
-    }
-    let batch = |usual| args.batch.unwrap_or(usual);
-    let mut step: Box<dyn BenchStep> = match args.workload {
-        Workload::Names => Box::new(NamesStep::new(args.fused, generator)?),
-        Workload::Mnist => Box::new(Mnist::new(generator)?),
-        Workload::GptSmall => Box::new(GptStep::new(GptStep::SMALL, batch(12), generator)?),
-        Workload::GptMedium => Box::new(GptStep::new(GptStep::MEDIUM, batch(4), generator)?),
-        Workload::Gpt2 => Box::new(GptStep::new(GptStep::GPT2, batch(4), generator)?),
-    };
+    let mut step = step_of(args, plan.name, generator)?;
     let mut device = opened(args)?;
     let on = device.as_ref().map(|session| session.device().describe().to_owned());
-    let (mut trace_ms, mut first_ms) = (None, None);
-    let times = match args.mode {
-        Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
-        Mode::Compiled if device.is_some() => {
-            let began = Instant::now();
-            let program = compiled(&mut *step, !args.no_simplify, generator)?;
-            let session = device.as_mut().expect("a device was opened");
-            let at = session.load(program.program())?;
-            trace_ms = Some(milliseconds(began));
-            let mut steps = DeviceSteps { session, at, batches: Vec::new() };
-            let mut run = |begins: bool| -> Result<()> {
-                match begins {
-                    true if step.draws() => steps.begin(Vec::new()),
-                    true => steps.begin(step.batch(generator)?.into()),
-                    false => steps.end(),
-                }
-            };
-            let began = Instant::now();
-            run(true)?;
-            run(false)?;
-            first_ms = Some(milliseconds(began));
-            let times = time_with(&plan, groups, &mut run)?;
-            if args.profile {
-                profile(session.measure(at)?);
-            }
-            times
+    let timed = match (args.mode, &mut device) {
+        (Mode::Eager, _) => Timed {
+            times: time(&plan, groups, || eager(&mut *step, generator))?,
+            trace_ms: None,
+            first_ms: None,
+        },
+        (Mode::Compiled, Some(session)) => {
+            time_on_device(args, &plan, groups, &mut *step, session, generator)?
         }
-        Mode::Compiled => {
-            let began = Instant::now();
-            let mut program = compiled(&mut *step, !args.no_simplify, generator)?;
-            program.program().memory();
-            trace_ms = Some(milliseconds(began));
-            let mut results = Vec::new();
-            let mut run = || -> Result<()> {
-                if step.draws() {
-                    return Ok(program.run_into(&[], &mut results)?);
-                }
-                let [x, y] = step.batch(generator)?;
-                Ok(program.run_into(&[&x, &y], &mut results)?)
-            };
-            let began = Instant::now();
-            run()?;
-            first_ms = Some(milliseconds(began));
-            let times = time(&plan, groups, run)?;
-            program.warnings().iter().for_each(|w| output::complain(&format!("warning: {w}")));
-            times
-        }
+        (Mode::Compiled, None) => time_compiled(args, &plan, groups, &mut *step, generator)?,
     };
     let (wall, cpu) = watch.read();
     let threads = chainrule::num_threads();
@@ -153,10 +106,10 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
         threads,
         autocast: args.autocast.map(|to| to.dtype().name()),
         device: on,
-        us_min: (times[0] * 10.0).round() / 10.0,
-        us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
-        trace_ms,
-        first_ms,
+        us_min: (timed.times[0] * 10.0).round() / 10.0,
+        us_median: (timed.times[timed.times.len() / 2] * 10.0).round() / 10.0,
+        trace_ms: timed.trace_ms,
+        first_ms: timed.first_ms,
         peak_mib: machine::peak_mib(),
     };
     let cpu = cpu.map_or("?".to_owned(), |cpu| format!("{cpu:.2}"));
@@ -168,19 +121,105 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
         output::complain(&machine);
         return output::json(&measured);
     }
+    print(&measured, args.fused, groups, plan.group)?;
+    output::line(&machine)
+}
+
+/// The step of a workload.
+fn step_of(args: &Bench, name: &str, generator: &mut Generator) -> Result<Box<dyn BenchStep>> {
+    if args.batch.is_some() && matches!(args.workload, Workload::Names | Workload::Mnist) {
+        bail!("--batch is for the GPTs; {name} has a batch of its own");
+    }
+    let batch = |usual| args.batch.unwrap_or(usual);
+    Ok(match args.workload {
+        Workload::Names => Box::new(NamesStep::new(args.fused, generator)?),
+        Workload::Mnist => Box::new(Mnist::new(generator)?),
+        Workload::GptSmall => Box::new(GptStep::new(GptStep::SMALL, batch(12), generator)?),
+        Workload::GptMedium => Box::new(GptStep::new(GptStep::MEDIUM, batch(4), generator)?),
+        Workload::Gpt2 => Box::new(GptStep::new(GptStep::GPT2, batch(4), generator)?),
+    })
+}
+
+/// Times of the groups, rising, and those of a program's trace and first run.
+struct Timed {
+    times: Vec<f64>,
+    trace_ms: Option<f64>,
+    first_ms: Option<f64>,
+}
+
+fn time_on_device(
+    args: &Bench,
+    plan: &Plan,
+    groups: usize,
+    step: &mut dyn BenchStep,
+    session: &mut DeviceSession,
+    generator: &mut Generator,
+) -> Result<Timed> {
+    let began = Instant::now();
+    let program = compiled(step, !args.no_simplify, generator)?;
+    let at = session.load(program.program())?;
+    let trace_ms = Some(milliseconds(began));
+    let mut steps = DeviceSteps { session, at, batches: Vec::new() };
+    let mut run = |begins: bool| -> Result<()> {
+        match begins {
+            true if step.draws() => steps.begin(Vec::new()),
+            true => steps.begin(step.batch(generator)?.into()),
+            false => steps.end(),
+        }
+    };
+    let began = Instant::now();
+    run(true)?;
+    run(false)?;
+    let first_ms = Some(milliseconds(began));
+    let times = time_with(plan, groups, &mut run)?;
+    if args.profile {
+        profile(session.measure(at)?);
+    }
+    Ok(Timed { times, trace_ms, first_ms })
+}
+
+fn time_compiled(
+    args: &Bench,
+    plan: &Plan,
+    groups: usize,
+    step: &mut dyn BenchStep,
+    generator: &mut Generator,
+) -> Result<Timed> {
+    let began = Instant::now();
+    let mut program = compiled(step, !args.no_simplify, generator)?;
+    program.program().memory();
+    let trace_ms = Some(milliseconds(began));
+    let mut results = Vec::new();
+    let mut run = || -> Result<()> {
+        if step.draws() {
+            return Ok(program.run_into(&[], &mut results)?);
+        }
+        let [x, y] = step.batch(generator)?;
+        Ok(program.run_into(&[&x, &y], &mut results)?)
+    };
+    let began = Instant::now();
+    run()?;
+    let first_ms = Some(milliseconds(began));
+    let times = time(plan, groups, run)?;
+    program.warnings().iter().for_each(|w| output::complain(&format!("warning: {w}")));
+    Ok(Timed { times, trace_ms, first_ms })
+}
+
+/// The result as text, but for the machine's line.
+fn print(measured: &Measured, fused: bool, groups: usize, group: usize) -> Result<()> {
     if let Some(device) = &measured.device {
         output::line(&format!("on {device}"))?;
     }
     output::line(&format!(
-        "{}, {}{}{}, {threads} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
-         of {} step(s)",
+        "{}, {}{}{}, {} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
+         of {group} step(s)",
         measured.workload,
         measured.mode,
-        if args.fused { " with fused operations" } else { "" },
+        if fused { " with fused operations" } else { "" },
         measured.autocast.map_or(String::new(), |to| format!(" with products on {to}")),
+        measured.threads,
         measured.us_min,
         measured.us_median,
-        plan.group
     ))?;
     if let (Some(ms), Some(first)) = (measured.trace_ms, measured.first_ms) {
         output::line(&format!("traced and planned in {ms} ms, first run compared in {first} ms"))?;
@@ -188,7 +227,7 @@ fn measure(args: &Bench, probe: f64) -> Result<()> {
     if let Some(mib) = measured.peak_mib {
         output::line(&format!("{mib} MiB of memory at most"))?;
     }
-    output::line(&machine)
+    Ok(())
 }
 
 /// Steps of a launch, where a step is so small that many are one.
