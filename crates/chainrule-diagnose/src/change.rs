@@ -165,11 +165,6 @@ impl Change {
         )
     }
 
-    /// Whether it can make a model memorise its rows.
-    pub fn can_memorise(self) -> bool {
-        matches!(self, Change::Wider | Change::Longer | Change::NoRegularisation)
-    }
-
     /// The edits that make this change in a program with `rows` rows; none if nothing would change.
     pub fn edits(self, program: &Program, y: &TargetShape, rows: usize) -> Option<Vec<Value>> {
         let edits = match self {

@@ -113,9 +113,6 @@ class Ranks(Recording):
         """Whether a gradient is another one than before, by more than rounding."""
         return a.shape != b.shape or not bool(np.all((np.abs(a - b) <= 1e-12 * self._size(i)) | (a == b) | (np.isnan(a) & np.isnan(b))))
 
-    def _floats(self, root: Any) -> bool:
-        return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
-
     def _rank(self, step: Step, wrong: set[int]) -> float:
         """0 for a statement whose operands are all right and whose result is not; more for others.
         """

@@ -27,11 +27,6 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
     return x.mean(axis, keepdims)
 
 
-def _none(x: Any, axis: Any) -> Any:
-    """An empty tuple of axes reduces nothing."""
-    return isinstance(axis, tuple) and not axis
-
-
 def _total(x: Any, dtype: Any) -> Any:
     """The dtype of a sum: the widest of the kind."""
     if dtype is not None or x.is_floating_point() or isinstance(x, ComplexTensor):
