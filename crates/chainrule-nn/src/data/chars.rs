@@ -1,4 +1,4 @@
-//! Text as rows of symbols, for models that guess the next one.
+//! Text as sequences of characters, for models that predict the next one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::dataset::{Dataset, RawBatch};
 use super::file;
 use crate::error::{Error, Result};
 
-/// The symbols of a text, in the order of their code points, and the text in their numbers.
+/// The alphabet of a text, in code point order, and the text as indices into it.
 ///
 /// ```
 /// use chainrule::data::CharText;
@@ -24,7 +24,7 @@ pub struct CharText {
 }
 
 impl CharText {
-    /// The symbols and numbers of a text.
+    /// Alphabet and indices of a text.
     pub fn new(text: &str) -> CharText {
         let symbols: Vec<char> = text.chars().collect::<BTreeSet<char>>().into_iter().collect();
         let number = |c| symbols.binary_search(&c).expect("taken from the text") as i64;
@@ -32,8 +32,7 @@ impl CharText {
         CharText { numbers, symbols }
     }
 
-    /// A text with symbols that are known beforehand. An error for a character that is not among
-    /// them.
+    /// A text over a given alphabet. An error for a character outside of it.
     pub fn with_symbols(text: &str, symbols: &[char]) -> Result<CharText> {
         let mut all = CharText { symbols: symbols.to_vec(), numbers: Vec::new() };
         all.symbols.sort_unstable();
@@ -52,8 +51,7 @@ impl CharText {
         Ok(text)
     }
 
-    /// The same text in the numbers of other symbols. An error for a character that is not among
-    /// them.
+    /// The same text as indices into another alphabet. An error for a character outside of it.
     pub fn with_numbers_of(&self, symbols: &[char]) -> Result<CharText> {
         match self.symbols == symbols {
             true => Ok(self.clone()),
@@ -71,7 +69,7 @@ impl CharText {
         &self.numbers
     }
 
-    /// Another text in the same numbers. An error for a character that is not among the symbols.
+    /// Another text over the same alphabet. An error for a character outside of it.
     pub fn encode(&self, text: &str) -> Result<Vec<i64>> {
         let number = |c: char| match self.symbols.binary_search(&c) {
             Ok(number) => Ok(number as i64),
@@ -84,13 +82,13 @@ impl CharText {
         text.chars().map(number).collect()
     }
 
-    /// The text of numbers; one that is no symbol becomes a question mark.
+    /// The text of indices; an index outside the alphabet becomes a question mark.
     pub fn decode(&self, numbers: &[i64]) -> String {
         let symbol = |&n: &i64| usize::try_from(n).ok().and_then(|n| self.symbols.get(n).copied());
         numbers.iter().map(|n| symbol(n).unwrap_or('?')).collect()
     }
 
-    /// The first part and the rest, cut after this share of the text.
+    /// The text split in two, with this share of it in the first part.
     pub fn split(&self, share: f64) -> (Windows, Windows) {
         let at = ((self.numbers.len() as f64 * share) as usize).min(self.numbers.len());
         let part = |numbers: &[i64]| Windows { numbers: numbers.to_vec(), context: 1 };
@@ -98,8 +96,7 @@ impl CharText {
     }
 }
 
-/// All stretches of a row of numbers: each is an example, and the same stretch one further on is
-/// what is wanted.
+/// All windows of a sequence: each is an input, and the window one further on is its target.
 #[derive(Clone, Debug)]
 pub struct Windows {
     numbers: Vec<i64>,
@@ -107,13 +104,13 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// With stretches of this length.
+    /// With windows of this length.
     pub fn with_context(mut self, context: usize) -> Self {
         self.context = context;
         self
     }
 
-    /// The length of the stretches.
+    /// Length of the windows.
     pub fn context(&self) -> usize {
         self.context
     }

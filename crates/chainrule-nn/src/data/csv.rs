@@ -1,4 +1,4 @@
-//! Tables of numbers with commas between them.
+//! CSV tables of numbers.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::file;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// A table of numbers, with names for its columns if the first line has them.
+/// A table of numbers, with column names if the first line has them.
 ///
 /// ```
 /// use chainrule::data::Table;
@@ -32,8 +32,8 @@ impl Table {
         parse(&file::text(path)?).map_err(|why| file::wrong(path, why))
     }
 
-    /// Reads a text: one row a line, blank lines left out. A first line in which no field is a
-    /// number names the columns.
+    /// Parses a text: one row a line, blank lines ignored. A first line without any number is the
+    /// header.
     ///
     /// Errors for a row with more or fewer fields than the first, a field that is not a finite
     /// number or too large for f32, and a table without rows.
@@ -109,7 +109,7 @@ fn parse(text: &str) -> Result<Table, String> {
     Ok(Table { names, numbers })
 }
 
-/// The fields of a line, without blanks and quotation marks around them.
+/// The fields of a line, trimmed and without quotation marks.
 fn fields(line: &str) -> impl Iterator<Item = &str> {
     line.split(',').map(|field| {
         let field = field.trim();

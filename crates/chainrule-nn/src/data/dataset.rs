@@ -1,24 +1,24 @@
-//! Sets of examples, and batches of them.
+//! Datasets and batches.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
 use crate::tensor::Tensor;
 
-/// Some examples: inputs and what is wanted of them.
+/// A batch: inputs and their targets.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The inputs; the first axis counts the examples.
+    /// The inputs; the first axis is the batch.
     pub x: Tensor,
     /// The target of each.
     pub y: Tensor,
 }
 
-/// A set of examples that are taken by their numbers, from any thread.
+/// A dataset with random access by index, from any thread.
 pub trait Dataset: Send + Sync {
     /// Number of examples.
     fn len(&self) -> usize;
 
-    /// Writes the examples with these numbers, all below [`Dataset::len`], into a batch.
+    /// Writes the examples at these indices, all below [`Dataset::len`], into a batch.
     fn fill(&self, rows: &[usize], out: &mut RawBatch) -> Result<()>;
 
     /// Whether there are none.
@@ -26,7 +26,7 @@ pub trait Dataset: Send + Sync {
         self.len() == 0
     }
 
-    /// The examples with these numbers as tensors.
+    /// The examples at these indices as tensors.
     fn batch(&self, rows: &[usize]) -> Result<Batch> {
         let mut raw = RawBatch::default();
         self.fill(rows, &mut raw)?;
@@ -34,8 +34,7 @@ pub trait Dataset: Send + Sync {
     }
 }
 
-/// The numbers of a batch before they are tensors. It is used again and again, so filling it takes
-/// no memory.
+/// Buffers of a batch, reused from batch to batch, so that filling them allocates nothing.
 #[derive(Debug, Default)]
 pub struct RawBatch {
     /// The inputs.
@@ -51,7 +50,7 @@ impl RawBatch {
     }
 }
 
-/// Numbers with a shape: f32 or i64.
+/// Elements with a shape: f32 or i64.
 #[derive(Debug, Default)]
 pub struct Column {
     shape: Vec<usize>,
@@ -61,14 +60,14 @@ pub struct Column {
 }
 
 impl Column {
-    /// Room for f32 numbers of this shape, all to be written.
+    /// A buffer of f32 with this shape, every element of which is to be written.
     pub fn f32(&mut self, shape: &[usize]) -> &mut [f32] {
         self.take_shape(shape, false);
         self.floats.resize(shape.iter().product(), 0.0);
         &mut self.floats
     }
 
-    /// Room for i64 numbers of this shape, all to be written.
+    /// A buffer of i64 with this shape, every element of which is to be written.
     pub fn i64(&mut self, shape: &[usize]) -> &mut [i64] {
         self.take_shape(shape, true);
         self.wholes.resize(shape.iter().product(), 0);
@@ -89,7 +88,7 @@ impl Column {
     }
 }
 
-/// Examples that are the rows of two tensors.
+/// A dataset of the rows of two tensors.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -150,13 +149,13 @@ impl Rows {
 }
 
 impl TensorDataset {
-    /// From tensors of f32 or i64 with as many rows each.
+    /// From tensors of f32 or i64 with the same number of rows.
     #[track_caller]
     pub fn new(x: &Tensor, y: &Tensor) -> TensorDataset {
         TensorDataset::try_new(x, y).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`TensorDataset::new`], but returns the error: for other dtypes, or unlike numbers of
+    /// As [`TensorDataset::new`], but returns the error: for other dtypes, or different numbers of
     /// rows.
     pub fn try_new(x: &Tensor, y: &Tensor) -> Result<TensorDataset> {
         let (a, b) = (x.shape(), y.shape());

@@ -1,4 +1,4 @@
-//! Pictures of digits: the MNIST files, or digits that are drawn here.
+//! Handwritten digits: the MNIST files, or digits drawn here.
 
 mod draw;
 mod glyphs;
@@ -9,27 +9,26 @@ use super::dataset::{Dataset, RawBatch};
 use super::{Idx, file};
 use crate::error::{Error, Result};
 
-/// Pictures of 28 by 28 grey pixels, 0 to 255, with their digits.
+/// Grey images of 28 by 28 pixels, 0 to 255, with their labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digits {
-    /// The pixels, picture after picture, row after row.
+    /// The pixels, image by image and row by row.
     pub pixels: Vec<u8>,
-    /// The digits, 0 to 9.
+    /// The labels, 0 to 9.
     pub labels: Vec<u8>,
 }
 
-/// The pixels of a picture.
+/// Pixels of an image.
 const PIXELS: usize = Digits::SIDE * Digits::SIDE;
 
 impl Digits {
-    /// Pixels of a picture in a row and in a column.
+    /// Width and height of an image.
     pub const SIDE: usize = 28;
 
-    /// Draws `count` digits: strokes with a hand that shakes, slants and presses now more and now
-    /// less.
+    /// Draws `count` digits: strokes with random jitter, slant and pressure.
     ///
-    /// The picture number `i` depends on the seed and on `i` alone, so the result is the same for
-    /// any number of threads. No two seeds share pictures.
+    /// Image `i` depends on the seed and on `i` alone, so the result is the same for any number of
+    /// threads. No two seeds share images.
     ///
     /// ```
     /// use chainrule::data::Digits;
@@ -41,8 +40,8 @@ impl Digits {
         draw::draw(count, seed)
     }
 
-    /// The pictures of IDX files. Errors unless they are 28 by 28, as many as labels, and the
-    /// labels are 0 to 9.
+    /// The images of IDX files. Errors unless they are 28 by 28, as many as labels, and the labels
+    /// are 0 to 9.
     pub fn read(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Digits> {
         let (images, labels) = (images.as_ref(), labels.as_ref());
         let (pixels, digits) = (Idx::read(images)?, Idx::read(labels)?);
@@ -71,7 +70,7 @@ impl Digits {
         Ok(Digits { pixels: pixels.data, labels: digits.data })
     }
 
-    /// The training set and the test set of a folder with the four files of MNIST, gzipped or not.
+    /// Training set and test set from a folder with the four MNIST files, gzipped or not.
     pub fn read_folder(folder: impl AsRef<Path>) -> Result<(Digits, Digits)> {
         let folder = folder.as_ref();
         if !folder.is_dir() {
@@ -88,7 +87,7 @@ impl Digits {
         Ok((part("train")?, part("t10k")?))
     }
 
-    /// Number of pictures.
+    /// Number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -98,13 +97,13 @@ impl Digits {
         self.labels.is_empty()
     }
 
-    /// The pixels of picture `i`.
+    /// Pixels of image `i`.
     pub fn picture(&self, i: usize) -> &[u8] {
         &self.pixels[i * PIXELS..(i + 1) * PIXELS]
     }
 }
 
-/// The file of a folder, gzipped or not, also with a dot for the second hyphen as some copies have
+/// A file of the folder, gzipped or not, also with a dot for the second hyphen as some copies have
 /// it.
 fn find(folder: &Path, part: &str, name: &str) -> Result<PathBuf> {
     let plain = format!("{part}-{name}");
@@ -116,7 +115,7 @@ fn find(folder: &Path, part: &str, name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Batches of pictures as rows of 784 numbers around 0 with deviation about 1, and their digits.
+/// Batches of images as rows of 784 standardised pixels, and their labels.
 impl Dataset for Digits {
     fn len(&self) -> usize {
         self.labels.len()
@@ -137,7 +136,7 @@ impl Dataset for Digits {
     }
 }
 
-/// A pixel as a number: mean and deviation are those of the MNIST training set.
+/// A standardised pixel, by the mean and deviation of the MNIST training set.
 static NORMAL: [f32; 256] = {
     let (mut table, mut i) = ([0.0; 256], 0);
     while i < 256 {

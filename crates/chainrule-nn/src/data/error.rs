@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::text::{MAX_FILE_BYTES, MAX_NAME_BYTES};
 
-/// An error of a file of names. Each message is one line: what is wrong, and the way out.
+/// An error of a file of names. Each message is one line: the fault and its remedy.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// There is no such file.
@@ -15,19 +15,19 @@ pub enum DataError {
         /// The file as the user named it.
         path: String,
     },
-    /// The path names a folder.
+    /// The path is a directory.
     #[error("{path}: this is a folder; give the path of a text file with one name a line")]
     IsFolder {
         /// The folder as the user named it.
         path: String,
     },
-    /// The path names a pipe or a device.
+    /// The path is a pipe or a device.
     #[error("{path}: this is a pipe or a device, not a file; save its content in a file")]
     NoFile {
         /// The path as the user named it.
         path: String,
     },
-    /// The system does not let the file be read.
+    /// The system denies access to the file.
     #[error("{path}: cannot be read ({source}); check that the file may be read")]
     Unreadable {
         /// The file as the user named it.
@@ -41,7 +41,7 @@ pub enum DataError {
         /// The file as the user named it.
         path: String,
     },
-    /// The file holds nothing, or only blank lines.
+    /// The file is empty, or has only blank lines.
     #[error("{path}: holds no names; give a text file with one name a line")]
     Empty {
         /// The file as the user named it.
@@ -52,15 +52,15 @@ pub enum DataError {
     Binary {
         /// The file as the user named it.
         path: String,
-        /// Position of the first NUL; the first byte of the file is byte 0.
+        /// Offset of the first NUL, from 0.
         byte: usize,
     },
-    /// The file is text of another encoding.
+    /// The file is not UTF-8.
     #[error("{path}: not UTF-8 text (at byte {byte}); save the file as UTF-8")]
     NotUtf8 {
         /// The file as the user named it.
         path: String,
-        /// Position of the first wrong byte; the first byte of the file is byte 0.
+        /// Offset of the first wrong byte, from 0.
         byte: usize,
     },
     /// A line is longer than [`MAX_NAME_BYTES`].
@@ -85,7 +85,7 @@ pub enum DataError {
         /// The file as the user named it.
         path: String,
         /// The line, counted from 1 (for [`NameDataset::build`](super::text::NameDataset::build):
-        /// the place in the list).
+        /// the position in the list).
         line: usize,
         /// The name, cut to its first characters when it is long.
         name: String,
@@ -94,7 +94,7 @@ pub enum DataError {
         /// The remedy.
         advice: &'static str,
     },
-    /// The list is too short for what is asked of it.
+    /// The list has fewer names than needed.
     #[error("{path}: too few names ({have}), at least {need} are needed; give a longer list")]
     TooFew {
         /// The file as the user named it.

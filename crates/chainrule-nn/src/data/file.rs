@@ -1,4 +1,4 @@
-//! Reading a file whole, gzipped or not, and never more of it than is sensible.
+//! Reading a whole file, gzipped or not, up to a sensible size.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::io::read_bounded;
 
-/// The largest content that is read, 4 GiB.
+/// Largest content that is read, 4 GiB.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// The error about a file.
+/// An error about a file.
 pub(super) fn wrong(path: &Path, why: impl Into<String>) -> Error {
     Error::File { path: path.to_owned(), why: why.into() }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::file;
 use crate::error::{Error, Result};
 
-/// The most bytes of a content, 1 GiB: the largest known set of this format has 0.5.
+/// Largest content of a file, 1 GiB: the largest known dataset in this format has 0.5.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// An array of bytes from an IDX file.
@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct Idx {
     /// The sizes of the axes.
     pub shape: Vec<usize>,
-    /// The bytes, the last axis together.
+    /// The bytes in row-major order.
     pub data: Vec<u8>,
 }
 
@@ -31,8 +31,8 @@ impl Idx {
         parse(file::bytes(path)?).map_err(|why| file::wrong(path, why))
     }
 
-    /// Reads the bytes of a file, gzipped or not. Errors for another magic number, and if there are
-    /// fewer or more bytes than the sizes say.
+    /// Parses the bytes of a file, gzipped or not. Errors for another magic number, and for a
+    /// length other than the sizes say.
     pub fn parse(bytes: Vec<u8>) -> Result<Idx> {
         parse(bytes).map_err(|why| Error::argument("idx", why))
     }

@@ -1,4 +1,4 @@
-//! Labels that their inputs do not decide.
+//! Entropy of labels given their inputs.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 impl Batch {
-    /// The mean entropy of the labels given their inputs, in nats: `-mean ln(n(x, y) / n(x))` with
-    /// `n` the numbers of occurrences in the batch.
+    /// Mean conditional entropy of the labels given their inputs, in nats: `-mean ln(n(x, y) /
+    /// n(x))` with `n` the counts in the batch.
     ///
-    /// No model's mean cross-entropy over the batch is less; one that learns the batch by heart
-    /// ends there. It is zero where equal inputs have equal labels.
+    /// No model's mean cross-entropy over the batch is less; a model that memorises the batch ends
+    /// there. It is zero where equal inputs have equal labels.
     ///
     /// Labels are i64 of shape `[n]`, or `[n, t]` beside inputs of that shape, where the input of a
     /// label is its row up to there, as a causal model sees it. Negative labels do not count.
@@ -46,7 +46,7 @@ impl Batch {
         if count == 0 {
             return Ok(None);
         }
-        // In the order of the batch's labels, not of the map: the same bits in every run.
+        // In batch order rather than the map's: the same bits in every run.
         let mut pairs: Vec<((usize, i64), u64)> = pairs.into_iter().collect();
         pairs.sort_unstable();
         let term = |&((input, _), n): &((usize, i64), u64)| {
@@ -56,7 +56,7 @@ impl Batch {
     }
 }
 
-/// Numbers for the inputs of labels: equal inputs have equal numbers.
+/// Ids of the inputs of labels: equal inputs have equal ids.
 #[derive(Default)]
 struct Prefixes(HashMap<(usize, u64), usize>);
 
@@ -86,7 +86,7 @@ impl Prefixes {
         Ok(out)
     }
 
-    /// The number of a prefix with one more element; the empty one has the number 0.
+    /// Id of a prefix with one more element; the empty prefix has id 0.
     fn extended(&mut self, prefix: usize, element: u64) -> usize {
         let next = self.0.len() + 1;
         *self.0.entry((prefix, element)).or_insert(next)

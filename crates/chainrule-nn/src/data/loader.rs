@@ -1,4 +1,4 @@
-//! Batches without end: in epochs, or drawn at random; each knows its place exactly.
+//! Endless batches, in epochs or drawn at random, with a position that can be saved.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,16 +11,15 @@ use crate::nn::StateDict;
 use crate::rng::{Generator, GeneratorState};
 use crate::tensor::Tensor;
 
-/// A source of batches that does not end.
+/// An endless source of batches.
 pub trait Batches {
     /// The next batch.
     fn next_batch(&mut self) -> Result<Batch>;
 
-    /// Batches of the next `of` whose numbers among them are in `own`, in order. The place moves
+    /// Batches of a step's `of` whose positions among them are in `own`, in order. The source moves
     /// past all of them.
     ///
-    /// The ranks of a training share out the batches of a step so; the sources of this library make
-    /// only the own ones.
+    /// Ranks share the batches of a step this way; the sources of this library load only their own.
     fn next_of(&mut self, of: usize, own: Range<usize>) -> Result<Vec<Batch>> {
         let mut batches = Vec::new();
         for i in 0..of {
@@ -32,43 +31,42 @@ pub trait Batches {
         Ok(batches)
     }
 
-    /// Number of batches in an epoch, if there are epochs.
+    /// Batches per epoch, if there are epochs.
     fn per_epoch(&self) -> Option<u64> {
         None
     }
 
-    /// The place: what the batches from here on depend on.
+    /// The position, on which all further batches depend.
     fn state_dict(&self) -> StateDict;
 
-    /// Goes to a place that [`Batches::state_dict`] gave: the batches from here on are the same.
+    /// Moves to a position that [`Batches::state_dict`] gave: the same batches follow.
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
 }
 
 /// Options of a [`DataLoader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoaderOptions {
-    /// Number of examples in a batch.
+    /// Batch size.
     pub batch: usize,
-    /// The seed of the order, another one in each epoch; `None` takes the examples as they come.
+    /// Seed of the shuffle, which differs in each epoch; `None` keeps the order of the dataset.
     pub shuffle: Option<u64>,
-    /// Leaves out the last batch of an epoch if it is not full.
+    /// Drops the last batch of an epoch if it is not full.
     pub drop_last: bool,
-    /// Number of batches made ahead on a thread of their own; with 0 each is made when it is asked
-    /// for.
+    /// Batches prefetched by a background thread; 0 loads each when it is asked for.
     pub prefetch: usize,
 }
 
 impl Default for LoaderOptions {
-    /// 32 examples, in order, the last batch too, two batches ahead.
+    /// Batch size 32, no shuffle, the last batch kept, two batches prefetched.
     fn default() -> Self {
         LoaderOptions { batch: 32, shuffle: None, drop_last: false, prefetch: 2 }
     }
 }
 
-/// Goes through a set epoch by epoch, without end.
+/// Batches of a dataset, epoch after epoch.
 ///
-/// The order of an epoch depends on the seed and the number of the epoch alone. The place can be
-/// saved in the middle of an epoch; batches that were made ahead do not count.
+/// The order of an epoch depends only on the seed and the epoch's number. The position can be saved
+/// in the middle of an epoch; prefetched batches do not count.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -87,14 +85,14 @@ impl Default for LoaderOptions {
 pub struct DataLoader {
     dataset: Arc<dyn Dataset>,
     options: LoaderOptions,
-    /// Behind the batch that was given last.
+    /// Position after the batch that was returned last.
     epoch: u64,
     at: usize,
     group: BatchGroup,
     source: Source,
 }
 
-/// The batches that are made: of each `of` in turn those in `own`.
+/// Batches to load: of each `of` in turn those in `own`.
 #[derive(Clone, PartialEq)]
 struct BatchGroup {
     of: usize,
@@ -102,22 +100,22 @@ struct BatchGroup {
 }
 
 enum Source {
-    /// Made when asked for.
+    /// Loaded on demand.
     Here(Cursor, RawBatch),
     Ahead(Worker),
-    /// Not begun, or moved.
+    /// Not started, or moved.
     Idle,
 }
 
 impl DataLoader {
-    /// Begins with epoch 0.
+    /// Starts with epoch 0.
     #[track_caller]
     pub fn new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> DataLoader {
         DataLoader::try_new(dataset, options).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`DataLoader::new`], but returns the error: for an empty set, a batch of 0, and a set
-    /// smaller than a batch if the last is dropped.
+    /// As [`DataLoader::new`], but returns the error: for an empty dataset, a batch size of 0, and
+    /// a dataset smaller than a batch if the last is dropped.
     pub fn try_new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> Result<DataLoader> {
         let fail = |why: String| Err(Error::argument("DataLoader", why));
         if options.batch == 0 || dataset.is_empty() {
@@ -134,7 +132,7 @@ impl DataLoader {
         Ok(DataLoader { dataset, options, epoch: 0, at: 0, group, source: Source::Idle })
     }
 
-    /// The epoch of the next batch, from 0.
+    /// Epoch of the next batch, from 0.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -158,7 +156,7 @@ impl Batches for DataLoader {
         }
         if matches!(self.source, Source::Idle) {
             let cursor = Cursor::new(self.dataset.len(), self.options, self.epoch, self.at);
-            // A thread that had no batch to make would never wait.
+            // A thread with no batch to load would never wait.
             let makes_some = (0..of).any(|i| self.group.own.contains(&i));
             self.source = match self.options.prefetch {
                 ahead if ahead > 0 && makes_some => {
@@ -226,7 +224,7 @@ impl Batches for DataLoader {
     }
 }
 
-/// One whole number of a state.
+/// One integer of a state.
 fn number(state: &StateDict, name: &str) -> Result<i64> {
     match state.get(name).map(|t| (t.numel(), t.try_to_vec::<i64>())) {
         Some((1, Ok(numbers))) => Ok(numbers[0]),
@@ -234,13 +232,13 @@ fn number(state: &StateDict, name: &str) -> Result<i64> {
     }
 }
 
-/// Order of the examples, and the position in it.
+/// A permutation of the examples, and the position in it.
 struct Cursor {
     options: LoaderOptions,
     epoch: u64,
     at: usize,
     order: Vec<usize>,
-    /// The epoch whose order that is.
+    /// Epoch of the permutation.
     ordered: Option<u64>,
 }
 
@@ -252,7 +250,7 @@ impl Cursor {
     fn next_rows(&mut self) -> Result<&[usize]> {
         let LoaderOptions { batch, shuffle, drop_last, .. } = self.options;
         if let (Some(seed), true) = (shuffle, self.ordered != Some(self.epoch)) {
-            // A generator of its own for each epoch: the order does not depend on where one began.
+            // A generator for each epoch, so the order does not depend on the starting epoch.
             let seed = seed ^ self.epoch.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let order = Generator::manual_seed(seed).randperm(self.order.len());
             self.order.iter_mut().zip(order).for_each(|(to, row)| *to = row as usize);
@@ -269,8 +267,7 @@ impl Cursor {
     }
 }
 
-/// A thread that makes batches ahead. Tensors are made by the caller, whose pool their memory goes
-/// back to.
+/// A prefetching thread. The caller makes the tensors, since their memory returns to its pool.
 struct Worker {
     full: Option<Receiver<Result<RawBatch>>>,
     used: Sender<RawBatch>,
@@ -298,13 +295,13 @@ impl Worker {
         let ended = |_| Error::argument("DataLoader", "the thread that makes batches has ended");
         let raw = full.recv().map_err(ended)??;
         let batch = raw.batch()?;
-        // To be filled again; if the thread has ended, the next call tells.
+        // To be filled again; if the thread has ended, the next call reports it.
         let _ = self.used.send(raw);
         Ok(batch)
     }
 }
 
-/// Until nobody takes them any more.
+/// Until the receiver is gone.
 fn make_ahead(
     dataset: &dyn Dataset,
     mut cursor: Cursor,
@@ -314,7 +311,7 @@ fn make_ahead(
 ) {
     for i in (0..group.of.max(1)).cycle() {
         if !group.own.contains(&i) {
-            // Passed over by its rows alone: nothing of it is read.
+            // Skipped by index; nothing of it is loaded.
             if let Err(e) = cursor.next_rows() {
                 let _ = full.send(Err(e));
                 return;
@@ -339,8 +336,7 @@ impl Drop for Worker {
     }
 }
 
-/// Batches of examples drawn at random, each with the same chance every time: as the lectures on
-/// names do it.
+/// Batches sampled uniformly with replacement, as the lectures on names do it.
 pub struct RandomBatches {
     dataset: Arc<dyn Dataset>,
     generator: Generator,
@@ -356,7 +352,7 @@ impl RandomBatches {
         RandomBatches::try_new(dataset, batch, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`RandomBatches::new`], but returns the error: for an empty set or batch.
+    /// As [`RandomBatches::new`], but returns the error: for an empty dataset or batch.
     pub fn try_new(
         dataset: Arc<dyn Dataset>,
         batch: usize,
@@ -370,12 +366,12 @@ impl RandomBatches {
         Ok(RandomBatches { dataset, generator, picked, rows, raw: RawBatch::default() })
     }
 
-    /// Draws the numbers of the next batch's examples.
+    /// Draws the indices of the next batch.
     fn pick(&mut self) -> Result<()> {
         Ok(self.generator.fill_randint(0, self.dataset.len() as i64, &mut self.picked)?)
     }
 
-    /// The batch of the numbers drawn last.
+    /// The batch of the indices drawn last.
     fn picked(&mut self) -> Result<Batch> {
         self.rows.clear();
         self.rows.extend(self.picked.iter().map(|&row| row as usize));
@@ -401,7 +397,7 @@ impl Batches for RandomBatches {
         Ok(batches)
     }
 
-    /// Number of batches that draw each example once on average.
+    /// Batches after which each example was drawn once on average.
     fn per_epoch(&self) -> Option<u64> {
         Some(self.dataset.len().div_ceil(self.picked.len()) as u64)
     }
@@ -423,7 +419,7 @@ impl Batches for RandomBatches {
     }
 }
 
-/// The state of a generator as a tensor of whole numbers.
+/// State of a generator as a tensor of integers.
 #[doc(hidden)]
 pub fn generator_tensor(state: &GeneratorState) -> Tensor {
     let bytes = state.to_bytes();

@@ -1,11 +1,11 @@
-//! Data: sets of examples, the files they come from, and batches of them.
+//! Datasets, file readers and batches.
 //!
-//! A [`Dataset`] gives examples by their numbers. [`DataLoader`] goes through it in epochs,
-//! [`RandomBatches`] draws from it; both know their place, so that a training can be stopped and
-//! taken up. Here live also the readers of files; each refuses what it does not understand with one
-//! line, and takes no more memory than the file has bytes.
+//! A [`Dataset`] gives examples by index. [`DataLoader`] goes through it in epochs,
+//! [`RandomBatches`] samples from it; both save their position, so that training can be interrupted
+//! and resumed. The readers of files live here as well; each rejects malformed input with a
+//! one-line error, and takes no more memory than the file has bytes.
 //!
-//! Two data sets are there without a file: [`Digits::draw`] and
+//! Two datasets need no file: [`Digits::draw`] and
 //! [`NameList::embedded`](text::NameList::embedded). They are part of the library, and not of the
 //! laboratory, because its users train on them before they have data of their own: the first
 //! example of the book and the first command run without a download. A program that does not call

@@ -1,12 +1,12 @@
-//! Two half circles, one inside the other.
+//! Two interleaved half circles.
 
 use super::Batch;
 use crate::error::Result;
 use crate::rng::CounterRng;
 use crate::tensor::Tensor;
 
-/// `count` points of the plane on two half moons with noise of this deviation, and which moon each
-/// is on (0 or 1).
+/// `count` points on two half moons with Gaussian noise of this deviation, and the moon of each (0
+/// or 1).
 ///
 /// ```
 /// let moons = chainrule::data::moons(200, 0.1, 7)?;
@@ -22,7 +22,7 @@ pub fn moons(count: usize, noise: f64, seed: u64) -> Result<Batch> {
             0 => (angle.cos(), angle.sin()),
             _ => (1.0 - angle.cos(), 0.5 - angle.sin()),
         };
-        // Box-Muller: two normal numbers of two uniform ones.
+        // Box-Muller transform.
         let size = noise * (-2.0 * (1.0 - rng.uniform_f64()).ln()).sqrt();
         let turn = std::f64::consts::TAU * rng.uniform_f64();
         points.extend([(x + size * turn.cos()) as f32, (y + size * turn.sin()) as f32]);

@@ -1,4 +1,4 @@
-//! The NPY format: an array of NumPy in a file.
+//! The NPY format of NumPy arrays.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Reads the array of a `.npy` file as a tensor.
 ///
-/// f32, f64, i64 and bool keep their dtype; other whole numbers of up to 32 bits, signed or not,
-/// become i64. Little-endian only.
+/// f32, f64, i64 and bool keep their dtype; integers of up to 32 bits become i64. Little-endian
+/// only.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let bytes = file::bytes(path)?;
     parse(&bytes).map_err(|why| file::wrong(path, why))
 }
 
-/// As [`read_npy`], from the bytes of a file.
+/// Parses the bytes of a `.npy` file, as [`read_npy`] does.
 pub fn parse_npy(bytes: &[u8]) -> Result<Tensor> {
     parse(bytes).map_err(|why| Error::argument("npy", why))
 }

@@ -1,11 +1,11 @@
-//! Names as whole rows, for models that guess every next letter at once.
+//! Whole names as sequences, for models that predict every next letter at once.
 
 use super::dataset::{Dataset, RawBatch};
 use super::error::DataError;
 use super::text::Vocabulary;
 
-/// Names, one an example: the start symbol and the letters, and what is wanted is each next letter
-/// and the end symbol.
+/// Names as examples: the start symbol and the letters as input, each next letter and the end
+/// symbol as target.
 #[derive(Clone, Debug)]
 pub struct Words {
     rows: Vec<Vec<i64>>,
@@ -13,10 +13,10 @@ pub struct Words {
 }
 
 impl Words {
-    /// The target of places after the end, which do not count.
+    /// Ignored target of positions after the end.
     pub const IGNORED: i64 = -1;
 
-    /// The words of names that are spelt with a to z, cut to what a model with this context sees.
+    /// Sequences of names spelt with a to z, truncated to the model's context.
     ///
     /// ```
     /// use chainrule::data::{Dataset, Words};

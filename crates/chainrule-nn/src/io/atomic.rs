@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Atomic writes of files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// Writes a file so that a reader finds either the earlier content or the new one, never a part:
-/// into a second file of the same folder, onto the disk, and then under its name; at last the
-/// folder goes onto the disk.
+/// Replaces a file atomically: writes a temporary file in the same directory, syncs it, renames it,
+/// and syncs the directory. A reader sees the old content or the new one, never a part.
 ///
-/// When that fails (the disk is full, say), the second file is removed and the earlier one is as it
-/// was.
+/// On failure (a full disk, say) the temporary file is removed and the old one is as it was.
 ///
 /// ```
 /// use std::io::Write;
@@ -31,12 +29,12 @@ pub fn write_atomic(
     let (file, temporary) = temporary_file(path, name)?;
     let mut buffer = BufWriter::new(&file);
     let written = fill(&mut buffer).and_then(|()| buffer.flush());
-    // Dropped without a second attempt to write what is left in it after an error.
+    // Dropped without a second attempt to write its buffer after an error.
     drop(buffer.into_parts());
     let written = written.and_then(|()| file.sync_all());
     drop(file);
     if let Err(e) = written.and_then(|()| fs::rename(&temporary, path)) {
-        // Nothing can be done if this fails too; the first error is the one to tell.
+        // A failure here can't be handled; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         return Err(e);
     }
@@ -44,7 +42,7 @@ pub fn write_atomic(
     Ok(())
 }
 
-/// A new name is safe on the disk once the folder is. Some file systems refuse this; the file is
+/// A rename is durable once the directory is synced. Some file systems refuse this; the file is
 /// written all the same.
 pub(super) fn sync_folder_of(path: &Path) {
     let folder = match path.parent() {
@@ -56,13 +54,13 @@ pub(super) fn sync_folder_of(path: &Path) {
     }
 }
 
-/// A new, empty file beside `path`, and its path.
+/// A new, empty temporary file beside `path`, and its path.
 fn temporary_file(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
     loop {
         let temporary = path.with_file_name(temporary_name(name));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
-            // The next name has another number.
+            // The name is taken; the next one has another number.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -86,7 +84,7 @@ pub(super) fn temporary_name(name: &OsStr) -> OsString {
     temporary
 }
 
-/// Whether a file has a name that [`temporary_name`] or an earlier version of it gives.
+/// Whether a file name is one of [`temporary_name`] or an earlier version of it.
 fn is_temporary(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
@@ -97,11 +95,10 @@ fn is_temporary(name: &str) -> bool {
     }
 }
 
-/// Removes the unfinished files that killed processes left in a folder, and gives how many there
-/// were.
+/// Removes temporary files that killed processes left in a directory, and returns their number.
 ///
-/// For a folder in which nobody else writes now: the unfinished file of a [`write_atomic`] that
-/// goes on would be lost.
+/// Only for a directory without other writers: it would remove the file of a [`write_atomic`] in
+/// progress.
 pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
     let mut swept = 0;
     for entry in fs::read_dir(folder)? {
@@ -115,11 +112,11 @@ pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// A regular file and its length, or why it is not read: a folder, a pipe or a device, an error of
-/// the system.
+/// A regular file and its length, or the reason it is not read: a directory, a pipe or a device, an
+/// error of the system.
 ///
-/// A pipe without a writer would block and a device may have no end, so both are refused before
-/// they are opened.
+/// Opening a pipe without a writer blocks, and a device may have no end, so both are rejected
+/// before.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), String> {
     let about = fs::metadata(path).map_err(|e| reason(&e))?;
     if about.is_dir() {
@@ -136,10 +133,10 @@ pub(crate) fn too_long(most: u64) -> String {
     format!("more than {most} bytes, the most that is read of such a file")
 }
 
-/// The bytes of a regular file, or why it is not read: more than `most` bytes, or no such file.
+/// The bytes of a regular file, or the reason it is not read: longer than `most` bytes, or no such
+/// file.
 ///
-/// The limit holds for what is read and not only for the size that the system gives, which may be 0
-/// or change.
+/// The limit holds for the bytes read and not only for the reported size, which may be 0 or change.
 pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let (file, len) = open_regular(path)?;
     if len > most {
@@ -155,7 +152,7 @@ pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The system's error, in words that tell what to do.
+/// The system's error, with a remedy.
 pub(crate) fn reason(e: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let text = match e.kind() {

@@ -1,8 +1,8 @@
-//! Checkpoints: all that a training needs to go on as if it had never stopped, with a checksum.
+//! Checkpoints of a training run, with a checksum.
 //!
-//! A file is: the line `chainrule checkpoint 1`; the lengths of text and state as u64; the CRC-32
-//! of all that follows and of the lengths; the text; the state in the safetensors format. All
-//! numbers are little-endian.
+//! Layout: the line `chainrule checkpoint 1`; the lengths of text and state as u64; the CRC-32 of
+//! the lengths and of all that follows; the text; the state as safetensors. Integers are
+//! little-endian.
 
 use std::fmt;
 use std::fs;
@@ -20,10 +20,10 @@ use crate::nn::StateDict;
 const MAGIC: &[u8] = b"chainrule checkpoint 1\n";
 /// Magic, two lengths and the checksum.
 const HEAD: usize = MAGIC.len() + 8 + 8 + 4;
-/// The largest file that is read, 16 GiB.
+/// Largest file that is read, 16 GiB.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// A state with a text that says what it is the state of.
+/// A state with a text that describes it.
 ///
 /// ```
 /// use chainrule::io::Checkpoint;
@@ -37,7 +37,7 @@ const MOST_BYTES: u64 = 16 << 30;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// Notes of the writer for the reader: settings, a version.
+    /// Metadata of the writer: settings, a version.
     pub about: String,
     /// Tensors by name.
     pub state: StateDict,
@@ -59,7 +59,7 @@ impl Checkpoint {
         Ok(bytes)
     }
 
-    /// Reads the bytes of a file. An error for anything that is not whole, down to a single bit.
+    /// Parses the bytes of a file. An error for any damage, down to a single bit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
         let wrong = |why: &str| Error::argument("checkpoint", why);
         let (text, state) = payload(bytes).map_err(wrong)?;
@@ -73,13 +73,13 @@ impl Checkpoint {
         pieces::load(path).map_err(|why| Error::File { path: path.to_owned(), why })
     }
 
-    /// Writes a file, whole or not at all; see [`write_atomic`].
+    /// Writes a file atomically; see [`write_atomic`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         write(path.as_ref(), &self.to_bytes()?)
     }
 }
 
-/// The fault of a file whose content is another than was written.
+/// The error for a file whose checksum does not match.
 const DAMAGED: &str = "damaged: the checksum does not fit the content";
 
 /// The text and the state in the bytes of a file, or what is wrong with it.
@@ -91,7 +91,7 @@ fn payload(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     }
 }
 
-/// The lengths of text and state and the checksum in the head of a file of this length.
+/// The lengths of text and state and the checksum, from the header of a file of this length.
 fn lengths(head: &[u8], len: u64) -> Result<(u64, u64, u32), &'static str> {
     if !head.starts_with(MAGIC) {
         return Err("not a checkpoint of this library, or damaged in its first line");
@@ -105,7 +105,7 @@ fn lengths(head: &[u8], len: u64) -> Result<(u64, u64, u32), &'static str> {
     Ok((text, state, u32::from_le_bytes(std::array::from_fn(|i| head[16 + i]))))
 }
 
-/// Checksum of the lengths and of everything after its own place.
+/// Checksum of the lengths and of everything after its own field.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[MAGIC.len()..HEAD - 4]);
@@ -122,19 +122,19 @@ fn cannot(path: &Path, e: &std::io::Error) -> Error {
     Error::File { path: path.to_owned(), why: format!("cannot be written: {}{kept}", reason(e)) }
 }
 
-/// One of the checkpoints that a [`CheckpointFolder`] keeps.
+/// A checkpoint that a [`CheckpointFolder`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The newest.
+    /// The latest.
     Last,
-    /// The one before the newest, for the case that the newest is damaged.
+    /// The one before the latest, in case that is damaged.
     Earlier,
     /// The one with the best metric.
     Best,
 }
 
 impl Kept {
-    /// The word for it, which is also the name of its file without the ending.
+    /// Its name, which is also that of its file without the extension.
     pub fn name(self) -> &'static str {
         match self {
             Kept::Last => "last",
@@ -150,25 +150,24 @@ impl fmt::Display for Kept {
     }
 }
 
-/// The checkpoints of one run in a folder: the last, the one before it, and the best.
+/// The checkpoints of one run in a directory: the last, the one before it, and the best.
 ///
-/// At each moment, also when the process is killed while it saves, the folder holds a whole
-/// checkpoint if it ever held one.
+/// The directory holds a whole checkpoint at all times once it has held one, even if the process is
+/// killed during a save.
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     path: PathBuf,
-    /// The folder's path since it was moved.
+    /// Path after a move.
     moved: Arc<OnceLock<PathBuf>>,
 }
 
 impl CheckpointFolder {
-    /// In a folder, which must exist when something is saved.
+    /// A directory, which must exist by the first save.
     pub fn new(path: impl Into<PathBuf>) -> CheckpointFolder {
         CheckpointFolder { path: path.into(), moved: Arc::default() }
     }
 
-    /// Says that the folder, with all that is in it, is at another path from now on, for all
-    /// clones. The first move counts.
+    /// Records for all clones that the directory now has another path. Only the first move counts.
     #[doc(hidden)]
     pub fn moved_to(&self, path: impl Into<PathBuf>) {
         let _ = self.moved.set(path.into());
@@ -178,13 +177,12 @@ impl CheckpointFolder {
         self.moved.get().unwrap_or(&self.path)
     }
 
-    /// The path of a checkpoint, whether it is there or not: `last.ckpt`, `earlier.ckpt`,
-    /// `best.ckpt`.
+    /// Path of a checkpoint, whether it exists or not: `last.ckpt`, `earlier.ckpt`, `best.ckpt`.
     pub fn file(&self, which: Kept) -> PathBuf {
         self.path().join(format!("{which}.ckpt"))
     }
 
-    /// Saves a new last one; the last one until now becomes the earlier one.
+    /// Saves a new last checkpoint; the old one becomes the earlier one.
     ///
     /// Errors if a file cannot be written; then there is still a whole one under each name that had
     /// one.
@@ -192,10 +190,10 @@ impl CheckpointFolder {
         self.save_tensors(checkpoint, false)
     }
 
-    /// As [`CheckpointFolder::save`], and keeps it as the best too, in a file of its own.
+    /// As [`CheckpointFolder::save`], and also saves it as the best, in a separate file.
     ///
-    /// The best is written first: if that is as far as it gets, the run goes on from the last one
-    /// and comes to the same best again.
+    /// The best is written first: after an interruption there, the run resumes from the last one
+    /// and reaches the same best again.
     pub fn save_best(&self, checkpoint: &Checkpoint) -> Result<()> {
         self.save_tensors(checkpoint, true)
     }
@@ -211,8 +209,8 @@ impl CheckpointFolder {
         self.save_pieces(&checkpoint.about, &entries, is_best, &mut next)
     }
 
-    /// As [`CheckpointFolder::save`] or [`CheckpointFolder::save_best`], of tensors whose bytes
-    /// `next` gives one after the other, in the order of the entries.
+    /// As [`CheckpointFolder::save`] or [`CheckpointFolder::save_best`], with the bytes of the
+    /// tensors from `next`, in the order of the entries.
     #[doc(hidden)]
     pub fn save_pieces(
         &self,
@@ -225,7 +223,7 @@ impl CheckpointFolder {
         if is_best {
             pieces::write(&best, about, entries, next)?;
         }
-        // A damaged one must not take the place of a whole earlier one.
+        // A damaged last one must not replace a whole earlier one.
         if pieces::is_whole(&last) {
             self.keep_last_as_earlier()?;
         }
@@ -235,23 +233,23 @@ impl CheckpointFolder {
         }
     }
 
-    /// Gives the last one a second name, so that it never lacks the first one; the new last is
-    /// another file then.
+    /// Hard-links the last one under its second name, so that the first never vanishes; the new
+    /// last is another file.
     fn keep_last_as_earlier(&self) -> Result<()> {
         let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
         let beside = self.path().join(temporary_name("earlier.ckpt".as_ref()));
-        // On a file system without links, a copy does.
+        // Copies on a file system without hard links.
         let linked = fs::hard_link(&last, &beside)
             .or_else(|_| fs::copy(&last, &beside).map(drop))
             .and_then(|()| fs::rename(&beside, &file));
-        // A rename onto another name of the same file does nothing, and leaves both names.
+        // A rename onto another link to the same file does nothing, and leaves both names.
         let _ = fs::remove_file(&beside);
         linked.map_err(|e| cannot(&file, &e))?;
         sync_folder_of(&file);
         Ok(())
     }
 
-    /// Reads one. If the last one is damaged, the error says which other one is whole.
+    /// Loads a checkpoint. If the last one is damaged, the error names one that is whole.
     pub fn load(&self, which: Kept) -> Result<Checkpoint> {
         Checkpoint::read(self.file(which)).map_err(|error| {
             let Error::File { path, why } = error else { return error };

@@ -1,4 +1,4 @@
-//! Files: weights by name, checkpoints of a training, and writing without losing what was there.
+//! Weights by name, checkpoints, and atomic writes.
 
 mod atomic;
 mod checkpoint;

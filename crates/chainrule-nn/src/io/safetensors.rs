@@ -1,9 +1,8 @@
-//! Tensors by name in the safetensors format: a JSON header with names, dtypes, shapes and offsets,
-//! then the bytes.
+//! The safetensors format: a JSON header with names, dtypes, shapes and offsets, then the bytes.
 //!
 //! The crate `safetensors` checks the header (its length, overlaps, offsets against shapes); sizes
-//! and dtypes are checked here. Files are written beside their place and renamed, so an interrupted
-//! save leaves the earlier file whole.
+//! and dtypes are checked here. Writes are atomic, so an interrupted save leaves the old file
+//! whole.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -19,20 +18,20 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// The largest file that is read, 16 GiB: a longer one is no set of weights for this library.
+/// Largest file that is read, 16 GiB.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// The longest header, as other readers of the format have it.
+/// Longest header, the limit of other readers of the format.
 const MOST_HEADER: u64 = 100_000_000;
 
-/// The bytes that are read and added to the checksum at a time, so that they are still in a cache.
+/// Bytes per read and update of the checksum, few enough to stay in cache.
 const PIECE: usize = 1 << 18;
 
 /// Reads all tensors of a file, each in its dtype and straight into its own memory: the file takes
 /// no second copy. The 8-bit floats and complex numbers of the format are an error that names the
 /// tensor.
 ///
-/// A checksum in the header, see [`serialize_checked`], must fit; a file without one is read too.
+/// A checksum in the header, see [`serialize_checked`], must match; a file without one is read too.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
     let read = || {
@@ -45,7 +44,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     read().map_err(|why| Error::File { path: path.to_owned(), why })
 }
 
-/// As [`load`], from the bytes of a file.
+/// Parses the bytes of a file, as [`load`] does.
 pub fn parse(bytes: &[u8]) -> Result<StateDict> {
     read(&mut &*bytes, bytes.len() as u64).map_err(|why| Error::argument("safetensors", why))
 }
@@ -68,7 +67,7 @@ pub(super) fn read(file: &mut impl Read, len: u64) -> Result<StateDict, String> 
     }
     head.resize(8 + header as usize, 0);
     file.read_exact(&mut head[8..]).map_err(cut)?;
-    // Names, shapes and offsets are held against each other as it is deserialized.
+    // Deserialisation checks names, shapes and offsets against each other.
     let about: Metadata = serde_json::from_slice(&head[8..]).map_err(|e| not_whole(&e))?;
     let data = len - 8 - header;
     if about.data_len() as u64 != data {
@@ -99,20 +98,20 @@ pub(super) fn read(file: &mut impl Read, len: u64) -> Result<StateDict, String> 
     Ok(tensors)
 }
 
-/// The entry of the header's metadata with the checksum, and the word before its eight digits.
+/// Key of the checksum in the header's metadata, and the prefix of its eight digits.
 const CHECKSUM: &str = "chainrule.checksum";
 const CRC_32: &str = "chainrule crc32 ";
 
-/// The checksum of a file that is being read, of which its own digits count as zeros.
+/// Checksum of a file during reading, in which its own digits count as zeros.
 struct Checksum {
     hasher: crc32fast::Hasher,
-    /// The digits in the header; none in the file of another program.
+    /// The digits in the header; none in a file of another program.
     wanted: Option<String>,
 }
 
 impl Checksum {
-    /// A value with the word under another name, or the name with another value, is a damaged
-    /// entry: so no single byte can change unnoticed, not even one of the entry itself.
+    /// The prefix under another key, or the key with another value, is a damaged entry: so no
+    /// single byte can change unnoticed, not even one of the entry itself.
     fn of(head: &[u8], about: &Metadata) -> Result<Checksum, String> {
         let entries = about.metadata().iter().flatten();
         let mut ours = entries.filter(|(key, value)| *key == CHECKSUM || value.starts_with(CRC_32));
@@ -136,7 +135,7 @@ impl Checksum {
     }
 
     fn check(self) -> Result<(), String> {
-        // As text: digits in another case are a damaged byte, too.
+        // Compared as text: digits in another case are a damaged byte, too.
         match self.wanted {
             Some(wanted) if format!("{:08x}", self.hasher.finalize()) != wanted => Err(damaged()),
             _ => Ok(()),
@@ -144,7 +143,7 @@ impl Checksum {
     }
 }
 
-/// The digits in the place of a checksum's own.
+/// Placeholder of the checksum's digits.
 const ZEROS: &[u8] = b"00000000";
 
 fn damaged() -> String {
@@ -156,7 +155,7 @@ fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
 }
 
 /// As [`serialize`], with a checksum of the whole file in its header, which [`load`] and [`parse`]
-/// verify and other programs pass over.
+/// verify and other programs ignore.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -185,20 +184,20 @@ fn entries(tensors: &StateDict) -> Vec<CheckpointEntry> {
     tensors.iter().map(|(name, t)| CheckpointEntry::of(name, t)).collect()
 }
 
-/// Entries as files of the format have them: the widest elements first, each at a multiple of its
-/// size, then by name.
+/// Entries in the order of the format: the widest elements first, each aligned to its size, then by
+/// name.
 fn in_order(mut entries: Vec<CheckpointEntry>) -> Vec<CheckpointEntry> {
     let key = |entry: &CheckpointEntry| std::cmp::Reverse(in_file(entry.dtype));
     entries.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
     entries
 }
 
-/// Writes the elements of a tensor from where they are.
+/// Writes the elements of a tensor from its storage.
 fn write_elements(t: &Tensor, out: &mut dyn Write) -> io::Result<()> {
     t.try_with_bytes(|bytes| out.write_all(bytes)).map_err(io::Error::other)?
 }
 
-/// Bytes that are counted and added to the checksum on their way.
+/// A writer that counts bytes and updates the checksum.
 struct Summed<'a, W> {
     out: &'a mut W,
     hasher: crc32fast::Hasher,
@@ -207,7 +206,7 @@ struct Summed<'a, W> {
 
 impl<W: Write> Write for Summed<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Short enough that the sum finds them in a cache.
+        // Short enough to be in cache for the checksum.
         let n = self.out.write(&bytes[..bytes.len().min(PIECE)])?;
         self.hasher.update(&bytes[..n]);
         self.len += n;
@@ -219,8 +218,8 @@ impl<W: Write> Write for Summed<'_, W> {
     }
 }
 
-/// Writes a file of these entries, whose elements `each` writes. Its checksum is known at the end:
-/// gives its digits and their place, where zeros stand.
+/// Writes a file of these entries, whose elements `each` writes. The checksum is known only at the
+/// end: returns its digits and their offset, where zeros stand.
 fn write_checked(
     entries: &[CheckpointEntry],
     metadata: &BTreeMap<String, String>,
@@ -235,7 +234,7 @@ fn write_checked(
     }
     metadata.insert(CHECKSUM.to_owned(), value.clone());
     let head = header(entries, metadata).map_err(io::Error::other)?;
-    // A name of a tensor may hold the text too: the metadata are the first entry of the header.
+    // A tensor's name may contain the text too: the metadata are the first entry of the header.
     let at = position(&head, value.as_bytes()).map(|at| at + CRC_32.len());
     let at = at.ok_or_else(|| wrong("the header lacks its checksum"))?;
     let mut out = Summed { out, hasher: crc32fast::Hasher::new(), len: 0 };
@@ -252,8 +251,8 @@ fn write_checked(
     Ok((at, format!("{:08x}", out.hasher.finalize())))
 }
 
-/// As [`save`], of tensors whose elements `each` writes one after the other: so that nobody needs
-/// all of them in memory. An [`Error`] within an error of `each` is given back as it is.
+/// As [`save`], with the elements written by `each`, tensor by tensor, so that they need not all be
+/// in memory. An [`Error`] within an error of `each` is returned as it is.
 #[doc(hidden)]
 pub fn save_pieces(
     path: &Path,
@@ -275,7 +274,7 @@ pub fn save_pieces(
     })
 }
 
-/// The error of the library that came through a writer, or that of the system.
+/// The library's error that came through a writer, or the system's.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast()
 }
@@ -305,7 +304,7 @@ fn dtype_of(name: &str, in_file: Dtype) -> Result<DType, String> {
     })
 }
 
-/// The bytes of a file with these tensors and, in its header, this text by name.
+/// The bytes of a file with these tensors and, in its header, this metadata.
 pub fn serialize(tensors: &StateDict, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
     let data: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = tensors
         .iter()
@@ -337,7 +336,7 @@ fn in_file(dtype: DType) -> Dtype {
     DTYPES[at.expect("the table has every dtype")].1
 }
 
-/// A tensor of a checkpoint that is written piece by piece.
+/// A tensor of a checkpoint that is written in pieces.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointEntry {
@@ -352,14 +351,14 @@ impl CheckpointEntry {
         CheckpointEntry { name: name.to_owned(), dtype: t.dtype(), shape: t.shape().to_vec() }
     }
 
-    /// The number of bytes of the tensor.
+    /// Size of the tensor in bytes.
     pub fn bytes(&self) -> usize {
         let size = self.dtype.size();
         self.shape.iter().fold(size, |bytes, &n| bytes.saturating_mul(n))
     }
 }
 
-/// The head of a file of these tensors, whose bytes follow in the same order.
+/// Header of a file of these tensors, whose bytes follow in the same order.
 pub(super) fn header(
     entries: &[CheckpointEntry],
     metadata: BTreeMap<String, String>,
@@ -375,15 +374,15 @@ pub(super) fn header(
     let metadata = (!metadata.is_empty()).then(|| metadata.into_iter().collect());
     let about = Metadata::new(metadata, infos.collect()).map_err(|e| fail(&e))?;
     let mut text = serde_json::to_vec(&about).map_err(|e| fail(&e))?;
-    // Readers may want the data to begin at a multiple of eight.
+    // Pads the header, so that the data begin at a multiple of eight.
     text.resize(text.len().next_multiple_of(8), b' ');
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
     bytes.extend(text);
     Ok(bytes)
 }
 
-/// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full
-/// disk leaves the earlier file as it was.
+/// Writes the tensors to a file with a checksum ([`serialize_checked`]), atomically: a full disk
+/// leaves the old file as it was.
 pub fn save(
     path: impl AsRef<Path>,
     tensors: &StateDict,
@@ -431,7 +430,7 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// Each byte of a file, changed in one bit or made another byte, is noticed.
+    /// Any byte of a file that changes is noticed.
     #[test]
     fn no_damaged_byte_goes_unnoticed() {
         let good = serialize_checked(&state(), &BTreeMap::new()).unwrap();
@@ -443,7 +442,7 @@ mod tests {
                 assert!(parse(&bytes).is_err(), "byte {at} changed by {change:#x}");
             }
         }
-        // With a text of the caller's, and from another program.
+        // With metadata of the caller, and from another program.
         let by = BTreeMap::from([("by".to_owned(), "a test".to_owned())]);
         let more = serialize_checked(&state(), &by).unwrap();
         assert_eq!(parse(&more).unwrap().len(), state().len());

@@ -1,10 +1,10 @@
-//! Nonlinearities as layers, for [`Sequential`](super::Sequential).
+//! Activation functions as layers, for [`Sequential`](super::Sequential).
 
 use super::{Layer, Module};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Layers without settings: each calls the method of the tensor.
+/// Layers without options; each calls the method of the tensor.
 macro_rules! activations {
     ($($name:ident $method:ident $doc:literal $(within $low:literal to $high:literal)?,)*) => {$(
         #[doc = concat!("[`Tensor::", $doc, "`] as a layer.")]
@@ -38,7 +38,7 @@ activations! {
     GeluTanh try_gelu_tanh "gelu_tanh",
 }
 
-/// Layers with settings, which have PyTorch's defaults.
+/// Layers with options, which have PyTorch's defaults.
 macro_rules! settable {
     ($($name:ident($($field:ident: $ty:ty = $default:literal $what:literal),*) $method:ident $doc:literal,)*) => {$(
         #[doc = concat!("[`Tensor::", $doc, "`] as a layer; the defaults are PyTorch's.")]

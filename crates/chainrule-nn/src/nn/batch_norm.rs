@@ -33,7 +33,7 @@ pub struct BatchNorm1d {
     /// The variance used in evaluation, `[features]`.
     #[module(buffer)]
     pub running_var: Tensor,
-    /// Number of batches that the running statistics have seen.
+    /// Number of batches in the running statistics.
     #[module(buffer)]
     pub num_batches_tracked: Tensor,
     eps: f64,
@@ -46,7 +46,7 @@ pub struct BatchNorm1d {
 pub struct BatchNormOptions {
     /// The number added to the variance; 1e-5.
     pub eps: f64,
-    /// The part by which running statistics move towards those of a batch; 0.1.
+    /// Momentum of the running statistics; 0.1.
     pub momentum: f64,
 }
 
@@ -148,7 +148,7 @@ impl BatchNorm1d {
     }
 }
 
-/// [`BatchNorm1d`] for pictures: each channel of `[n, channels, height, width]` is normalised over
+/// [`BatchNorm1d`] for images: each channel of `[n, channels, height, width]` is normalised over
 /// the batch and all positions.
 ///
 /// ```
@@ -160,7 +160,7 @@ impl BatchNorm1d {
 /// ```
 #[derive(Debug)]
 pub struct BatchNorm2d {
-    /// The same over one axis of positions.
+    /// The same with one position axis.
     pub flat: BatchNorm1d,
 }
 

@@ -1,4 +1,4 @@
-//! Layers made of layers, and layers that only change the shape.
+//! Containers of layers, and layers that only reshape.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use super::{AsField, Field, Layer, Module};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// `y = x + f(x)`: what the layer adds to its input (He et al. 2016).
+/// Residual connection `y = x + f(x)` (He et al. 2016).
 ///
 /// ```
 /// use chainrule::nn::{Layer, Residual, Tanh};
@@ -16,12 +16,12 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug, Module)]
 pub struct Residual<L: Layer> {
-    /// The layer whose result is added.
+    /// The branch, whose result is added.
     pub layer: L,
 }
 
 impl<L: Layer> Residual<L> {
-    /// Around `layer`, whose result must have the shape of its input.
+    /// A residual connection around `layer`, whose result must have the shape of its input.
     pub fn new(layer: L) -> Residual<L> {
         Residual { layer }
     }
@@ -38,7 +38,7 @@ impl<L: Layer> Layer for Residual<L> {
     }
 }
 
-/// Modules in a list, named `0`, `1`, ...; it has no forward of its own. Reads like a slice.
+/// A list of modules, named `0`, `1`, ..., without a forward of its own. Derefs to a slice.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear, LinearOptions, Module, ModuleList};
@@ -97,7 +97,7 @@ impl<M: Module> Module for ModuleList<M> {
     }
 }
 
-/// Axes 1 and up as one: `[n, a, b, ...]` becomes `[n, a * b * ...]`.
+/// Flattens axes 1 and up: `[n, a, b, ...]` becomes `[n, a * b * ...]`.
 ///
 /// ```
 /// use chainrule::nn::{Flatten, Layer};
@@ -116,10 +116,10 @@ impl Layer for Flatten {
     }
 }
 
-/// Every `n` neighbours in time as one: `[b, t, c]` becomes `[b, t / n, n * c]`, and `[b, n * c]`
-/// where one is left.
+/// Concatenates every `n` consecutive time steps: `[b, t, c]` becomes `[b, t / n, n * c]`, and `[b,
+/// n * c]` where one is left.
 ///
-/// Joins neighbours between the layers of a WaveNet-like model.
+/// Merges time steps between the layers of a WaveNet-like model.
 ///
 /// ```
 /// use chainrule::nn::{FlattenConsecutive, Layer};
@@ -133,7 +133,7 @@ pub struct FlattenConsecutive {
 }
 
 impl FlattenConsecutive {
-    /// `n` neighbours at a time.
+    /// Merges `n` consecutive steps.
     pub fn new(n: usize) -> FlattenConsecutive {
         FlattenConsecutive { n }
     }

@@ -33,7 +33,7 @@ fn start(
     Ok((weight.try_parameter()?, bias))
 }
 
-/// The form of a convolution layer.
+/// Options of a convolution layer.
 ///
 /// ```
 /// use chainrule::nn::{Conv2d, ConvOptions};
@@ -176,7 +176,7 @@ macro_rules! pools {
         }
 
         impl $name {
-            /// With windows of this size, next to each other.
+            /// With windows of this size and the same stride.
             pub fn new(kernel: [usize; $n]) -> $name {
                 $name::with_options(kernel, $options::default())
             }
@@ -219,7 +219,7 @@ impl Layer for AvgPool2d {
     }
 }
 
-/// [`Tensor::adaptive_avg_pool2d`] as a layer: means over equal parts, as many as wanted.
+/// [`Tensor::adaptive_avg_pool2d`] as a layer: average pooling to a given output size.
 #[derive(Clone, Copy, Debug, Module)]
 pub struct AdaptiveAvgPool2d {
     /// Height and width of the result.

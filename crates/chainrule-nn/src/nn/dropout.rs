@@ -1,4 +1,4 @@
-//! Dropout with random numbers of its own.
+//! Dropout with its own generator.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,11 +7,11 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// In training each element becomes 0 with probability `p` and the others are divided by `1 - p`;
-/// in evaluation nothing happens.
+/// In training, zeroes each element with probability `p` and divides the others by `1 - p`; the
+/// identity in evaluation.
 ///
-/// The layer draws from a generator of its own, seeded from the one it is made with, so that a run
-/// can be repeated.
+/// The layer has its own generator, seeded from the one that it is constructed with, so that runs
+/// are reproducible.
 ///
 /// ```
 /// use chainrule::nn::{Dropout, Layer, Module};
@@ -30,7 +30,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Drops with probability `p`, 0 to 1.
+    /// Dropout with probability `p`, 0 to 1.
     #[track_caller]
     pub fn new(p: f64, generator: &mut Generator) -> Dropout {
         Dropout::try_new(p, generator).unwrap_or_else(|e| raise(e))
@@ -46,7 +46,7 @@ impl Dropout {
         Ok(Dropout { p, generator, training: Training::default() })
     }
 
-    /// The probability that is in force now: 0 in evaluation.
+    /// The current probability: 0 in evaluation.
     pub fn rate(&self) -> f64 {
         if self.training.is_on() { self.p } else { 0.0 }
     }

@@ -1,4 +1,4 @@
-//! The table of vectors, one for each symbol.
+//! The embedding table.
 
 use super::init::normal;
 use super::{Layer, Module};
@@ -6,8 +6,8 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// A vector for each of `symbols` symbols: indices of any shape `[...]` give `[..., width]`. Starts
-/// standard normal.
+/// An embedding for each of `symbols` symbols: indices of any shape `[...]` give `[..., width]`.
+/// Initialised standard normal.
 ///
 /// ```
 /// use chainrule::nn::{Embedding, Layer};
@@ -17,15 +17,15 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug, Module)]
 pub struct Embedding {
-    /// The vectors, `[symbols, width]`.
+    /// The embeddings, `[symbols, width]`.
     pub weight: Tensor,
-    /// The symbol that stands for nothing: its vector starts at 0 and gets no gradient.
+    /// Padding symbol: its embedding starts at 0 and gets no gradient.
     #[module(skip)]
     padding: Option<usize>,
 }
 
 impl Embedding {
-    /// A table of `symbols` vectors of `width` numbers, f32.
+    /// A table of `symbols` embeddings of `width` elements, f32.
     #[track_caller]
     pub fn new(symbols: usize, width: usize, generator: &mut Generator) -> Embedding {
         match Embedding::try_new(symbols, width, generator) {
@@ -45,8 +45,8 @@ impl Embedding {
         Ok(Embedding { weight, padding: None })
     }
 
-    /// The same with a symbol that stands for nothing, as at the end of short sentences. An error
-    /// for a symbol that is not in the table.
+    /// With a padding symbol, as at the end of short sentences. An error for a symbol that is not
+    /// in the table.
     ///
     /// ```
     /// use chainrule::nn::{Embedding, Layer};

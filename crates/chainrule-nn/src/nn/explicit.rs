@@ -1,9 +1,9 @@
-//! Layers whose backward pass is written by hand, without a tape: what autograd does, spelled out.
+//! Layers with a backward pass written by hand instead of a tape.
 //!
-//! Each has `forward(x)`, which keeps what it needs, and `backward(dout)`, which takes the gradient
-//! of the loss with respect to the layer's result, leaves the gradients of its parameters in them
-//! (as [`Tensor::backward`] would), and gives the gradient of its input. The loss,
-//! [`ExplicitCrossEntropy`], begins the way back. Any optimizer takes the parameters.
+//! Each has `forward(x)`, which saves what backward needs, and `backward(dout)`, which takes the
+//! gradient of the loss with respect to the layer's output, sets the gradients of its parameters
+//! (as [`Tensor::backward`] would), and returns the gradient of its input. The loss,
+//! [`ExplicitCrossEntropy`], starts the backward pass. Any optimizer takes the parameters.
 //!
 //! ```
 //! use chainrule::nn::explicit::{
@@ -36,21 +36,21 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::{Tensor, no_grad};
 
-/// A layer with a backward pass of its own. `check::gradcheck_explicit` tells whether it is right.
+/// A layer with an explicit backward pass. `check::gradcheck_explicit` checks it.
 pub trait Explicit: Send {
-    /// The layer's result; what `backward` needs is kept.
+    /// The layer's output; saves what `backward` needs.
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor>;
 
-    /// The gradient of the input from that of the result; the gradients of the parameters are set.
-    /// An error before `forward`.
+    /// The gradient of the input from that of the output; sets the gradients of the parameters. An
+    /// error before `forward`.
     fn try_backward(&mut self, dout: &Tensor) -> Result<Tensor>;
 
-    /// The trained tensors.
+    /// The parameters.
     fn parameters(&self) -> Vec<Tensor> {
         Vec::new()
     }
 
-    /// Switches between training and evaluation, where that matters.
+    /// Sets training or evaluation mode, where that matters.
     fn set_training(&mut self, _on: bool) {}
 
     /// As [`Explicit::try_forward`], but panics with the error's text.
@@ -66,13 +66,14 @@ pub trait Explicit: Send {
     }
 }
 
-/// The value that `forward` kept.
+/// A saved value, or the error if there is none.
 fn kept<'a>(layer: &'static str, kept: &'a Option<Tensor>) -> Result<&'a Tensor> {
     kept.as_ref()
         .ok_or_else(|| Error::gradient(layer, "backward comes after forward: call forward first"))
 }
 
-/// `y = x W^T + b`, with the weight `[out, in]` and the start of [`nn::Linear`](super::Linear).
+/// `y = x W^T + b`, with the weight `[out, in]` and the initialisation of
+/// [`nn::Linear`](super::Linear).
 #[derive(Debug)]
 pub struct ExplicitLinear {
     /// The weight, `[out, in]`.
@@ -91,7 +92,7 @@ impl ExplicitLinear {
 }
 
 impl From<super::Linear> for ExplicitLinear {
-    /// The same parameters, not copies of them. A layer without bias gets one of zeros.
+    /// Shares the parameters of `layer`. A layer without bias gets one of zeros.
     fn from(layer: super::Linear) -> ExplicitLinear {
         let super::Linear { weight, bias } = layer;
         let zeros = || Tensor::full(weight.size(0), 0.0, weight.dtype()).parameter();
@@ -245,7 +246,7 @@ impl ExplicitBatchNorm1d {
 }
 
 impl From<super::BatchNorm1d> for ExplicitBatchNorm1d {
-    /// The same parameters and running statistics, with eps 1e-5 and momentum 0.1.
+    /// Shares the parameters and running statistics, with eps 1e-5 and momentum 0.1.
     fn from(layer: super::BatchNorm1d) -> ExplicitBatchNorm1d {
         let super::BatchNorm1d { gain, bias, running_mean, running_var, .. } = layer;
         let (training, raw, inv) = (true, None, None);
@@ -314,7 +315,8 @@ impl Explicit for ExplicitBatchNorm1d {
     }
 }
 
-/// The mean of `-log softmax(logits)` at the targets: softmax and negative log likelihood in one.
+/// Mean cross-entropy, the mean of `-log softmax(logits)` at the targets: softmax and negative log
+/// likelihood in one.
 #[derive(Debug, Default)]
 pub struct ExplicitCrossEntropy {
     p: Option<Tensor>,
@@ -350,7 +352,7 @@ impl ExplicitCrossEntropy {
     }
 }
 
-/// Layers one after the other; backward takes them in reverse.
+/// A sequence of layers; backward runs them in reverse.
 #[derive(Default)]
 pub struct ExplicitNet {
     layers: Vec<Box<dyn Explicit>>,
@@ -362,7 +364,7 @@ impl ExplicitNet {
         ExplicitNet::default()
     }
 
-    /// With one more layer at the end.
+    /// Appends a layer.
     pub fn with(mut self, layer: impl Explicit + 'static) -> ExplicitNet {
         self.layers.push(Box::new(layer));
         self

@@ -1,4 +1,4 @@
-//! Starting values for parameters, as PyTorch draws them.
+//! Initialisation of parameters, as in PyTorch.
 //!
 //! `fan_in` is the number of inputs of one unit and `fan_out` the number of units that one input
 //! reaches; for a weight `[out, in]` they are `in` and `out`.
@@ -9,7 +9,7 @@ use crate::rng::Generator;
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::Tensor;
 
-/// The factor by which a nonlinearity shrinks the spread of its input, to be made up for: PyTorch's
+/// The gain of a nonlinearity, which makes up for its shrinking of the variance: PyTorch's
 /// `calculate_gain`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
@@ -35,7 +35,7 @@ impl Gain {
     }
 }
 
-/// Normal numbers with this mean and standard deviation, f32.
+/// Normal samples with this mean and standard deviation, f32.
 pub fn normal(
     shape: impl IntoShape,
     mean: f64,
@@ -46,7 +46,7 @@ pub fn normal(
     x.try_mul(std)?.try_add(mean)
 }
 
-/// Uniform numbers between `low` and `high`, f32.
+/// Uniform samples between `low` and `high`, f32.
 pub fn uniform(
     shape: impl IntoShape,
     low: f64,
@@ -126,7 +126,7 @@ mod tests {
             let mean = v.iter().sum::<f64>() / v.len() as f64;
             (v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / v.len() as f64).sqrt()
         };
-        // 200,000 draws: the relative error of a standard deviation is about 1/sqrt(400,000),
+        // 200,000 samples: the relative error of a standard deviation is about 1/sqrt(400,000),
         // 0.16%.
         let cases = [
             (kaiming_normal([400, 500], Gain::Tanh, g), 5.0 / 3.0 / 500f64.sqrt()),

@@ -1,4 +1,4 @@
-//! A module that maps a tensor to a tensor, and the watch over the calls of such.
+//! Layers, and recording of their calls.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use crate::tensor::place::Called;
 /// returned; there is no other way. [`Layer::compute`] is the definition of a new layer, which only
 /// these two call: through them [`summary`](super::summary()) sees each layer that runs.
 pub trait Layer: Module {
-    /// The definition of the layer: its result for `x`. To be written, not to be called; a layer
-    /// that holds others calls their [`Layer::try_forward`].
+    /// The definition of the layer: its output for `x`. Implement it, but don't call it; a layer
+    /// that contains others calls their [`Layer::try_forward`].
     fn compute(&self, x: &Tensor) -> Result<Tensor>;
 
-    /// The least and the largest result of a bounded function, as of a tanh.
+    /// Bounds of the output, as of a tanh.
     fn bounds(&self) -> Option<(f64, f64)> {
         None
     }
 
-    /// The layer's result, or the error. Ops of the library's layers are called by the line that
-    /// calls this.
+    /// The layer's output, or the error. Ops of the library's own layers are attributed to the line
+    /// of this call.
     #[track_caller]
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
         let _called = Called::here();
@@ -71,8 +71,8 @@ impl Layer for Box<dyn Layer> {
     }
 }
 
-/// Address, size and type of a module: a struct begins where its first field does, and modules
-/// without fields may all lie at one address.
+/// Address, size and type of a module: a struct shares its address with its first field, and all
+/// modules without fields may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     address: usize,
@@ -81,13 +81,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of a module whose [`Module::kind`] is `kind`.
+    /// Place of a module whose [`Module::kind`] is `kind`.
     pub fn of<M: ?Sized>(module: &M, kind: &'static str) -> Place {
         let address = std::ptr::from_ref(module).addr();
         Place { address, size: size_of_val(module), kind }
     }
 
-    /// Whether several modules of one kind can lie here.
+    /// Whether several modules of one kind can share this place.
     pub fn is_shared(self) -> bool {
         self.size == 0
     }
@@ -101,23 +101,23 @@ pub(super) struct Call {
     bounds: Option<(f64, f64)>,
 }
 
-/// The result of a layer that was called inside [`watched`].
+/// Output of a layer that was called inside [`watched`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LayerOutput {
-    /// The layer's name in the module, joined by dots.
+    /// Path of the layer in the module, joined by dots.
     pub name: String,
-    /// The result of its last call.
+    /// Output of its last call.
     pub output: Tensor,
     /// See [`Layer::bounds`].
     pub bounds: Option<(f64, f64)>,
 }
 
-/// Runs a function, and gives the last result of each layer of the module that it called on this
-/// thread, in the order in which these calls ended.
+/// Runs a function, and returns the last output of each layer of the module that it called on this
+/// thread, in the order of completion.
 ///
-/// Layers without fields, such as [`Tanh`](super::Tanh), are told apart by their order where each
-/// was called once; else they are left out.
+/// Layers without fields, such as [`Tanh`](super::Tanh), are identified by their order if each was
+/// called once; otherwise they are left out.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear, Sequential, Tanh, watched};
@@ -147,7 +147,7 @@ pub fn watched<R>(module: &dyn Module, f: impl FnOnce() -> R) -> (R, Vec<LayerOu
         let turn = passed.entry(place).or_default();
         let name = match here.len() {
             1 => &here[0],
-            // One place of several modules.
+            // A place shared by several modules.
             n if place.is_shared() && counts[&place] == n => &here[*turn],
             _ => continue,
         };
@@ -159,11 +159,11 @@ pub fn watched<R>(module: &dyn Module, f: impl FnOnce() -> R) -> (R, Vec<LayerOu
 }
 
 thread_local! {
-    /// Calls of layers, while somebody watches.
+    /// Recorded calls of layers.
     static WATCHED: RefCell<Option<Vec<Call>>> = const { RefCell::new(None) };
 }
 
-/// Collects the results of all layers that this thread calls.
+/// Records the outputs of all layers that this thread calls.
 pub(super) struct Watch;
 
 impl Watch {
@@ -172,7 +172,7 @@ impl Watch {
         Watch
     }
 
-    /// Each layer that was called and its result, in the order in which the calls ended.
+    /// Each layer that was called and its output, in the order of completion.
     pub fn seen(self) -> Vec<Call> {
         WATCHED.take().unwrap_or_default()
     }

@@ -8,7 +8,8 @@ use crate::tensor::Tensor;
 
 /// `y = x W^T + b` with a weight `[out, in]`, as in PyTorch.
 ///
-/// `x` is `[..., in]`, `y` is `[..., out]`. Both start uniform within `± 1 / sqrt(in)`.
+/// `x` is `[..., in]`, `y` is `[..., out]`. Both parameters are initialised uniform within `± 1 /
+/// sqrt(in)`.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -24,7 +25,7 @@ pub struct Linear {
     pub bias: Option<Tensor>,
 }
 
-/// The form of a [`Linear`] layer.
+/// Options of a [`Linear`] layer.
 ///
 /// ```
 /// use chainrule::Generator;
@@ -46,7 +47,7 @@ impl Default for LinearOptions {
 }
 
 impl LinearOptions {
-    /// Without a bias. None is drawn, so that a seed gives PyTorch's starting values here, too.
+    /// Without a bias. None is drawn, so a seed gives PyTorch's initial values here as well.
     pub fn no_bias(self) -> LinearOptions {
         LinearOptions { bias: false }
     }

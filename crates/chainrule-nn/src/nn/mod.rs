@@ -2,7 +2,7 @@
 //!
 //! A [`Module`] names its parameters and buffers; a [`Layer`] is a module that maps a tensor to a
 //! tensor. A new layer is a file here with a struct, `#[derive(Module)]`, a constructor that takes
-//! the [`Generator`](crate::Generator) for its starting values, and `Layer`.
+//! the [`Generator`](crate::Generator) for its initial values, and `Layer`.
 
 mod activation;
 mod batch_norm;

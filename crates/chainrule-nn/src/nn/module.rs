@@ -1,4 +1,4 @@
-//! The module: named parameters and buffers, a mode, and a state that can be saved.
+//! Modules: named parameters and buffers, a mode, and a state dict.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,29 +10,29 @@ use crate::tensor::Tensor;
 
 pub(super) mod fields;
 
-/// One field of a module, as far as training goes.
+/// A field of a module.
 pub enum Field<'a> {
-    /// A tensor that is trained.
+    /// A parameter.
     Parameter(&'a Tensor),
-    /// A tensor that is saved but not trained.
+    /// A buffer: saved but not trained.
     Buffer(&'a Tensor),
-    /// A module inside.
+    /// A submodule.
     Module(&'a dyn Module),
-    /// Several modules or tensors, each by its name.
+    /// Several modules or tensors by name.
     List(Vec<(String, Field<'a>)>),
     /// The switch between training and evaluation.
     Training(&'a Training),
-    /// The generator that the module draws from.
+    /// The module's generator.
     Random(&'a Mutex<Generator>),
 }
 
 /// The role of a struct's field in `#[derive(Module)]`.
 pub trait AsField {
-    /// The field's role; `None` if it has none (a size, a rate).
+    /// Role of the field; `None` for a plain value (a size, a rate).
     fn as_field(&self) -> Option<Field<'_>>;
 }
 
-/// A tensor field marked as a buffer; what else is so marked keeps its own role.
+/// Role of a field marked as a buffer: a tensor becomes a buffer, others keep their role.
 #[doc(hidden)]
 pub fn buffer_field<'a>(name: &str, field: &'a impl AsField) -> Option<(String, Field<'a>)> {
     let field = match field.as_field()? {
@@ -86,7 +86,7 @@ macro_rules! no_fields {
 }
 no_fields!(usize u64 u32 i64 i32 f64 f32 bool String);
 
-/// The switch between training and evaluation; on when new.
+/// Training or evaluation mode; a new one is in training.
 #[derive(Debug)]
 pub struct Training(AtomicBool);
 
@@ -107,10 +107,10 @@ impl Training {
     }
 }
 
-/// Tensors by name, in the order of the names.
+/// Tensors by name, sorted.
 pub type StateDict = BTreeMap<String, Tensor>;
 
-/// Something with named parameters and buffers; mostly written by `#[derive(Module)]`.
+/// A container of named parameters and buffers; mostly derived by `#[derive(Module)]`.
 ///
 /// ```
 /// use chainrule::nn::{Linear, LinearOptions, Module};
@@ -136,7 +136,7 @@ pub trait Module {
     /// The fields, in order.
     fn fields(&self) -> Vec<(String, Field<'_>)>;
 
-    /// Parameters with their names, joined by dots.
+    /// Parameters with their paths, joined by dots.
     fn named_parameters(&self) -> Vec<(String, Tensor)> {
         fields::collect(self.fields(), |field| match field {
             Field::Parameter(tensor) => Some((*tensor).clone()),
@@ -157,8 +157,7 @@ pub trait Module {
         })
     }
 
-    /// The modules inside with their names, each before those inside it; this one itself is not
-    /// among them.
+    /// The submodules with their names in pre-order, without this module itself.
     fn named_modules(&self) -> Vec<(String, &dyn Module)> {
         let mut out = Vec::new();
         fields::modules("", self.fields(), &mut out);
@@ -177,17 +176,17 @@ pub trait Module {
         fields::find(fields::tensors(self.named_parameters(), self.named_buffers()), name)
     }
 
-    /// The number of numbers in all parameters, frozen ones too.
+    /// Number of elements in all parameters, frozen ones too.
     fn parameter_count(&self) -> usize {
         fields::count(&self.parameters())
     }
 
-    /// The number of numbers that are trained: without the frozen ones.
+    /// Number of trainable elements: without the frozen parameters.
     fn trained_count(&self) -> usize {
         fields::count_trained(&self.parameters())
     }
 
-    /// Keeps all parameters as they are: they get no gradients, and optimizers pass over them. See
+    /// Freezes all parameters: they get no gradients, and optimizers skip them. See
     /// [`Module::unfreeze`].
     ///
     /// ```
@@ -206,45 +205,45 @@ pub trait Module {
         fields::set_trained(&self.parameters(), true);
     }
 
-    /// The name of the type, without its path: `Linear`.
+    /// Type name without its path: `Linear`.
     fn kind(&self) -> &'static str {
         fields::last_name(std::any::type_name::<Self>())
     }
 
-    /// Forgets the gradients of all parameters.
+    /// Clears the gradients of all parameters.
     fn zero_grad(&self) {
         fields::zero_grad(&self.parameters());
     }
 
-    /// Switches to training mode: batch norm uses the batch's statistics, dropout drops.
+    /// Sets training mode: batch norm uses the statistics of the batch, dropout drops.
     fn train(&self) {
         fields::set_training(self.fields(), true);
     }
 
-    /// Switches to evaluation mode.
+    /// Sets evaluation mode.
     fn eval(&self) {
         fields::set_training(self.fields(), false);
     }
 
-    /// The states of the generators inside (of dropout layers) with the names of their modules:
-    /// with the [`state_dict`](Module::state_dict) all that the next forward pass depends on.
+    /// States of the generators inside (of dropout layers) by the names of their modules; with the
+    /// [`state_dict`](Module::state_dict) they determine the next forward pass.
     fn generator_states(&self) -> BTreeMap<String, GeneratorState> {
         fields::generator_states(self.fields())
     }
 
-    /// Sets the generators inside to what [`Module::generator_states`] gave. Errors for other
-    /// names; then nothing is changed.
+    /// Restores the generators from [`Module::generator_states`]. Errors for other names; then
+    /// nothing is changed.
     fn set_generator_states(&self, states: &BTreeMap<String, GeneratorState>) -> Result<()> {
         fields::set_generator_states(self.fields(), states)
     }
 
-    /// Parameters and buffers by name, as values: later training does not change them.
+    /// Parameters and buffers by name, as values that later training does not change.
     fn state_dict(&self) -> StateDict {
         fields::detached(fields::tensors(self.named_parameters(), self.named_buffers()))
     }
 
-    /// Takes over parameters and buffers by name. All names must be there, no others, and shapes
-    /// and dtypes must match; on an error nothing is changed.
+    /// Loads parameters and buffers by name. Missing or unknown names and other shapes or dtypes
+    /// are errors, and then nothing is changed.
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         fields::load(&fields::tensors(self.named_parameters(), self.named_buffers()), state)
     }

@@ -1,4 +1,4 @@
-//! Normalisation of each example on its own: by layer, by root mean square, by groups of channels.
+//! Normalisation per example: layer norm, RMS norm, group norm.
 
 use super::{Layer, Module};
 use crate::dtype::DType;
@@ -19,15 +19,15 @@ const EPS: f64 = 1e-5;
 /// ```
 #[derive(Debug, Module)]
 pub struct LayerNorm {
-    /// The factors, `[width]`, 1 at the start.
+    /// Gain, `[width]`, 1 at the start.
     pub weight: Tensor,
-    /// The numbers that are added, `[width]`, 0 at the start.
+    /// Bias, `[width]`, 0 at the start.
     pub bias: Option<Tensor>,
     /// Added to the variance.
     pub eps: f64,
 }
 
-/// The form of a [`LayerNorm`].
+/// Options of a [`LayerNorm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNormOptions {
     /// Whether there is a bias; on.
@@ -81,7 +81,7 @@ impl Layer for LayerNorm {
 /// PyTorch's `RMSNorm`.
 #[derive(Debug, Module)]
 pub struct RmsNorm {
-    /// The factors, `[width]`, 1 at the start.
+    /// Gain, `[width]`, 1 at the start.
     pub weight: Tensor,
     /// Added to the mean square.
     pub eps: f64,
@@ -118,15 +118,15 @@ impl Layer for RmsNorm {
     }
 }
 
-/// Channels in groups, each normalised over its channels and all positions (Wu and He 2018), as
-/// PyTorch's `GroupNorm`.
+/// Group normalisation: channels in groups, each normalised over its channels and all positions (Wu
+/// and He 2018), as PyTorch's `GroupNorm`.
 ///
 /// `x` is `[n, channels, ...]`; weight and bias have one number for each channel.
 #[derive(Debug, Module)]
 pub struct GroupNorm {
-    /// The factors, `[channels]`, 1 at the start.
+    /// Gain, `[channels]`, 1 at the start.
     pub weight: Tensor,
-    /// The numbers that are added, `[channels]`, 0 at the start.
+    /// Bias, `[channels]`, 0 at the start.
     pub bias: Tensor,
     /// The number of groups; it divides the channels.
     pub groups: usize,
@@ -135,7 +135,7 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// For this many channels in this many groups, with eps 1e-5.
+    /// For this number of channels and groups, with eps 1e-5.
     #[track_caller]
     pub fn new(groups: usize, channels: usize) -> GroupNorm {
         GroupNorm::try_new(groups, channels).unwrap_or_else(|e| raise(e))

@@ -1,4 +1,4 @@
-//! Names of layers for the programs that are traced while they run.
+//! Layer names for traced programs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use super::Module;
 use super::layer::Place;
 use crate::tensor::{Tensor, scope};
 
-/// Runs `f`; what it traces knows the layers of the module by their names. Each instruction of a
-/// program says in which layer it was made, those of a backward pass that of the forward op, and an
-/// [ONNX model](https://docs.rs/chainrule) has these names as the scopes of its nodes. Parameters
-/// and buffers without a name get theirs.
+/// Runs `f`; a trace inside of it knows the layers of the module by name. Each instruction of a
+/// program records the layer that made it, those of a backward pass the layer of the forward op,
+/// and an [ONNX model](https://docs.rs/chainrule) has these names as the scopes of its nodes.
+/// Unnamed parameters and buffers are named too.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear, Sequential, Tanh, with_scopes};
@@ -33,17 +33,17 @@ pub fn with_scopes<R>(module: &dyn Module, f: impl FnOnce() -> R) -> R {
     LayerNames::of(module).during(f)
 }
 
-/// The layers of a module by their places.
+/// Layers of a module by place.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct LayerNames {
     names: HashMap<Place, Vec<String>>,
-    /// Calls so far of places at which several layers lie.
+    /// Calls so far at places that several layers share.
     calls: HashMap<Place, usize>,
 }
 
 impl LayerNames {
-    /// The names in this module, which must stay where it is.
+    /// Names in this module, which must not move.
     pub fn of(module: &dyn Module) -> LayerNames {
         let mut names: HashMap<Place, Vec<String>> = HashMap::new();
         for (name, inner) in module.named_modules() {
@@ -52,7 +52,7 @@ impl LayerNames {
         LayerNames { names, calls: HashMap::new() }
     }
 
-    /// Runs `f` with these names in use on this thread.
+    /// Runs `f` with these names on this thread.
     pub fn during<R>(&self, f: impl FnOnce() -> R) -> R {
         struct End(Option<LayerNames>);
         impl Drop for End {
@@ -64,8 +64,8 @@ impl LayerNames {
         f()
     }
 
-    /// The name of the layer that is called at a place. Layers without fields may share one: then
-    /// those within the layer that runs take turns, in their order.
+    /// Name of the layer that is called at a place. Layers without fields may share one: then those
+    /// within the running layer alternate in order.
     fn called(&mut self, place: Place) -> Option<String> {
         let all = self.names.get(&place)?;
         if let [one] = all.as_slice() {
@@ -84,7 +84,7 @@ thread_local! {
     static NAMES: RefCell<Option<LayerNames>> = const { RefCell::new(None) };
 }
 
-/// A layer that runs; dropped when it is done.
+/// A running layer; dropped when it returns.
 pub(super) struct LayerScope {
     named: bool,
 }

@@ -1,10 +1,10 @@
-//! Layers one after the other.
+//! A sequence of layers.
 
 use super::{AsField, Field, Layer, Module};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Layers one after the other, named `0`, `1`, ...
+/// A sequence of layers, named `0`, `1`, ...
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear, Module, Sequential, Tanh};
@@ -25,7 +25,7 @@ impl Sequential {
         Sequential::default()
     }
 
-    /// With one more layer at the end.
+    /// Appends a layer.
     pub fn with(mut self, layer: impl Layer + 'static) -> Sequential {
         self.layers.push(Box::new(layer));
         self

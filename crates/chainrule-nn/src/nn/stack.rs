@@ -1,4 +1,4 @@
-//! The same kind of layer many times, with less memory for more time.
+//! Many layers of one type, with recomputation to save memory.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
@@ -11,13 +11,12 @@ use crate::error::Result;
 use crate::rng::GeneratorState;
 use crate::tensor::{Tensor, is_grad_enabled};
 
-/// Layers of one type one after the other, named `0`, `1`, ... Reads like a slice.
+/// A sequence of layers of one type, named `0`, `1`, ... Derefs to a slice.
 ///
-/// The tape keeps much of a deep stack. After [`Stack::recompute_every`] it keeps the input of
-/// every `n`th layer alone, and the backward pass computes what is between again: with `n` about
-/// the square root of the depth, memory grows with that root, for about a third more time. The
-/// gradients are the same to the last bit, with dropout too, if the mode is not switched between
-/// the passes.
+/// The tape of a deep stack is large. After [`Stack::recompute_every`] it saves only the input of
+/// every `n`th layer, and the backward pass recomputes the rest: with `n` about the square root of
+/// the depth, memory grows with that root, for about a third more time. The gradients are bitwise
+/// equal, with dropout too, if the mode does not change between the passes.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear, Module, Stack};
@@ -36,7 +35,8 @@ pub struct Stack<L: Layer> {
 }
 
 impl<L: Layer> Stack<L> {
-    /// Keeps the input of every `n`th layer alone; 0, as at first, keeps all that backward needs.
+    /// Saves only the input of every `n`th layer; 0, the default, saves everything that backward
+    /// needs.
     pub fn recompute_every(&mut self, n: usize) {
         self.every = n;
     }
@@ -84,7 +84,7 @@ fn through<L: Layer>(layers: &[L], x: &Tensor) -> Result<Tensor> {
     layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
 }
 
-/// Some layers that draw the same random numbers each time that they are run.
+/// A segment of layers that draws the same random numbers each time it runs.
 struct Part<L> {
     layers: Arc<Vec<L>>,
     range: Range<usize>,

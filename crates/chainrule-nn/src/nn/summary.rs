@@ -1,4 +1,4 @@
-//! A module as a table: what is in it, what comes out of each part, and how many numbers it trains.
+//! Summary of a module: submodules, output shapes, parameter counts.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use crate::tensor::{Tensor, no_grad};
 /// One module of a [`Summary`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryRow {
-    /// Its name, joined by dots; empty for the whole.
+    /// Path, joined by dots; empty for the whole.
     pub name: String,
     /// Its type.
     pub kind: &'static str,
-    /// The shape of what it gave last; `None` if it was not called as a layer, or if it has no
-    /// fields and its calls cannot be told from those of others of its kind.
+    /// Shape of its last output; `None` if it was not called as a layer, or if it has no fields and
+    /// its calls cannot be told from those of others of its kind.
     pub output: Option<Shape>,
-    /// Numbers in its own parameters, without those of the modules inside.
+    /// Elements of its own parameters, without those of submodules.
     pub own_parameters: usize,
 }
 
-/// The modules of a layer with their results' shapes; prints as a table.
+/// Submodules of a layer with their output shapes; prints as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The whole, then each module before those inside it.
+    /// The whole, then its submodules in pre-order.
     pub rows: Vec<SummaryRow>,
-    /// Numbers in all parameters; a parameter that occurs twice counts twice.
+    /// Elements of all parameters; a parameter that occurs twice counts twice.
     pub parameters: usize,
     /// Without the frozen ones.
     pub trained: usize,
 }
 
-/// Runs the layer on `x`, in evaluation mode and without the tape, and lists its modules.
+/// Runs the layer on `x`, in evaluation mode and without the tape, and lists its submodules.
 ///
-/// Errors as the layer does on `x`. Its mode, statistics and gradients stay as they were.
+/// Errors as the layer does on `x`. Its mode, statistics and gradients are unchanged.
 ///
 /// ```
 /// use chainrule::nn::{Linear, Sequential, Tanh, summary};
@@ -70,7 +70,7 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
         row.output = output;
     }
     for (name, parameter) in layer.named_parameters() {
-        // A parameter belongs to the innermost module that its name leads through.
+        // A parameter belongs to the innermost module on its path.
         let leads = |row: &&mut SummaryRow| {
             row.name.is_empty()
                 || name.strip_prefix(&row.name).is_some_and(|rest| rest.starts_with('.'))
@@ -81,8 +81,8 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
     Ok(Summary { rows, parameters: layer.parameter_count(), trained: layer.trained_count() })
 }
 
-/// The last output of the module at each place. The output of modules that share a place is known
-/// only if each was called once and all gave the same shape: nothing else tells their calls apart.
+/// Last output of the module at each place. Modules that share a place have one only if each was
+/// called once and all gave the same shape: nothing else tells their calls apart.
 fn outputs(places: &[Place], calls: &[(Place, Shape)]) -> Vec<Option<Shape>> {
     let output = |place: &Place| {
         let here: Vec<Shape> =
@@ -132,7 +132,7 @@ fn cells(row: &SummaryRow) -> [String; 3] {
     [name, output, parameters]
 }
 
-/// With a comma after every three digits.
+/// With thousands separators.
 fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let mut out = String::new();

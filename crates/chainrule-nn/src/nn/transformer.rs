@@ -1,4 +1,4 @@
-//! The parts of a transformer: attention of several heads, positions, and the block.
+//! Multi-head attention, positional embedding, and the transformer block.
 
 use super::{Dropout, GeluTanh, Layer, LayerNorm, Linear, Module};
 use crate::dtype::DType;
@@ -7,26 +7,25 @@ use crate::ops::{Attention, Slice};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// Causal self-attention with several heads (Vaswani et al. 2017): each position takes from itself
-/// and those before.
+/// Multi-head causal self-attention (Vaswani et al. 2017): each position attends to itself and
+/// those before.
 ///
-/// `x` is `[batch, time, width]`. Queries, keys and values come from one product; each head works
-/// on `width / heads` of their numbers.
+/// `x` is `[batch, time, width]`. One product gives queries, keys and values; each head has `width
+/// / heads` of their columns.
 #[derive(Debug, Module)]
 pub struct CausalSelfAttention {
     /// Queries, keys and values: `width` to `3 * width`.
     pub qkv: Linear,
-    /// The results of the heads, mixed: `width` to `width`.
+    /// Output projection: `width` to `width`.
     pub out: Linear,
     dropout: Dropout,
     heads: usize,
 }
 
-/// The options of a [`TransformerBlock`] and of its [`CausalSelfAttention`].
+/// Options of a [`TransformerBlock`] and of its [`CausalSelfAttention`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TransformerOptions {
-    /// The probability of dropout, on attention weights and on the results of the block's two
-    /// branches; 0.
+    /// Dropout probability, on attention weights and on both residual branches; 0.
     pub dropout: f64,
 }
 
@@ -94,16 +93,16 @@ impl Layer for CausalSelfAttention {
     }
 }
 
-/// A vector for each position, added to what stands there: `[batch, time, width]` for times up to
+/// Learned positional embedding, added to the input: `[batch, time, width]` for times up to
 /// `length`.
 #[derive(Debug, Module)]
 pub struct PositionalEmbedding {
-    /// The vectors, `[length, width]`.
+    /// The embeddings, `[length, width]`.
     pub weight: Tensor,
 }
 
 impl PositionalEmbedding {
-    /// Vectors for `length` positions, from the standard normal distribution.
+    /// Embeddings for `length` positions, initialised standard normal.
     #[track_caller]
     pub fn new(length: usize, width: usize, generator: &mut Generator) -> Self {
         Self::try_new(length, width, generator).unwrap_or_else(|e| raise(e))
@@ -147,7 +146,7 @@ impl Layer for PositionalEmbedding {
 pub struct TransformerBlock {
     /// Before attention.
     pub norm1: LayerNorm,
-    /// The exchange between positions.
+    /// Attention.
     pub attention: CausalSelfAttention,
     /// Before the MLP.
     pub norm2: LayerNorm,

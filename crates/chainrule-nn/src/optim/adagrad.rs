@@ -1,4 +1,4 @@
-//! Adagrad: steps divided by the size of all gradients so far.
+//! Adagrad: learning rates scaled by the sum of all squared gradients.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -13,13 +13,13 @@ use crate::kernels::optim::{in_pieces, update1};
 /// Options of [`Adagrad`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdagradOptions {
-    /// Divides the learning rate by `1 + lr_decay * (step - 1)`; 0.
+    /// Learning rate decay: divides the rate by `1 + lr_decay * (step - 1)`; 0.
     pub lr_decay: f64,
-    /// Adds this times the parameter to its gradient; 0.
+    /// Weight decay, added to the gradient (L2); 0.
     pub weight_decay: f64,
-    /// Start of the sums of squares; 0.
+    /// Initial sum of squares; 0.
     pub initial_accumulator_value: f64,
-    /// Added to the divisor; 1e-10.
+    /// Added to the denominator; 1e-10.
     pub eps: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Adam: averages of the gradient and of its square.
+//! Adam: running averages of the gradient and of its square.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -15,12 +15,12 @@ use crate::kernels::optim::{in_pieces, update2, update3};
 pub struct AdamOptions {
     /// Decay rates of the averages of the gradient and of its square; (0.9, 0.999).
     pub betas: (f64, f64),
-    /// Added to the divisor; 1e-8.
+    /// Added to the denominator; 1e-8.
     pub eps: f64,
-    /// Adds this times the parameter to its gradient; 0. For decay beside the gradient see
+    /// Weight decay, added to the gradient (L2); 0. For decoupled decay see
     /// [`AdamW`](super::AdamW).
     pub weight_decay: f64,
-    /// Divides by the largest average of squares so far (Reddi, Kale and Kumar 2018); off.
+    /// AMSGrad: divides by the largest average of squares so far (Reddi, Kale and Kumar 2018); off.
     pub amsgrad: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for AdamOptions {
 pub type Adam = Descent<AdamOptions>;
 
 impl AdamOptions {
-    /// An error for an option out of its range, in the name of `op`.
+    /// An error, with the name of `op`, for an option out of its range.
     pub(super) fn check_for(&self, op: &'static str) -> Result<()> {
         share(op, "betas.0", self.betas.0)?;
         share(op, "betas.1", self.betas.1)?;
@@ -56,8 +56,8 @@ impl AdamOptions {
         not_negative(op, "weight_decay", self.weight_decay)
     }
 
-    /// The update with weight decay in the gradient, and beside it a factor `keep` on the
-    /// parameter.
+    /// Adam update with L2 decay in the gradient, and a factor `keep` on the parameter for
+    /// decoupled decay.
     pub(super) fn update_keeping<T: Real + Stored>(
         &self,
         at: At,

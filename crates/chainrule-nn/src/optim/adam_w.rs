@@ -1,4 +1,4 @@
-//! AdamW: Adam with weight decay that does not pass through the averages.
+//! AdamW: Adam with decoupled weight decay.
 
 use super::Descent;
 use super::adam::AdamOptions;
@@ -13,11 +13,11 @@ use crate::param::Parameters;
 pub struct AdamWOptions {
     /// Decay rates of the averages of the gradient and of its square; (0.9, 0.999).
     pub betas: (f64, f64),
-    /// Added to the divisor; 1e-8.
+    /// Added to the denominator; 1e-8.
     pub eps: f64,
-    /// Each step takes the share `lr * weight_decay` off the parameter; 0.01.
+    /// Decoupled weight decay: each step subtracts `lr * weight_decay` times the parameter; 0.01.
     pub weight_decay: f64,
-    /// Divides by the largest average of squares so far (Reddi, Kale and Kumar 2018); off.
+    /// AMSGrad: divides by the largest average of squares so far (Reddi, Kale and Kumar 2018); off.
     pub amsgrad: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for AdamWOptions {
 }
 
 /// AdamW (Loshchilov and Hutter 2019), as PyTorch defines it: `p -= lr * weight_decay * p`, then
-/// the step of [`Adam`](super::Adam) by the gradient alone.
+/// the [`Adam`](super::Adam) update of the bare gradient.
 ///
 /// ```
 /// use chainrule::Tensor;

@@ -12,19 +12,18 @@ use crate::kernels::optim::{power_sum, replace};
 use crate::tensor::value::Value;
 use crate::tensor::{Tensor, log};
 
-/// Scales all gradients by one factor so that their norm is at most `max_norm`, and returns the
-/// norm before.
+/// Clips the gradients to a total norm of `max_norm`, and returns the norm before.
 ///
-/// The norm is that of all gradients laid end to end: `(sum |g|^p)^(1/p)`, or for an infinite `p`
-/// the largest `|g|`. Above `max_norm` the gradients are multiplied by `max_norm / (norm + 1e-6)`,
-/// as in PyTorch; below they are left alone. Parameters without a gradient do not count; one that
+/// The norm is that of the concatenated gradients: `(sum |g|^p)^(1/p)`, or for an infinite `p` the
+/// largest `|g|`. Above `max_norm` the gradients are multiplied by `max_norm / (norm + 1e-6)`, as
+/// in PyTorch; below they are unchanged. Parameters without a gradient do not count; one that
 /// appears twice counts once.
 ///
 /// An infinite norm makes the finite gradients 0 and the others NaN, and a NaN makes all of them
 /// NaN, as in PyTorch: [`clip_finite_grad_norm`] gives an error instead. Errors for a `max_norm`
 /// below 0 or NaN, and for a `p` that is not above 0.
 ///
-/// Inside a trace it becomes instructions, with the same bits. The norm is then another in each
+/// Inside a trace it becomes instructions, with the same bits. The norm then differs from run to
 /// run: NaN is returned, and the norm is the value `grad_norm` of the program.
 ///
 /// ```
@@ -45,8 +44,7 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f6
     shrink(parameters, max_norm, norm)
 }
 
-/// As [`clip_grad_norm`], but a norm that is infinite or NaN is an error, and then the gradients
-/// are left as they are.
+/// As [`clip_grad_norm`], but an infinite or NaN norm is an error, and the gradients are unchanged.
 pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
     if log::is_on() {
         traced::clip("clip_finite_grad_norm", parameters, max_norm, p, true)?;
@@ -59,8 +57,7 @@ pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Re
     shrink(parameters, max_norm, norm)
 }
 
-/// As [`clip_grad_norm`] of order 2; the norm becomes the value of a buffer, which a program writes
-/// too.
+/// As [`clip_grad_norm`] of order 2; the norm is written to a buffer, by a program as well.
 pub(super) fn clip_and_keep(parameters: &[Tensor], max_norm: f64, kept: &Tensor) -> Result<()> {
     const OP: &str = "clip_grad_norm";
     let norm = match log::is_on() {
@@ -127,7 +124,7 @@ fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> 
     norm_of(&gradients, p)
 }
 
-/// The norm of these gradients laid end to end.
+/// Norm of the concatenated gradients.
 fn norm_of(gradients: &[Arc<Value>], p: f64) -> Result<f64> {
     let mut parts = Vec::with_capacity(gradients.len());
     for g in gradients {
@@ -145,7 +142,7 @@ fn norm_of(gradients: &[Arc<Value>], p: f64) -> Result<f64> {
     })
 }
 
-/// Multiplies the gradients if their norm is too large. Returns the norm.
+/// Scales the gradients if their norm is too large. Returns the norm.
 fn shrink(parameters: &[Tensor], max_norm: f64, norm: f64) -> Result<f64> {
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 || factor.is_nan() {
@@ -158,7 +155,7 @@ fn shrink(parameters: &[Tensor], max_norm: f64, norm: f64) -> Result<f64> {
     Ok(norm)
 }
 
-/// Changes the gradients, in place where nobody else holds them.
+/// Changes the gradients, in place where unshared.
 fn change(
     parameters: &[Tensor],
     single: impl Fn(&mut [f32]),

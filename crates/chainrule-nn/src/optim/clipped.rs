@@ -1,12 +1,12 @@
-//! An optimizer that clips gradients before each step.
+//! An optimizer with gradient clipping.
 
 use super::{Optimizer, clip};
 use crate::error::{Error, Result, raise};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// Another optimizer whose steps begin with [`clip_grad_norm`](super::clip_grad_norm); eager or
-/// inside a program, to the same bits.
+/// Wraps an optimizer with [`clip_grad_norm`](super::clip_grad_norm) before each step; eager or
+/// inside a program, with the same bits.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -26,7 +26,7 @@ pub struct Clipped<'a> {
 }
 
 impl<'a> Clipped<'a> {
-    /// Gradients longer than `max_norm`, laid end to end, are shortened to it.
+    /// Clips gradients to the norm `max_norm`.
     #[track_caller]
     pub fn new(inner: Box<dyn Optimizer + 'a>, max_norm: f64) -> Clipped<'a> {
         Clipped::try_new(inner, max_norm).unwrap_or_else(|e| raise(e))
@@ -42,8 +42,7 @@ impl<'a> Clipped<'a> {
         Ok(Clipped { inner, max_norm, norm })
     }
 
-    /// The norm of the gradients of the last step before they were clipped: a buffer, which each
-    /// step writes.
+    /// Gradient norm of the last step before clipping: a buffer, which each step writes.
     pub fn norm(&self) -> &Tensor {
         &self.norm
     }

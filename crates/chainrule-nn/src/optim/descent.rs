@@ -1,5 +1,5 @@
-//! The common part of all optimizers, with the type of their options; what they do is in
-//! `updates`, which knows no types.
+//! The common part of all optimizers, generic over their options; `updates` does the work without
+//! types.
 
 pub(super) mod state;
 mod traced;
@@ -14,11 +14,11 @@ use crate::nn::StateDict;
 use crate::tensor::Tensor;
 use updates::Updates;
 
-/// An optimizer by the rule `R`, its options: [`Sgd`](super::Sgd), [`AdamW`](super::AdamW) and the
-/// others are this with their rules.
+/// An optimizer with the update rule `R`, its options: [`Sgd`](super::Sgd), [`AdamW`](super::AdamW)
+/// and the others are aliases of it.
 ///
-/// A step is one pass over each parameter, in place where nobody else holds the value; large models
-/// are shared among threads. The results do not depend on the number of threads.
+/// A step is one pass over each parameter, in place where the value is unshared; large models are
+/// split among threads. The results do not depend on the number of threads.
 #[derive(Debug)]
 pub struct Descent<R> {
     updates: Updates,
@@ -26,14 +26,14 @@ pub struct Descent<R> {
 }
 
 impl<R: Rule> Descent<R> {
-    /// With the usual options. A parameter that appears twice (tied weights) counts once.
+    /// With default options. A parameter that appears twice (tied weights) counts once.
     #[track_caller]
     pub fn new(parameters: Vec<Tensor>, lr: f64) -> Descent<R> {
         Descent::try_new(parameters, lr).unwrap_or_else(|e| raise(e))
     }
 
     /// As [`Descent::new`], but returns the error: for a learning rate out of range, for no
-    /// parameters, and for parameters that the optimizer is not for.
+    /// parameters, and for parameters that the rule rejects.
     pub fn try_new(parameters: Vec<Tensor>, lr: f64) -> Result<Descent<R>> {
         Descent::try_with_options(parameters, lr, R::default())
     }
@@ -50,8 +50,7 @@ impl<R: Rule> Descent<R> {
         Descent::try_with_groups([Group::new(parameters)], lr, options)
     }
 
-    /// With groups of parameters; `lr` and `options` stand for the settings that a group does not
-    /// have.
+    /// With parameter groups; `lr` and `options` are the defaults of their settings.
     #[track_caller]
     pub fn with_groups(
         groups: impl IntoIterator<Item = Group<R>>,

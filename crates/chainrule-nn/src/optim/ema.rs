@@ -1,4 +1,4 @@
-//! A running average of the weights.
+//! Exponential moving average of weights.
 
 use super::descent::state;
 use super::{share, unique};
@@ -9,9 +9,9 @@ use crate::kernels::optim::{in_pieces, update0};
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, log};
 
-/// The exponential moving average of parameters (Polyak and Juditsky 1992):
-/// `average = decay * average + (1 - decay) * p` after every step, which starts as the parameters.
-/// Averaged weights often generalise better than the last ones.
+/// The exponential moving average of parameters (Polyak and Juditsky 1992): `average = decay *
+/// average + (1 - decay) * p` after every step, initialised to the parameters. Averaged weights
+/// often generalise better than the last ones.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -51,15 +51,15 @@ impl Ema {
         Ok(Ema { parameters, averages, decay, warm_up: false, updates })
     }
 
-    /// Keeps less at first, `(1 + n) / (10 + n)` at update `n` if that is less than the decay, so
-    /// that a long average soon forgets the random start.
+    /// Lowers the decay at first, to `(1 + n) / (10 + n)` at update `n` while that is less, so that
+    /// a long average soon forgets the random start.
     pub fn warm_up(mut self) -> Ema {
         self.warm_up = true;
         self
     }
 
-    /// Takes the present weights into the averages; to be called after each step. One pass over
-    /// each. Inside a trace it becomes instructions, with the same bits.
+    /// Updates the averages; call it after each step. One pass over each. Inside a trace it becomes
+    /// instructions, with the same bits.
     pub fn update(&mut self) -> Result<()> {
         if log::is_on() {
             return self.update_in_trace();
@@ -112,7 +112,7 @@ impl Ema {
         self.updates.try_set(&n)
     }
 
-    /// Names for listings, for what has none.
+    /// Names for listings of unnamed leaves.
     fn name_all(&self) {
         if self.updates.name().is_none() {
             self.updates.named("ema_updates");
@@ -125,8 +125,7 @@ impl Ema {
         }
     }
 
-    /// Exchanges the weights and their averages; a second call exchanges them back. No numbers are
-    /// copied.
+    /// Swaps the weights and their averages; a second call swaps them back. No elements are copied.
     pub fn swap(&mut self) -> Result<()> {
         for (p, average) in self.parameters.iter().zip(&self.averages) {
             let (weights, averaged) = (p.detach(), average.detach());
@@ -136,12 +135,13 @@ impl Ema {
         Ok(())
     }
 
-    /// Runs `f` with the averages as weights; afterwards, also if `f` panics, the weights are back.
+    /// Runs `f` with the averages as weights, and restores the weights afterwards, even if `f`
+    /// panics.
     pub fn averaged<R>(&mut self, f: impl FnOnce() -> R) -> Result<R> {
         struct Back<'a>(&'a mut Ema);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                // Tensors exchanged once have the shapes and dtypes to be exchanged again.
+                // Tensors that were swapped once have matching shapes and dtypes.
                 let _ = self.0.swap();
             }
         }
@@ -164,8 +164,8 @@ impl Ema {
         out
     }
 
-    /// Takes over what [`Ema::state_dict`] gave. Errors for names, shapes or dtypes that do not
-    /// fit; then nothing is changed.
+    /// Loads [`Ema::state_dict`]. Errors for other names, shapes or dtypes; then nothing is
+    /// changed.
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let updates: i64 = state::scalar("Ema", "updates", state.get("updates"))?;
         if updates < 0 || state.len() != self.averages.len() + 1 {
@@ -195,7 +195,7 @@ impl Ema {
     }
 }
 
-/// `average += share * (p - average)`, in place where nobody else holds the average.
+/// `average += share * (p - average)`, in place where the average is unshared.
 fn blend<T: Real + Stored>(average: &Tensor, p: &Tensor, share: f64) -> Result<()> {
     let p = p.value_ref().contiguous()?;
     let p = p.slice::<T>().expect("made contiguous");

@@ -1,8 +1,8 @@
-//! Groups of parameters with settings of their own.
+//! Parameter groups with their own settings.
 
 use crate::tensor::Tensor;
 
-/// Parameters that share settings; what is not set here is that of the optimizer.
+/// Parameters that share settings; the optimizer's apply where none are given.
 ///
 /// `R` is the options of the optimizer that takes the group.
 ///
@@ -31,20 +31,19 @@ impl<R> Group<R> {
         Group { parameters, lr: None, weight_decay: None, options: None }
     }
 
-    /// With a learning rate of its own, which [`set_lr`](super::Optimizer::set_lr) changes in
-    /// proportion.
+    /// With its own learning rate, which [`set_lr`](super::Optimizer::set_lr) scales in proportion.
     pub fn lr(mut self, lr: f64) -> Group<R> {
         self.lr = Some(lr);
         self
     }
 
-    /// With a weight decay of its own.
+    /// With its own weight decay.
     pub fn weight_decay(mut self, weight_decay: f64) -> Group<R> {
         self.weight_decay = Some(weight_decay);
         self
     }
 
-    /// With options of its own. A weight decay given to the group goes before that of the options.
+    /// With its own options. A weight decay of the group overrides that of the options.
     pub fn options(mut self, options: R) -> Group<R> {
         self.options = Some(options);
         self

@@ -1,5 +1,5 @@
-//! The optimizers of Keras, for programs that were written for it: the same families as here, with
-//! other places of `eps` and a rate that decays by itself.
+//! The optimizers of Keras, for programs written for it: the same families, with `eps` in other
+//! places and a decaying rate.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update0, update1, update2};
 
-/// Formula of Keras.
+/// Formula of an optimizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Parameters)]
 pub enum KerasRule {
     /// `v = momentum * v - lr * g`; `p += v`, or with Nesterov `p += momentum * v - lr * g`.
@@ -19,31 +19,31 @@ pub enum KerasRule {
     Sgd,
     /// `p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)`.
     Adam,
-    /// Adam with `beta1 * m + (1 - beta1) * g` in the place of `m`.
+    /// Nesterov Adam, with `beta1 * m + (1 - beta1) * g` instead of `m`.
     Nadam,
     /// `v = rho * v + (1 - rho) * g^2`; `p -= lr * g / sqrt(v + eps)`.
     RmsProp,
 }
 
-/// Settings of an optimizer of Keras. The rate stands here and may have any sign, since programs
-/// with a wrong one are to be run as they are; the optimizer's own rate must be 1.
+/// Settings of a Keras optimizer. The rate is one of them and may have any sign, since faulty
+/// programs must run unchanged; the optimizer's own rate must be 1.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct KerasOptions {
     /// The formula.
     pub rule: KerasRule,
-    /// The rate of the first step.
+    /// Initial learning rate.
     pub lr: f64,
     /// The rate of step `t`, from 0, is `lr / (1 + decay * t)`.
     pub decay: f64,
-    /// Share of the last step; for [`KerasRule::Sgd`].
+    /// Momentum; for [`KerasRule::Sgd`].
     pub momentum: f64,
-    /// Look-ahead along the last step; for [`KerasRule::Sgd`].
+    /// Nesterov momentum; for [`KerasRule::Sgd`].
     pub nesterov: bool,
-    /// Share that the mean of the gradients keeps of its past.
+    /// Decay rate of the average of gradients.
     pub beta1: f64,
-    /// Share that the mean of their squares keeps; `rho` of RMSprop.
+    /// Decay rate of the average of their squares; `rho` of RMSprop.
     pub beta2: f64,
-    /// Keeps a divisor away from 0.
+    /// Added to the denominator.
     pub eps: f64,
 }
 
@@ -78,7 +78,7 @@ impl Rule for KerasOptions {
         Err(Error::argument(Self::NAME, "the settings must be finite"))
     }
 
-    /// Part of the loss in Keras.
+    /// Keras adds weight decay to the loss.
     fn weight_decay(&mut self) -> Option<&mut f64> {
         None
     }
@@ -154,7 +154,7 @@ mod tests {
         w.item()
     }
 
-    /// By the formulas of its documentation, with a gradient of 3.
+    /// Compared with the formulas of its documentation, for a gradient of 3.
     #[test]
     fn formulas_are_those_of_keras() {
         let plain = KerasOptions { lr: 0.1, decay: 1.0, ..KerasOptions::default() };

@@ -1,4 +1,4 @@
-//! Lion: the sign of a momentum.
+//! Lion: the sign of the momentum.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -15,7 +15,7 @@ use crate::kernels::optim::{in_pieces, update1};
 pub struct LionOptions {
     /// Decay rates of the direction and of the momentum; (0.9, 0.99).
     pub betas: (f64, f64),
-    /// Each step takes the share `lr * weight_decay` off the parameter; 0.
+    /// Decoupled weight decay: each step subtracts `lr * weight_decay` times the parameter; 0.
     pub weight_decay: f64,
 }
 
@@ -30,9 +30,9 @@ impl Default for LionOptions {
 /// `c = b1 * m + (1 - b1) * g`; `p -= lr * (sign(c) + weight_decay * p)`;
 /// `m = b2 * m + (1 - b2) * g`, with the betas `b1` and `b2`.
 ///
-/// Every step moves every weight by the learning rate, so that should be three to ten times smaller
-/// than AdamW's, and the weight decay as much larger. The sign of 0 is 0; a gradient that is NaN
-/// makes the weight NaN, for all to see.
+/// Every step moves every weight by the learning rate, which should therefore be three to ten times
+/// smaller than AdamW's, and the weight decay that much larger. The sign of 0 is 0; a NaN gradient
+/// makes the weight NaN.
 ///
 /// ```
 /// use chainrule::Tensor;

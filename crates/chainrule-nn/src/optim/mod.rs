@@ -1,12 +1,12 @@
-//! Optimizers: they read the gradients of parameters and give the parameters new values.
+//! Optimizers, gradient clipping, and learning rate schedules.
 //!
-//! Here live the optimizers (a file each: options, formula, update), the groups of parameters they
-//! take, gradient clipping, the running average of weights [`Ema`], and in [`schedule`] the
-//! learning rate over time. The loops over memory are in `kernels/`.
+//! A file each for the optimizers (options, formula, update), parameter groups, gradient clipping,
+//! the moving average of weights [`Ema`], and in [`schedule`] the learning rate over time. The
+//! loops over memory are in `kernels/`.
 //!
-//! All optimizers are made in the same three ways: `new(parameters, lr)`;
-//! `try_new(parameters, lr, options)`; and `with_groups(groups, lr, options)` for parameters that
-//! want settings of their own:
+//! All optimizers have the same three constructors: `new(parameters, lr)`;
+//! `with_options(parameters, lr, options)`; and `with_groups(groups, lr, options)` for parameters
+//! with their own settings:
 //!
 //! ```
 //! use chainrule::nn::{Linear, Module};
@@ -63,9 +63,9 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// The interface of every optimizer.
+/// An optimizer.
 pub trait Optimizer {
-    /// One update of all parameters that have a gradient.
+    /// Updates all parameters that have a gradient.
     ///
     /// Errors if none has one: then backward was not called, or not on a loss that uses these
     /// parameters.
@@ -79,34 +79,32 @@ pub trait Optimizer {
 
     /// Changes the learning rate, as a schedule does. It must be 0 or more and finite.
     ///
-    /// Groups with a learning rate of their own keep their proportion to it.
+    /// Groups with their own learning rate keep their ratio to it.
     fn set_lr(&mut self, lr: f64) -> Result<()>;
 
-    /// The learning rates of the groups, in order.
+    /// Learning rates of the groups, in order.
     fn group_lrs(&self) -> Vec<f64> {
         vec![self.lr()]
     }
 
-    /// All that the optimizer remembers, as values: later steps do not change them. Options are not
-    /// part of it.
+    /// The optimizer's state, as values that later steps do not change. Options are not part of it.
     ///
     /// The names are PyTorch's: `state.{i}.step`, `state.{i}.exp_avg`, ... for parameter `i`, and
     /// `lr`.
     fn state_dict(&self) -> StateDict;
 
-    /// Takes over what [`Optimizer::state_dict`] gave: training goes on as if it had not been
-    /// interrupted, bit for bit.
+    /// Loads [`Optimizer::state_dict`]: training resumes bitwise as if it had not been interrupted.
     ///
     /// Errors for names, shapes or dtypes that do not fit; then nothing is changed.
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
 
-    /// Forgets the gradients of all parameters.
+    /// Clears the gradients of all parameters.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Tensor::zero_grad);
     }
 }
 
-/// A learning rate to begin with, if it is one.
+/// Checks an initial learning rate.
 fn checked_lr(op: &'static str, lr: f64) -> Result<f64> {
     if lr.is_finite() && lr > 0.0 {
         return Ok(lr);
@@ -117,7 +115,8 @@ fn checked_lr(op: &'static str, lr: f64) -> Result<f64> {
     ))
 }
 
-/// A learning rate on the way, which may be 0: a warm-up starts there and an annealing ends there.
+/// Checks a scheduled learning rate, which may be 0: a warm-up starts there and an annealing ends
+/// there.
 fn checked_later_lr(op: &'static str, lr: f64) -> Result<f64> {
     if lr.is_finite() && lr >= 0.0 {
         return Ok(lr);
@@ -133,7 +132,7 @@ fn not_negative(op: &'static str, name: &str, x: f64) -> Result<()> {
     Err(Error::argument(op, format!("{name} must be 0 or more and finite, it is {x}")))
 }
 
-/// An error unless `x` is from 0 up and below 1: what an average keeps of its past.
+/// An error unless `x` is from 0 up and below 1, as decay rates are.
 fn share(op: &'static str, name: &str, x: f64) -> Result<()> {
     if (0.0..1.0).contains(&x) {
         return Ok(());
@@ -141,7 +140,7 @@ fn share(op: &'static str, name: &str, x: f64) -> Result<()> {
     Err(Error::argument(op, format!("{name} must be 0 or more and below 1, it is {x}")))
 }
 
-/// The parameters, each once (tied weights have two names), if they can be trained.
+/// The parameters without repeats (tied weights have two names), if they can be trained.
 fn checked_parameters(op: &'static str, parameters: Vec<Tensor>) -> Result<Vec<Tensor>> {
     if parameters.is_empty() {
         return Err(Error::argument(
@@ -158,7 +157,7 @@ fn checked_parameters(op: &'static str, parameters: Vec<Tensor>) -> Result<Vec<T
     Ok(unique(parameters))
 }
 
-/// Each leaf once, in the order of its first appearance.
+/// Each leaf once, in order of first appearance.
 fn unique(mut parameters: Vec<Tensor>) -> Vec<Tensor> {
     let mut seen = std::collections::HashSet::new();
     parameters.retain(|p| seen.insert(p.source().number()));

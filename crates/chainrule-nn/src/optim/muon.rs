@@ -1,4 +1,4 @@
-//! Muon: momentum whose directions are made equally strong.
+//! Muon: orthogonalised momentum.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -17,11 +17,11 @@ use crate::tensor::{Tensor, no_grad};
 pub struct MuonOptions {
     /// Decay rate of the momentum; 0.95.
     pub momentum: f64,
-    /// Looks ahead along the momentum (Nesterov 1983); on.
+    /// Nesterov momentum (Nesterov 1983); on.
     pub nesterov: bool,
     /// Steps of the Newton-Schulz iteration; 5.
     pub steps: usize,
-    /// Each step takes the share `lr * weight_decay` off the parameter; 0.
+    /// Decoupled weight decay: each step subtracts `lr * weight_decay` times the parameter; 0.
     pub weight_decay: f64,
 }
 
@@ -60,7 +60,7 @@ pub type Muon = Descent<MuonOptions>;
 /// The coefficients of the iteration, chosen by its authors for a steep start.
 const COEFFICIENTS: [f64; 3] = [3.4445, -4.7750, 2.0315];
 
-/// Keeps the norm of a gradient of zeros from dividing by zero.
+/// Guards the division by the norm of a zero gradient.
 const EPS: f64 = 1e-7;
 
 impl Rule for MuonOptions {
@@ -121,11 +121,11 @@ impl Rule for MuonOptions {
     erased!();
 }
 
-/// The matrix of norm `norm` with its singular values brought near 1.
+/// The matrix of norm `norm` with its singular values near 1.
 fn orthogonal(x: &Tensor, norm: f64, steps: usize) -> Result<Tensor> {
     let [a, b, c] = COEFFICIENTS;
     let shape = x.shape();
-    // The squares are of the shorter side.
+    // Gram matrices of the shorter side.
     let tall = shape[0] > shape[1];
     let mut x = x.try_mul(1.0 / (norm + EPS))?;
     if tall {

@@ -1,4 +1,4 @@
-//! RMSprop: steps divided by the recent size of the gradient.
+//! RMSprop: learning rates scaled by the recent size of the gradient.
 
 use crate::param::Parameters;
 use smallvec::smallvec;
@@ -15,13 +15,14 @@ use crate::kernels::optim::{in_pieces, update1, update2, update3};
 pub struct RmsPropOptions {
     /// Decay rate of the averages; 0.99.
     pub alpha: f64,
-    /// Added to the divisor; 1e-8.
+    /// Added to the denominator; 1e-8.
     pub eps: f64,
-    /// Adds this times the parameter to its gradient; 0.
+    /// Weight decay, added to the gradient (L2); 0.
     pub weight_decay: f64,
     /// Decay rate of the momentum; 0.
     pub momentum: f64,
-    /// Divides by the standard deviation of the gradient rather than by its root mean square; off.
+    /// Centered: divides by the standard deviation of the gradient rather than by its root mean
+    /// square; off.
     pub centered: bool,
 }
 
@@ -38,8 +39,8 @@ impl Default for RmsPropOptions {
 /// `m = alpha * m + (1 - alpha) * d`. With momentum `b = momentum * b + d / (sqrt(v) + eps)`;
 /// `p -= lr * b`.
 ///
-/// One difference: where rounding makes the centered `v - m^2` negative (a gradient that no longer
-/// changes), it counts as 0; PyTorch's parameter becomes NaN there.
+/// One difference: if rounding makes the centered `v - m^2` negative (a gradient that no longer
+/// changes), it counts as 0; PyTorch's parameter becomes NaN.
 ///
 /// ```
 /// use chainrule::Tensor;

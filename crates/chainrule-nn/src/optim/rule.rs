@@ -1,7 +1,7 @@
-//! Update rules: what the options of an optimizer say of it, and the same without its type.
+//! Update rules, implemented by the options of optimizers, and their type-erased form.
 //!
-//! A rule's loops are compiled in this crate. The walk over the parameters takes it as
-//! [`AnyRule`], so that a program that makes an optimizer compiles neither again.
+//! A rule's loops are compiled in this crate. The loop over parameters takes [`AnyRule`], so that a
+//! program that uses an optimizer compiles neither again.
 
 use std::fmt;
 
@@ -23,25 +23,25 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
     #[doc(hidden)]
     const NUMPY: &'static str;
 
-    /// Operations for each element of a parameter.
+    /// Operations per element of a parameter.
     #[doc(hidden)]
     const STEPS: u64;
 
     /// An error for an option out of its range.
     fn check(&self) -> Result<()>;
 
-    /// The weight decay, which a group may replace; none where the formula has none.
+    /// The weight decay, which a group may override; `None` if the formula has none.
     fn weight_decay(&mut self) -> Option<&mut f64>;
 
-    /// State of each parameter: arrays of its shape, with the numbers they start as.
+    /// State arrays of a parameter, of its shape, with their initial values.
     fn slots(&self) -> Slots;
 
-    /// Whether the update is to subtract the gradient times the learning rate, and keeps nothing.
+    /// Whether the update only subtracts the gradient times the learning rate, without state.
     fn is_plain(&self) -> bool {
         false
     }
 
-    /// An error for a parameter that this optimizer is not for.
+    /// An error for a parameter that this optimizer rejects.
     fn accept(&self, _parameter: &Tensor) -> Result<()> {
         Ok(())
     }
@@ -55,12 +55,12 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
         state: &mut [&mut [T]],
     ) -> Result<()>;
 
-    /// The rule without its type: `erased!()` writes it.
+    /// The type-erased rule, implemented by `erased!()`.
     fn erased(self) -> Box<dyn AnyRule>;
 }
 
-/// The body of [`Rule::erased`], in the file of each rule: a default of the trait would be compiled
-/// where an optimizer is made, and all loops of the rule with it.
+/// The body of [`Rule::erased`], expanded in the file of each rule: a default of the trait would be
+/// compiled, with all loops of the rule, where an optimizer is used.
 macro_rules! erased {
     () => {
         #[inline(never)]
@@ -71,21 +71,21 @@ macro_rules! erased {
 }
 pub(super) use erased;
 
-/// Names of arrays, as in PyTorch's states, and the numbers they start as.
+/// Names of state arrays, as in PyTorch, and their initial values.
 pub type Slots = SmallVec<[(&'static str, f64); 3]>;
 
-/// Position of an update.
+/// Context of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// The learning rate of the group.
     pub lr: f64,
-    /// Updates of the parameter, with this one.
+    /// Number of updates of the parameter, this one included.
     pub step: u64,
     /// The parameter's shape.
     pub shape: Shape,
 }
 
-/// A [`Rule`] of any type.
+/// A type-erased [`Rule`].
 pub trait AnyRule: Parameters + fmt::Debug + Send + Sync {
     /// [`Rule::NAME`].
     fn name(&self) -> &'static str;
@@ -144,9 +144,9 @@ impl<R: Rule> AnyRule for R {
     }
 }
 
-/// A type of elements in which parameters are updated.
+/// An element type in which parameters are updated.
 pub trait Updated: Real + Stored {
-    /// The update by a rule of any type.
+    /// The update by a type-erased rule.
     fn update(
         rule: &dyn AnyRule,
         at: At,

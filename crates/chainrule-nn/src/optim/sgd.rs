@@ -13,13 +13,13 @@ use crate::kernels::optim::{in_pieces, update0, update1};
 /// Options of [`Sgd`].
 #[derive(Clone, Copy, Debug, PartialEq, Default, Parameters)]
 pub struct SgdOptions {
-    /// Decay rate of the momentum, from 0 up; 0 for none.
+    /// Momentum, from 0 up; 0 for none.
     pub momentum: f64,
-    /// The share of the gradient that does not enter the momentum.
+    /// Dampening: share of the gradient that does not enter the momentum.
     pub dampening: f64,
-    /// Adds this times the parameter to its gradient.
+    /// Weight decay, added to the gradient (L2).
     pub weight_decay: f64,
-    /// Looks ahead along the momentum (Nesterov 1983). Needs momentum and no dampening.
+    /// Nesterov momentum (Nesterov 1983). Needs momentum and no dampening.
     pub nesterov: bool,
 }
 
@@ -79,7 +79,7 @@ impl Rule for SgdOptions {
         state: &mut [&mut [T]],
     ) -> Result<()> {
         let [lr, momentum, decay] = [at.lr, self.momentum, self.weight_decay].map(T::from_f64);
-        // The momentum starts as the whole gradient.
+        // The momentum is initialised to the whole gradient.
         let fresh = T::from_f64(if at.step == 1 { 1.0 } else { 1.0 - self.dampening });
         let (decays, nesterov) = (self.weight_decay != 0.0, self.nesterov);
         let descent = |p: T, g: T| if decays { g + decay * p } else { g };

@@ -1,15 +1,14 @@
-//! Drawing a digit: a way to write it, bent and moved by chance, as a line of some thickness on 28
-//! by 28 pixels.
+//! Drawing a digit: one of its glyphs, distorted at random, as a stroke on 28 by 28 pixels.
 
 use super::glyphs::{GLYPHS, Stroke};
 use super::{Digits, PIXELS};
 use crate::kernels::threads;
 use crate::rng::CounterRng;
 
-/// Pictures that a thread draws at a time.
+/// Images per task of a thread.
 const PIECE: usize = 256;
 
-/// Straight pieces of the curve between two points.
+/// Segments of the curve between two points.
 const STEPS: usize = 5;
 
 pub(super) fn draw(count: usize, seed: u64) -> Digits {
@@ -43,7 +42,7 @@ fn one(digit: usize, rng: &mut CounterRng, picture: &mut [u8]) {
     let thickness = between(rng, 0.7, 1.9);
     let mut ink = [0.0f32; PIXELS];
     for stroke in strokes {
-        // Each hand sets its points a little elsewhere.
+        // Jitter of the points.
         let points: Vec<Point> = stroke
             .points
             .iter()
@@ -56,18 +55,18 @@ fn one(digit: usize, rng: &mut CounterRng, picture: &mut [u8]) {
     for (to, &ink) in picture.iter_mut().zip(&ink) {
         let grain = noise * (rng.uniform_f32() - 0.5) * if ink > 0.0 { 2.0 } else { 1.0 };
         let grey = (ink * strength + grain).clamp(0.0, 1.0);
-        // Most of the paper is clean.
+        // Most pixels are background.
         *to = if ink == 0.0 && grey < 0.02 { 0 } else { (grey * 255.0) as u8 };
     }
 }
 
-/// The line through the points: straight pieces, or Catmull-Rom curves.
+/// A polyline through the points, straight or as a Catmull-Rom spline.
 fn path(stroke: &Stroke, points: &[Point]) -> Vec<Point> {
     let at = |i: isize| points[i.clamp(0, points.len() as isize - 1) as usize];
     let mut line = vec![points[0]];
     for i in 0..points.len() as isize - 1 {
         let ends = [at(i - 1), at(i), at(i + 1), at(i + 2)];
-        // Straight strokes too are cut in pieces, so that they can be bent.
+        // Straight strokes are subdivided too, so that they can be bent.
         line.extend((1..=STEPS).map(|step| {
             let t = step as f32 / STEPS as f32;
             let mix = |axis: fn(Point) -> f32| {
@@ -88,8 +87,7 @@ fn path(stroke: &Stroke, points: &[Point]) -> Vec<Point> {
     line
 }
 
-/// Placement of a figure by a hand: turned, slanted, larger or smaller, moved, and bent by smooth
-/// waves.
+/// A random distortion of a glyph: rotation, slant, scale, shift, and smooth waves.
 struct Hand {
     turn: [f32; 4],
     shift: Point,
@@ -101,7 +99,7 @@ impl Hand {
         let (angle, slant) = (between(rng, -0.26, 0.26), between(rng, -0.3, 0.3));
         let (wide, high) = (between(rng, 0.75, 1.15), between(rng, 0.8, 1.1));
         let (sin, cos) = (angle.sin(), angle.cos());
-        // Scaled, then slanted, then turned.
+        // Scale, then slant, then rotation.
         let turn =
             [cos * wide, (cos * -slant - sin) * high, sin * wide, (sin * -slant + cos) * high];
         let shift = (between(rng, -0.08, 0.08), between(rng, -0.08, 0.08));

@@ -1,6 +1,6 @@
-//! The strokes of the digits, in a square from 0 to 1 with y downwards.
+//! Strokes of the digits, in the unit square with y downwards.
 
-/// A stroke: a smooth line through points, or straight lines between them.
+/// A stroke: a smooth curve through points, or a polyline.
 pub(super) struct Stroke {
     pub points: &'static [(f32, f32)],
     pub smooth: bool,
@@ -14,7 +14,7 @@ const fn lines(points: &'static [(f32, f32)]) -> Stroke {
     Stroke { points, smooth: false }
 }
 
-/// The ways to write each digit.
+/// Glyphs of each digit.
 pub(super) static GLYPHS: [&[&[Stroke]]; 10] = [
     &[
         &[curve(&[

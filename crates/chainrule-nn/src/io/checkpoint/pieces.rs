@@ -1,4 +1,4 @@
-//! A checkpoint written tensor by tensor, so that nobody needs all of it in memory.
+//! Streaming of checkpoints, tensor by tensor, so that the whole never is in memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -9,10 +9,10 @@ use super::super::safetensors::{CheckpointEntry, header, read};
 use super::{Checkpoint, HEAD, MAGIC, MOST_BYTES, cannot};
 use crate::error::Result;
 
-/// The bytes that are read and added to the checksum at a time.
+/// Bytes per read and update of the checksum.
 const PIECE: usize = 1 << 16;
 
-/// Writes the checkpoint of these tensors, whose bytes `next` gives in their order.
+/// Writes a checkpoint of these tensors, with their bytes from `next`, in order.
 pub(super) fn write(
     path: &Path,
     about: &str,
@@ -49,13 +49,13 @@ pub(super) fn write(
     write_atomic(path, fill).map_err(|e| cannot(path, &e))
 }
 
-/// Writes a file once more under another name.
+/// Copies a file.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let fill = |out: &mut BufWriter<&File>| io::copy(&mut File::open(from)?, out).map(drop);
     write_atomic(to, fill).map_err(|e| cannot(to, &e))
 }
 
-/// Reads a file, each tensor straight into its own memory, or tells what is wrong with it.
+/// Reads a file, each tensor straight into its own memory, or returns the fault.
 pub(super) fn load(path: &Path) -> Result<Checkpoint, String> {
     let (mut file, text, state) = whole(path)?;
     let mut about = vec![0; text as usize];
@@ -64,12 +64,12 @@ pub(super) fn load(path: &Path) -> Result<Checkpoint, String> {
     Ok(Checkpoint { about, state: read(&mut file, state)? })
 }
 
-/// Whether the file is a checkpoint without damage.
+/// Whether the file is an undamaged checkpoint.
 pub(super) fn is_whole(path: &Path) -> bool {
     whole(path).is_ok()
 }
 
-/// A file whose checksum fits, from its text on, and the lengths of text and state.
+/// A file with a matching checksum, positioned at its text, and the lengths of text and state.
 fn whole(path: &Path) -> Result<(BufReader<File>, u64, u64), String> {
     let (file, len) = open_regular(path)?;
     if len > MOST_BYTES {

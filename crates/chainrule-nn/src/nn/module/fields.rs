@@ -1,5 +1,4 @@
-//! Walks of [`Module`]'s methods over the fields of a module. They are the same for all modules, so
-//! they are compiled once and not once for each.
+//! Walks of [`Module`]'s methods over the fields of a module, compiled once for all modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -45,7 +44,7 @@ pub(super) fn find(all: Named, name: &str) -> Result<Tensor> {
     }
 }
 
-/// The name of a type without its path and its parameters.
+/// Type name without path and generics.
 pub(super) fn last_name(path: &'static str) -> &'static str {
     let name = path.split('<').next().unwrap_or(path);
     name.rsplit("::").next().unwrap_or(name)
@@ -61,7 +60,7 @@ pub(super) fn generator_states(
     all.into_iter().map(|(name, g)| (name, state(g))).collect()
 }
 
-/// Sets the generators inside; nothing is changed if the names are others.
+/// Restores the generators inside; nothing is changed if the names differ.
 pub(super) fn set_generator_states(
     fields: Vec<(String, Field<'_>)>,
     states: &BTreeMap<String, GeneratorState>,
@@ -78,12 +77,12 @@ pub(super) fn set_generator_states(
     Ok(())
 }
 
-/// The values that the tensors have now.
+/// Current values of the tensors.
 pub(super) fn detached(all: Named) -> StateDict {
     all.into_iter().map(|(name, tensor)| (name, tensor.detach())).collect()
 }
 
-/// Gives the tensors the values of `state`; on an error nothing is changed.
+/// Loads `state` into the tensors; on an error nothing is changed.
 pub(super) fn load(own: &[(String, Tensor)], state: &StateDict) -> Result<()> {
     let names: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
     let missing: Vec<&str> =
@@ -114,7 +113,7 @@ pub(super) fn load(own: &[(String, Tensor)], state: &StateDict) -> Result<()> {
     own.iter().try_for_each(|(name, tensor)| tensor.try_set(&state[name]))
 }
 
-/// The first few of the names: a state from elsewhere may have thousands.
+/// The first few of the names, since a foreign state may have thousands.
 fn few(names: &[&str]) -> String {
     const SHOWN: usize = 5;
     match names.len().checked_sub(SHOWN) {
@@ -123,7 +122,7 @@ fn few(names: &[&str]) -> String {
     }
 }
 
-/// The tensors that `pick` takes of the fields and of those inside them, with their full names.
+/// Tensors that `pick` selects from the fields, recursively, with their full names.
 pub(super) fn collect(
     fields: Vec<(String, Field<'_>)>,
     pick: fn(&Field<'_>) -> Option<Tensor>,
@@ -183,14 +182,14 @@ fn generators<'a>(
     }
 }
 
-/// Freezes the parameters, or lets them be trained again.
+/// Freezes or unfreezes the parameters.
 pub(super) fn set_trained(parameters: &[Tensor], on: bool) {
     for p in parameters {
         p.set_requires_grad(on).expect("a parameter is a leaf of floats");
     }
 }
 
-/// The switches of the fields and of those inside them.
+/// Mode switches of the fields, recursively.
 pub(in crate::nn) fn switches<'a>(fields: Vec<(String, Field<'a>)>, out: &mut Vec<&'a Training>) {
     for (_, field) in fields {
         match field {

@@ -1,5 +1,5 @@
-//! Cells whose input and state are put side by side, and the layer that runs one over a sequence
-//! from a learned start.
+//! Cells on the concatenation of input and state, and the layer that runs one over a sequence from
+//! a learned initial state.
 
 use super::{joined, moments};
 use crate::error::{Error, Result, raise};
@@ -7,7 +7,7 @@ use crate::nn::{Layer, Linear, Module};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// One step in time.
+/// The cell of a recurrent layer.
 pub trait Cell: Module {
     /// The width of the input.
     fn inputs(&self) -> usize;
@@ -19,10 +19,9 @@ pub trait Cell: Module {
     fn try_step(&self, x: &Tensor, h: &Tensor) -> Result<Tensor>;
 }
 
-/// `h' = tanh(W [x, h] + b)`: one linear layer of input and state side by side.
+/// `h' = tanh(W [x, h] + b)`: one linear layer of the concatenated input and state.
 ///
-/// It computes what a step of [`Rnn`](super::Rnn) does, with one weight and one bias. Starts as
-/// [`Linear`] does.
+/// Computes a step of [`Rnn`](super::Rnn) with one weight and one bias. Initialised as [`Linear`].
 ///
 /// ```
 /// use chainrule::nn::{Cell, RnnCell};
@@ -68,13 +67,13 @@ impl Cell for RnnCell {
     }
 }
 
-/// The gated recurrent unit as Cho et al. 2014 write it, on input and state side by side:
+/// The gated recurrent unit of Cho et al. 2014, on the concatenated input and state:
 ///
 /// `r = sigmoid(W_r [x, h] + b_r)`; `z = sigmoid(W_z [x, h] + b_z)`;
 /// `n = tanh(W_n [x, r * h] + b_n)`; `h' = (1 - z) * h + z * n`.
 ///
-/// This is not quite [`Gru`](super::Gru): the reset gate acts before the product, and `z` is the
-/// share of the new, not of the old.
+/// It differs from [`Gru`](super::Gru): the reset gate acts before the product, and `z` weights the
+/// candidate, not the old state.
 ///
 /// ```
 /// use chainrule::nn::{GruCell, Layer, Unrolled};
@@ -84,11 +83,11 @@ impl Cell for RnnCell {
 /// ```
 #[derive(Debug, Module)]
 pub struct GruCell {
-    /// From `[x, h]` to the share of the new.
+    /// From `[x, h]` to the update gate.
     pub xh_to_z: Linear,
     /// From `[x, h]` to the reset gate.
     pub xh_to_r: Linear,
-    /// From `[x, r * h]` to the new.
+    /// From `[x, r * h]` to the candidate.
     pub xh_to_hbar: Linear,
 }
 
@@ -145,8 +144,8 @@ fn inputs(gate: &Linear) -> usize {
     gate.weight.shape()[1].saturating_sub(hidden(gate))
 }
 
-/// A cell run over a sequence `[batch, time, inputs]`, from a start state that is learned; the
-/// result is the states `[batch, time, hidden]`.
+/// A cell run over a sequence `[batch, time, inputs]`, from a learned initial state; the output is
+/// the states `[batch, time, hidden]`.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Module, RnnCell, Unrolled};
@@ -157,14 +156,14 @@ fn inputs(gate: &Linear) -> usize {
 /// ```
 #[derive(Debug, Module)]
 pub struct Unrolled<C: Cell> {
-    /// The state before the first step, `[1, hidden]`. Zeros when new.
+    /// Initial state, `[1, hidden]`. Zeros when new.
     pub start: Tensor,
-    /// The cell, run in each step.
+    /// The cell.
     pub cell: C,
 }
 
 impl<C: Cell> Unrolled<C> {
-    /// From zeros, in f32.
+    /// From an initial state of zeros, in f32.
     pub fn new(cell: C) -> Unrolled<C> {
         Unrolled { start: Tensor::zeros([1, cell.hidden()]).parameter(), cell }
     }

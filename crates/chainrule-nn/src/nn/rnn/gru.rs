@@ -28,7 +28,7 @@ impl RecurrentStep<1> for GruStep {
     const NAME: &'static str = "Gru";
     const GATES: usize = 3;
 
-    /// Four parts: `r`, `z`, and the two of `n`, which the reset gate keeps apart.
+    /// Four blocks: `r`, `z`, and the two terms of `n`, which the reset gate needs apart.
     fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
         let n = hidden.shape()[0];
         let columns = |w: &Tensor, start, count| w.try_narrow(1, start * n, count * n);

@@ -1,7 +1,7 @@
-//! Recurrent layers: PyTorch's [`Rnn`], [`Gru`] and [`Lstm`], and cells with learned start states.
+//! Recurrent layers: PyTorch's [`Rnn`], [`Gru`] and [`Lstm`], and cells with learned initial
+//! states.
 //!
-//! The walk over layers, directions and time is here, once; what a layer does in one step is in its
-//! own file.
+//! The loop over layers, directions and time is here; each cell is in its own file.
 
 mod cells;
 mod gru;
@@ -23,8 +23,7 @@ use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::tensor::place::Called;
 
-/// The step of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output
-/// first.
+/// Cell of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output first.
 pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// The layer's name, for errors.
     const NAME: &'static str;
@@ -32,11 +31,10 @@ pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// Number of gates: rows of the weights per hidden unit.
     const GATES: usize;
 
-    /// The weight `[inputs + hidden, width]` of input and state side by side, from those of the
-    /// input and of the state, transposed.
+    /// The weight `[inputs + hidden, width]` for the concatenated input and state, from the
+    /// transposed weights of both.
     ///
-    /// A step is then one product, and its parts of the weight's gradient lie in memory as they are
-    /// summed.
+    /// A step is then one product, whose weight gradient is contiguous where it is summed.
     fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
         Tensor::try_cat(&[input, hidden], 0)
     }
@@ -46,18 +44,18 @@ pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
         input.try_add(hidden)
     }
 
-    /// The next state, from the sums `[batch, width]`.
+    /// The next state, from the pre-activations `[batch, width]`.
     fn step(&self, sums: &Tensor, state: &[Tensor; N]) -> Result<[Tensor; N]>;
 }
 
-/// The form of a recurrent layer.
+/// Options of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentOptions {
-    /// The number of layers, each reading the outputs of the one before; 1.
+    /// Number of stacked layers; 1.
     pub layers: usize,
     /// With biases; on.
     pub bias: bool,
-    /// Also from the end to the start, the two outputs side by side; off.
+    /// Bidirectional, with the outputs of both directions concatenated; off.
     pub bidirectional: bool,
 }
 
@@ -67,28 +65,28 @@ impl Default for RecurrentOptions {
     }
 }
 
-/// A recurrent layer that steps by the rule `S`: [`Rnn`], [`Gru`] and [`Lstm`] are this.
+/// A recurrent layer with the cell `S`: [`Rnn`], [`Gru`] and [`Lstm`] are aliases of it.
 ///
 /// It maps `[batch, time, inputs]` to `[batch, time, hidden]` (twice `hidden` if bidirectional);
-/// [`Layer::forward`] starts from zeros and gives the outputs, [`Recurrent::forward_from`] takes a
-/// start state and gives the last one too. States are `[layers, batch, hidden]`, or twice as many
-/// layers if bidirectional (forward, backward, forward, ...).
+/// [`Layer::forward`] starts from zeros and returns the outputs, [`Recurrent::forward_from`] takes
+/// an initial state and returns the last one too. States are `[layers, batch, hidden]`, or twice as
+/// many layers if bidirectional (forward, backward, forward, ...).
 ///
-/// Names, shapes and starting values of the parameters are PyTorch's: for layer `k`,
+/// Names, shapes and initial values of the parameters are PyTorch's: for layer `k`,
 /// `weight_ih_l{k}` `[gates * hidden, inputs]`, `weight_hh_l{k}` `[gates * hidden, hidden]`,
-/// `bias_ih_l{k}` and `bias_hh_l{k}`, with `_reverse` for the other direction; all start uniform
-/// within `± 1 / sqrt(hidden)`.
+/// `bias_ih_l{k}` and `bias_hh_l{k}`, with `_reverse` for the other direction; all are initialised
+/// uniform within `± 1 / sqrt(hidden)`.
 #[derive(Debug)]
 pub struct Recurrent<S, const N: usize> {
     inputs: usize,
     hidden: usize,
     bidirectional: bool,
     step: S,
-    /// By layer, and in a layer by direction.
+    /// By layer, then by direction.
     weights: Vec<Weights>,
 }
 
-/// The parameters of one layer in one direction.
+/// Parameters of one layer in one direction.
 #[derive(Debug)]
 struct Weights {
     suffix: String,
@@ -155,8 +153,8 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         Ok(Recurrent { inputs, hidden, bidirectional, step: S::default(), weights })
     }
 
-    /// With the parameters converted, as new leaves: to compute in f64. Errors for a dtype that is
-    /// no float.
+    /// Converts the parameters to new leaves, to compute in f64. Errors for a dtype that is no
+    /// float.
     pub fn to_dtype(mut self, dtype: DType) -> Result<Self> {
         let convert = |w: &mut Tensor| -> Result<()> {
             *w = w.detach().try_to_dtype(dtype)?.try_parameter()?;
@@ -178,11 +176,11 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         }
     }
 
-    /// The outputs of the last layer and the last states of all, from a start state (zeros if there
-    /// is none).
+    /// Outputs of the last layer and final states of all, from an initial state (zeros if there is
+    /// none).
     ///
-    /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a
-    /// start state of another shape.
+    /// Errors for an input that is not `[batch, time, inputs]` with at least one step, and for an
+    /// initial state of another shape.
     #[track_caller]
     pub fn try_forward_from(
         &self,
@@ -192,7 +190,7 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         let _called = Called::here();
         let start = self.starts(x, start)?;
         let directions = if self.bidirectional { 2 } else { 1 };
-        // Time first: then a step is a run of memory.
+        // Time first, so that a step is contiguous.
         let mut x = x.try_transpose(0, 1)?;
         let mut last: [Vec<Tensor>; N] = std::array::from_fn(|_| Vec::new());
         for weights in self.weights.chunks(directions) {
@@ -217,7 +215,7 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         Ok((x.try_transpose(0, 1)?, states))
     }
 
-    /// One layer in one direction: the outputs in the order of time, and the last state.
+    /// One layer in one direction: outputs in the order of time, and the final state.
     fn walk(
         &self,
         x: &Tensor,
@@ -248,7 +246,7 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         Ok((steps, state))
     }
 
-    /// The start states by layer and direction, `[batch, hidden]` each.
+    /// Initial states by layer and direction, `[batch, hidden]` each.
     fn starts(&self, x: &Tensor, start: Option<&[Tensor; N]>) -> Result<[Vec<Tensor>; N]> {
         let shape = x.shape();
         if shape.rank() != 3 || shape[2] != self.inputs || shape[1] == 0 {
@@ -279,10 +277,10 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
     }
 }
 
-/// The parts of `x` `[n, rows, columns]` along its first axis.
+/// Slices of `x` `[n, rows, columns]` along its first axis.
 ///
-/// It is halved again and again: the gradient of a part of the whole is as large as the whole, so
-/// taking them one by one would cost the square of their number.
+/// Splits in halves recursively: the gradient of a slice is as large as its source, so slicing one
+/// by one would cost quadratic time.
 fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
     fn halve(x: &Tensor, out: &mut Vec<Tensor>, part: [usize; 2]) -> Result<()> {
         let n = x.shape()[0];
@@ -299,13 +297,12 @@ fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
     let shape = x.shape();
     let (n, part) = (shape[0], [shape[1], shape[2]]);
     let mut out = Vec::with_capacity(n);
-    // A transposed input is copied here, once: its parts lie far apart in memory.
+    // Copies a transposed input once, since its slices are strided.
     halve(&x.try_reshape([n, part[0] * part[1]])?, &mut out, part)?;
     Ok(out)
 }
 
-/// Parts `[rows, columns]` one after the other, `[n, rows, columns]`; the gradient of what is made
-/// of it is laid out like this, too.
+/// Stacks slices `[rows, columns]` to `[n, rows, columns]`; the gradient has the same layout.
 fn joined(parts: &[Tensor]) -> Result<Tensor> {
     let part = parts[0].shape();
     let flat: Vec<Tensor> =
@@ -314,7 +311,7 @@ fn joined(parts: &[Tensor]) -> Result<Tensor> {
     all.try_reshape([parts.len(), part[0], part[1]])
 }
 
-/// Part `i` of `parts` equal parts of the last axis.
+/// Chunk `i` of `parts` equal chunks of the last axis.
 fn gate(x: &Tensor, i: usize, parts: usize) -> Result<Tensor> {
     let n = x.shape().last().copied().unwrap_or(0) / parts;
     x.try_narrow(-1, i * n, n)

@@ -4,8 +4,8 @@ use super::{Recurrent, RecurrentStep};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The plain recurrent layer, as PyTorch defines it: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or
-/// with [`Rnn::with_relu`] a ReLU.
+/// The Elman network, as PyTorch defines it: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or with
+/// [`Rnn::with_relu`] a ReLU.
 ///
 /// ```
 /// use chainrule::nn::Rnn;
@@ -23,7 +23,7 @@ pub struct PlainStep {
 }
 
 impl Rnn {
-    /// With a ReLU in place of the tanh.
+    /// With a ReLU instead of the tanh.
     pub fn with_relu(mut self) -> Rnn {
         self.step.relu = true;
         self

@@ -1,4 +1,4 @@
-//! Clipping inside a trace: instructions that do the same to the bit.
+//! Clipping inside a trace: instructions with the same bits.
 
 use crate::param::Parameters;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use crate::tensor::run::apply;
 use crate::tensor::value::{Meta, Value};
 use crate::tensor::{Tensor, log};
 
-/// The parameters that have a gradient, with it; an error for one from before the trace.
+/// Parameters that have a gradient, with it; an error for one from before the trace.
 fn gradients(parameters: &[Tensor]) -> Result<Vec<(Tensor, Tensor)>> {
     let pairs = unique(parameters.to_vec()).into_iter().filter_map(|p| Some((p.grad()?, p)));
     let known = |(g, p): (Tensor, Tensor)| {
@@ -59,11 +59,11 @@ pub(super) fn clamp(parameters: &[Tensor], limit: f64) -> Result<()> {
     Ok(())
 }
 
-/// The norm of all inputs laid end to end, in f64.
+/// Norm of the concatenated inputs, in f64.
 #[derive(Debug, Parameters)]
 struct GradNorm {
     p: f64,
-    /// In whose name a norm that is not finite is an error.
+    /// Name for the error if the norm is not finite.
     finite: Option<&'static str>,
 }
 

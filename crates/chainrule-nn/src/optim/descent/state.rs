@@ -1,4 +1,4 @@
-//! An optimizer's state of one parameter, and its place in a file.
+//! Optimizer state of one parameter, and its form in a file.
 
 use smallvec::SmallVec;
 
@@ -10,11 +10,11 @@ use crate::tensor::node::Source;
 use crate::tensor::value::Meta;
 use crate::tensor::{LeafGuard, Tensor};
 
-/// The state of one parameter; empty until its first update. It lasts as leaves, which a program
-/// shares with the optimizer.
+/// State of one parameter; empty until its first update. Its leaves persist, since a program shares
+/// them with the optimizer.
 #[derive(Debug)]
 pub(super) struct State {
-    /// Number of its updates.
+    /// Number of updates.
     pub step: Tensor,
     pub slots: SmallVec<[Tensor; 3]>,
 }
@@ -43,7 +43,7 @@ impl State {
         self.slots.iter().map(|slot| slot.hold(op)).collect()
     }
 
-    /// Names for listings, from that of the parameter, for what has none.
+    /// Names for listings, from that of the parameter, for unnamed leaves.
     pub fn name(&self, parameter: &str, slots: &Slots) {
         let names = std::iter::once("step").chain(slots.iter().map(|(name, _)| *name));
         for (tensor, name) in std::iter::once(&self.step).chain(&self.slots).zip(names) {
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Becomes `other`, in the same leaves: programs hold them.
+    /// Takes the values of `other` into the same leaves, which programs hold.
     pub fn become_like(&mut self, other: State, slots: &Slots) -> Result<()> {
         self.step.try_set(&other.step)?;
         if self.slots.is_empty() {
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// The state of parameter `i` from `dict`; adds to `used` how many of its tensors that took.
+    /// State of parameter `i` from `dict`; adds the number of entries taken to `used`.
     pub fn read(
         op: &'static str,
         i: usize,
@@ -124,7 +124,7 @@ impl State {
     }
 }
 
-/// The one number of an entry of a state.
+/// The scalar of an entry of a state.
 pub(in crate::optim) fn scalar<E: Element>(
     op: &'static str,
     key: &str,
@@ -147,7 +147,7 @@ fn missing(op: &'static str, key: &str) -> Error {
     Error::argument(op, format!("the state lacks `{key}`; was it saved by the same optimizer?"))
 }
 
-/// The error for entries that no parameter took.
+/// The error for entries that belong to no parameter.
 pub(super) fn unknown(op: &'static str, states: &[State], dict: &StateDict) -> Error {
     let taken = |key: &str| {
         let index = key.strip_prefix("state.").and_then(|rest| rest.split_once('.'));

@@ -45,9 +45,8 @@ impl Updates {
     }
 }
 
-/// The update of one parameter. Inputs: the parameter, its gradient, the learning rate, the number
-/// of updates before, and the arrays of [`Rule::slots`]. Gives the new parameter, and beside it the
-/// new number and arrays.
+/// Update of one parameter. Inputs: the parameter, its gradient, the learning rate, the update
+/// count, and the arrays of [`Rule::slots`]. Outputs: the new parameter, update count and arrays.
 struct Update {
     rule: Arc<dyn AnyRule>,
     rate: Rate,
@@ -60,7 +59,7 @@ impl fmt::Debug for Update {
 }
 
 impl Parameters for Update {
-    /// The options of the rule, and how far the learning rate of a group is from the base.
+    /// Options of the rule, and the ratio of a group's learning rate to the base.
     fn parameters(&self) -> Param {
         let mut fields = self.rule.parameters().fields().to_vec();
         if let Rate { own: Some(own), base } = self.rate {
@@ -161,7 +160,7 @@ impl UpdateKernel for Update {
     }
 }
 
-/// Takes a copy if somebody else holds the elements.
+/// Copies the elements if they are shared.
 fn make_own(value: &mut Arc<Value>) -> Result<()> {
     if !Value::is_unique(value) {
         *value = value.copied()?.share();
@@ -169,7 +168,7 @@ fn make_own(value: &mut Arc<Value>) -> Result<()> {
     Ok(())
 }
 
-/// The elements to change; of a copy where somebody else holds them.
+/// Mutable elements; of a copy if they are shared.
 fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
     make_own(value)?;
     Ok(Value::unique(value).expect("it was made so"))

@@ -1,4 +1,4 @@
-//! The walk over the parameters of an optimizer, and the state it keeps, for rules of any type.
+//! The loop over an optimizer's parameters, and their state, for any rule.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::nn::StateDict;
 use crate::tensor::node::Source;
 use crate::tensor::{Tensor, log};
 
-/// Parameters with their groups and states: an optimizer of any rule.
+/// Parameters with their groups and states: an optimizer with any rule.
 #[derive(Debug)]
 pub(super) struct Updates {
     /// The optimizer's name, for errors.
@@ -27,24 +27,24 @@ pub(super) struct Updates {
     /// Group of each parameter.
     pub group_of: Vec<usize>,
     pub groups: Vec<Settings>,
-    /// The learning rate at the start, to which those of the groups are in proportion.
+    /// Initial learning rate, to which those of the groups are proportional.
     pub base_lr: f64,
     /// A leaf, as the states are.
     pub lr: Tensor,
-    /// All elements of all parameters.
+    /// Elements of all parameters.
     numel: usize,
 }
 
-/// The settings of a group.
+/// Settings of a group.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// Its own learning rate, if it has one, while that of the optimizer is `base_lr`.
+    /// Its own learning rate, if any, at the optimizer's rate `base_lr`.
     lr: Option<f64>,
     pub rule: Arc<dyn AnyRule>,
 }
 
 impl Updates {
-    /// Without parameters, to which [`Updates::add`] adds groups; `rule` has the usual options.
+    /// Without parameters, to which [`Updates::add`] adds groups; `rule` has the defaults.
     pub fn new(rule: &dyn AnyRule, lr: f64) -> Result<Updates> {
         let base_lr = checked_lr(rule.name(), lr)?;
         rule.check()?;
@@ -119,7 +119,7 @@ impl Settings {
 /// The learning rate of a group, from that of the optimizer.
 #[derive(Clone, Copy)]
 pub(super) struct Rate {
-    /// The group's while the optimizer's is `base`, if it has one of its own.
+    /// The group's own rate, if any, applies while the optimizer's is `base`.
     pub own: Option<f64>,
     pub base: f64,
 }
@@ -137,7 +137,7 @@ fn update(p: &Tensor, state: &mut State, rule: &dyn AnyRule, lr: f64) -> Result<
         DType::F32 => update_as::<f32>(p, &g, state, rule, lr)?,
         DType::F64 => update_as::<f64>(p, &g, state, rule, lr)?,
         half if half.is_half() => {
-            // In f32, as is what is kept from step to step; the parameter alone is rounded.
+            // In f32, as the state; only the parameter is rounded.
             let wide = p.detach().try_to_dtype(DType::F32)?.try_parameter()?;
             update_as::<f32>(&wide, &g.try_to_dtype(DType::F32)?, state, rule, lr)?;
             p.try_set(&wide.detach().try_to_dtype(half)?)?;
@@ -180,7 +180,7 @@ impl Updates {
         let mut all = self.parameters.iter().zip(&mut self.states).zip(&self.group_of);
         let several = self.numel >= SHARED && !threads::is_alone();
         let stepped = if several {
-            // A large parameter is shared out itself; the small ones go round one by one.
+            // A large parameter is split among threads; small ones are distributed whole.
             let results = Mutex::new(Vec::new());
             let note = |x| {
                 let result = one(x);

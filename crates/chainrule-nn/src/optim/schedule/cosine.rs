@@ -1,17 +1,17 @@
-//! Schedules along a cosine.
+//! Cosine schedules.
 
 use std::f64::consts::PI;
 
 use super::{Schedule, checked_count, checked_factor, checked_lr};
 use crate::error::{Error, Result};
 
-/// From `high` at 0 to `low` at 1, along half a cosine.
+/// Half a cosine from `high` at 0 to `low` at 1.
 pub(super) fn half_cosine(high: f64, low: f64, x: f64) -> f64 {
     low + (high - low) * 0.5 * (1.0 + (PI * x).cos())
 }
 
-/// A linear warm-up to `lr` and half a cosine down to `min_lr`, which it then keeps: what GPTs are
-/// trained with.
+/// Linear warm-up to `lr`, then cosine decay to `min_lr`, which it keeps: the usual schedule of
+/// GPTs.
 ///
 /// During the warm-up the rate is `lr * (step + 1) / (warm_up + 1)`, so that the first update
 /// already counts, as in nanoGPT.
@@ -25,13 +25,13 @@ pub(super) fn half_cosine(high: f64, low: f64, x: f64) -> f64 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CosineLr {
-    /// The highest rate, at the end of the warm-up.
+    /// Peak rate, at the end of the warm-up.
     pub lr: f64,
-    /// The rate at the end and from then on.
+    /// Final rate.
     pub min_lr: f64,
     /// Steps of the warm-up; 0 for none.
     pub warm_up: u64,
-    /// After how many steps the rate is lowest, warm-up included.
+    /// Step at which the rate is lowest, warm-up included.
     pub steps: u64,
 }
 
@@ -61,8 +61,8 @@ impl Schedule for CosineLr {
     }
 }
 
-/// A cosine between `lr` and `min_lr`: down in `half_period` steps, up in as many, and so on
-/// (Loshchilov and Hutter 2017), PyTorch's `CosineAnnealingLR`.
+/// A cosine wave between `lr` and `min_lr`, with `half_period` steps each way (Loshchilov and
+/// Hutter 2017), PyTorch's `CosineAnnealingLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{CosineAnnealingLr, Schedule};

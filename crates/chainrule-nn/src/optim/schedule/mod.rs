@@ -1,9 +1,9 @@
-//! Learning rates over time.
+//! Learning rate schedules.
 //!
-//! A [`Schedule`] is a pure function of the step: it can be plotted, tested, and taken up anywhere.
-//! A [`Scheduler`] sets an optimizer's rate by it. [`Plateau`] looks at a metric instead, so it has
-//! a state. Steps count from 0: `lr(0)` is the rate of the first update. Groups of an optimizer
-//! with a rate of their own keep their proportion.
+//! A [`Schedule`] is a pure function of the step: it can be plotted, tested, and resumed anywhere.
+//! A [`Scheduler`] sets an optimizer's rate by it. [`Plateau`] depends on a metric instead, so it
+//! has a state. Steps count from 0: `lr(0)` is the rate of the first update. Groups with their own
+//! rate keep their ratio to it.
 
 mod cosine;
 mod one_cycle;
@@ -26,7 +26,7 @@ pub trait Schedule {
     /// The rate of the update after `step` updates.
     fn lr(&self, step: u64) -> f64;
 
-    /// An error for settings that make no schedule.
+    /// An error for invalid settings.
     fn check(&self) -> Result<()>;
 }
 
@@ -67,20 +67,19 @@ pub struct Scheduler<S> {
 }
 
 impl<S: Schedule> Scheduler<S> {
-    /// Sets the optimizer's rate to that of the first update. Errors for settings that make no
-    /// schedule.
+    /// Sets the rate of the first update. Errors for invalid settings.
     pub fn new(schedule: S, optimizer: &mut dyn Optimizer) -> Result<Scheduler<S>> {
         schedule.check()?;
         optimizer.set_lr(schedule.lr(0))?;
         Ok(Scheduler { schedule, steps: 0 })
     }
 
-    /// Goes on to the next update; to be called after the optimizer's step.
+    /// Advances to the next update; call it after the optimizer's step.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         self.set_steps(self.steps + 1, optimizer)
     }
 
-    /// Goes to where `steps` updates are done.
+    /// Moves to the state after `steps` updates.
     pub fn set_steps(&mut self, steps: u64, optimizer: &mut dyn Optimizer) -> Result<()> {
         optimizer.set_lr(self.schedule.lr(steps))?;
         self.steps = steps;
@@ -97,13 +96,12 @@ impl<S: Schedule> Scheduler<S> {
         &self.schedule
     }
 
-    /// The state that is needed to go on later: `steps`. The rate itself is in the optimizer's
-    /// state.
+    /// The state to resume from: `steps`. The rate itself is in the optimizer's state.
     pub fn state_dict(&self) -> StateDict {
         StateDict::from([("steps".to_string(), Tensor::scalar(self.steps as i64))])
     }
 
-    /// Goes on from what [`Scheduler::state_dict`] gave, and sets the rate.
+    /// Resumes from [`Scheduler::state_dict`], and sets the rate.
     pub fn load_state_dict(
         &mut self,
         state: &StateDict,

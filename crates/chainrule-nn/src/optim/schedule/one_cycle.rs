@@ -1,15 +1,15 @@
-//! The schedule that goes up once and down once.
+//! The one-cycle schedule.
 
 use super::cosine::half_cosine;
 use super::{Schedule, checked_count, checked_lr};
 use crate::error::{Error, Result};
 
-/// Up from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then down
-/// to the start's rate divided by `final_div_factor` (Smith and Topin 2019): PyTorch's
-/// `OneCycleLR`, whose names and usual values these are.
+/// Rises from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then
+/// falls to the initial rate divided by `final_div_factor` (Smith and Topin 2019): PyTorch's
+/// `OneCycleLR`, with its names and defaults.
 ///
-/// The momentum, which PyTorch moves the other way, is left alone. After the last step the rate
-/// stays; PyTorch gives an error there.
+/// The momentum, which PyTorch cycles inversely, is left alone. After the last step the rate stays;
+/// PyTorch raises an error there.
 ///
 /// ```
 /// use chainrule::optim::schedule::{OneCycleLr, Schedule};
@@ -19,24 +19,24 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OneCycleLr {
-    /// The highest rate.
+    /// Peak rate.
     pub max_lr: f64,
     /// Total number of steps.
     pub total_steps: u64,
-    /// The share of the steps in which the rate rises; 0.3.
+    /// Share of the steps in which the rate rises; 0.3.
     pub pct_start: f64,
-    /// The highest rate divided by the first; 25.
+    /// Ratio of the peak to the initial rate; 25.
     pub div_factor: f64,
-    /// The first rate divided by the last; 1e4.
+    /// Ratio of the initial to the final rate; 1e4.
     pub final_div_factor: f64,
-    /// Along straight lines instead of cosines; off.
+    /// Linear instead of cosine; off.
     pub linear: bool,
-    /// Down to the first rate in as many steps as up, then on to the last; off.
+    /// Three phases: down to the initial rate in as many steps as up, then on to the final; off.
     pub three_phase: bool,
 }
 
 impl OneCycleLr {
-    /// The usual cycle.
+    /// Default options.
     pub fn new(max_lr: f64, total_steps: u64) -> OneCycleLr {
         OneCycleLr {
             max_lr,

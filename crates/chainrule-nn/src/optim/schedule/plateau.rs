@@ -1,4 +1,4 @@
-//! The rate that falls when a metric no longer gets better.
+//! Reduction of the learning rate on a plateau of a metric.
 
 use super::super::descent::state;
 use super::{Optimizer, checked_factor};
@@ -6,34 +6,33 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// Direction in which a metric is better.
+/// Whether a metric is to fall or to rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Small is good: a loss.
+    /// Lower is better: a loss.
     Min,
-    /// Large is good: an accuracy.
+    /// Higher is better: an accuracy.
     Max,
 }
 
-/// When [`Plateau`] lowers the rate, and by how much. The names and usual values are those of
-/// PyTorch.
+/// Options of [`Plateau`], with the names and defaults of PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlateauOptions {
     /// Direction in which the metric is better; `Min`.
     pub goal: Goal,
     /// Factor of the rate; 0.1.
     pub factor: f64,
-    /// Metrics in a row that may fail to become better; 10.
+    /// Patience: metrics without improvement that are tolerated; 10.
     pub patience: u64,
-    /// Least improvement that counts; 1e-4.
+    /// Least improvement; 1e-4.
     pub threshold: f64,
-    /// Whether the threshold is a difference rather than a share of the best; off.
+    /// Whether the threshold is absolute rather than relative to the best; off.
     pub absolute: bool,
-    /// Metrics passed over after the rate was lowered; 0.
+    /// Cooldown: metrics ignored after a reduction; 0.
     pub cooldown: u64,
-    /// The lowest rate; 0.
+    /// Lowest rate; 0.
     pub min_lr: f64,
-    /// A smaller change of the rate is not made; 1e-8.
+    /// Least change of the rate that is made; 1e-8.
     pub eps: f64,
 }
 
@@ -52,11 +51,11 @@ impl Default for PlateauOptions {
     }
 }
 
-/// Multiplies the rate by `factor` when a metric has not become better more than `patience` times
-/// in a row: PyTorch's `ReduceLROnPlateau`.
+/// Multiplies the rate by `factor` after more than `patience` metrics in a row without improvement:
+/// PyTorch's `ReduceLROnPlateau`.
 ///
-/// It multiplies the rate that the optimizer has, so groups keep their proportion; `min_lr` bounds
-/// the optimizer's rate. A NaN is no improvement.
+/// It multiplies the optimizer's current rate, so groups keep their ratio; `min_lr` bounds the
+/// optimizer's rate. A NaN is no improvement.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -80,7 +79,7 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// A plateau that has seen nothing yet. Errors for options out of range.
+    /// A fresh plateau. Errors for options out of range.
     pub fn new(options: PlateauOptions) -> Result<Plateau> {
         if !(0.0..1.0).contains(&options.factor) {
             let why = format!("factor must be 0 or more and below 1, it is {}", options.factor);
@@ -92,7 +91,7 @@ impl Plateau {
         Ok(Plateau { options, best: None, bad: 0, cooling: 0 })
     }
 
-    /// Takes a metric, and lowers the rate if it is time.
+    /// Records a metric, and reduces the rate if it is time.
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         if self.is_better(metric) {
             (self.best, self.bad) = (Some(metric), 0);
@@ -114,7 +113,7 @@ impl Plateau {
         Ok(())
     }
 
-    /// The best metric so far.
+    /// Best metric so far.
     pub fn best(&self) -> Option<f64> {
         self.best
     }
@@ -134,8 +133,8 @@ impl Plateau {
         }
     }
 
-    /// The state that is needed to go on later: `best` (if there is one), `bad` and `cooling`. The
-    /// rate itself is in the optimizer's state.
+    /// The state to resume from: `best` (if there is one), `bad` and `cooling`. The rate itself is
+    /// in the optimizer's state.
     pub fn state_dict(&self) -> StateDict {
         let mut out = StateDict::from([
             ("bad".to_string(), Tensor::scalar(self.bad as i64)),
@@ -145,7 +144,7 @@ impl Plateau {
         out
     }
 
-    /// Goes on from what [`Plateau::state_dict`] gave.
+    /// Resumes from [`Plateau::state_dict`].
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let number = |key: &str| {
             let n: i64 = state::scalar("Plateau", key, state.get(key))?;

@@ -1,9 +1,9 @@
-//! Schedules of steps, powers and lines.
+//! Step, exponential and linear schedules.
 
 use super::{Schedule, checked_count, checked_factor, checked_lr};
 use crate::error::{Error, Result};
 
-/// The same rate throughout.
+/// Constant rate.
 ///
 /// ```
 /// use chainrule::optim::schedule::{ConstantLr, Schedule};
@@ -25,8 +25,7 @@ impl Schedule for ConstantLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` again and again: `lr * gamma^floor(step / every)`,
-/// PyTorch's `StepLR`.
+/// Step decay: `lr * gamma^floor(step / every)`, PyTorch's `StepLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{Schedule, StepLr};
@@ -35,9 +34,9 @@ impl Schedule for ConstantLr {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepLr {
-    /// The rate at the start.
+    /// Initial rate.
     pub lr: f64,
-    /// After how many steps it changes.
+    /// Steps between decays.
     pub every: u64,
     /// The factor.
     pub gamma: f64,
@@ -55,8 +54,7 @@ impl Schedule for StepLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` at each milestone, PyTorch's `MultiStepLR`. One that is
-/// named twice counts twice.
+/// Decay by `gamma` at each milestone, PyTorch's `MultiStepLR`. A repeated milestone counts twice.
 ///
 /// ```
 /// use chainrule::optim::schedule::{MultiStepLr, Schedule};
@@ -65,9 +63,9 @@ impl Schedule for StepLr {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiStepLr {
-    /// The rate at the start.
+    /// Initial rate.
     pub lr: f64,
-    /// The steps from which on it is changed, in any order.
+    /// Steps at which the rate decays, in any order.
     pub milestones: Vec<u64>,
     /// The factor.
     pub gamma: f64,
@@ -85,8 +83,7 @@ impl Schedule for MultiStepLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` at every step: `lr * gamma^step`, PyTorch's
-/// `ExponentialLR`.
+/// Exponential decay: `lr * gamma^step`, PyTorch's `ExponentialLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{ExponentialLr, Schedule};
@@ -94,9 +91,9 @@ impl Schedule for MultiStepLr {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExponentialLr {
-    /// The rate at the start.
+    /// Initial rate.
     pub lr: f64,
-    /// The factor of each step.
+    /// Factor per step.
     pub gamma: f64,
 }
 
@@ -111,9 +108,8 @@ impl Schedule for ExponentialLr {
     }
 }
 
-/// A rate on a line from `lr * start_factor` to `lr * end_factor`, which it keeps after `steps`
-/// steps: PyTorch's `LinearLR`. With factors that rise it is a warm-up, with factors that fall a
-/// decay.
+/// Linear from `lr * start_factor` to `lr * end_factor`, which it keeps after `steps` steps:
+/// PyTorch's `LinearLR`. Rising factors make a warm-up, falling ones a decay.
 ///
 /// ```
 /// use chainrule::optim::schedule::{LinearLr, Schedule};
@@ -122,11 +118,11 @@ impl Schedule for ExponentialLr {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinearLr {
-    /// The rate to which the factors apply.
+    /// Base rate, which the factors multiply.
     pub lr: f64,
-    /// The factor of the first update.
+    /// Initial factor.
     pub start_factor: f64,
-    /// The factor at the end and from then on.
+    /// Final factor.
     pub end_factor: f64,
     /// Number of steps.
     pub steps: u64,
