@@ -1,7 +1,7 @@
-//! The best measurement so far, and how long ago it was.
+//! The best measurement so far, and its age.
 
-/// Keeps the best of a row of measurements. A NaN or an infinity is never an improvement, not even
-/// as the first.
+/// Tracks the best of a series of measurements. A NaN or an infinity is never an improvement, not
+/// even as the first.
 ///
 /// ```
 /// use chainrule::train::Best;
@@ -18,22 +18,22 @@ pub struct Best {
 }
 
 impl Best {
-    /// The best of values of which the highest is best.
+    /// Higher is better.
     pub fn highest() -> Best {
         Best { higher: true, value: None, since: 0 }
     }
 
-    /// The best of values of which the lowest is best.
+    /// Lower is better.
     pub fn lowest() -> Best {
         Best { higher: false, value: None, since: 0 }
     }
 
-    /// As it was with this value and this many measurements since.
+    /// Restores this value and number of measurements since.
     pub(super) fn restored(higher: bool, value: Option<f64>, since: u64) -> Best {
         Best { higher, value, since }
     }
 
-    /// Takes the next measurement; whether it is the best.
+    /// Records a measurement; returns whether it is the best.
     pub fn take(&mut self, value: f64) -> bool {
         let better = |old: f64| if self.higher { value > old } else { value < old };
         let is_best = value.is_finite() && self.value.is_none_or(better);

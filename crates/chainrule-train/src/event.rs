@@ -1,44 +1,44 @@
-//! The events of a training, as one typed stream.
+//! Events of a training run, as one typed stream.
 
 use crate::error::Result;
 use crate::monitor::{Monitor, Symptom};
 
-/// Something that happened in a training.
+/// An event of a training run.
 ///
-/// More kinds may come, so a listener passes over what it does not know.
+/// More kinds may follow, so a listener ignores unknown ones.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It begins, or goes on after `step` steps.
+    /// The run starts, or resumes after `step` steps.
     Started {
         /// Steps done before.
         step: u64,
-        /// Steps at most.
+        /// Limit on steps.
         steps: u64,
-        /// Steps of an epoch, if there are epochs.
+        /// Steps per epoch, if there are epochs.
         per_epoch: Option<u64>,
-        /// Number of trained numbers.
+        /// Number of trainable elements.
         parameters: usize,
         /// Unit of [`StepEvent::examples`]: `examples`, `tokens`.
         counted: &'static str,
     },
     /// A step is done.
     Step(StepEvent),
-    /// The monitor looked at the tensors of a step.
+    /// The monitor examined the tensors of a step.
     Looked {
         /// The step, from 1.
         step: u64,
-        /// All that it saw; [`Monitor::line`] is this step.
+        /// All its records; [`Monitor::line`] is this step's.
         monitor: &'a Monitor,
     },
-    /// The monitor found something that goes wrong, which it had not found before.
+    /// The monitor found a new symptom.
     Found {
         /// After this many steps.
         step: u64,
         /// The symptom.
         symptom: &'a Symptom,
     },
-    /// The model was measured.
+    /// The model was evaluated.
     Evaluated {
         /// After this many steps.
         step: u64,
@@ -51,76 +51,77 @@ pub enum Event<'a> {
         /// Whether it is the best so far.
         is_best: bool,
     },
-    /// Something that the model made, to be shown.
+    /// A sample of the model's output.
     Sampled {
         /// After this many steps.
         step: u64,
         /// The text.
         text: &'a str,
     },
-    /// A checkpoint is about to be saved: what was heard before must be safe on the disk.
+    /// A checkpoint is about to be saved: listeners flush earlier events to disk.
     Saving {
         /// After this many steps.
         step: u64,
     },
-    /// A checkpoint is saved, while the training went on.
+    /// A checkpoint was saved in the background.
     Saved {
         /// After this many steps.
         step: u64,
         /// Whether it was saved as the best too.
         is_best: bool,
     },
-    /// It has ended.
+    /// The run ended.
     Ended {
         /// After this many steps.
         step: u64,
-        /// The end.
+        /// The reason.
         how: &'a End,
     },
 }
 
-/// One step of a training.
+/// One training step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepEvent {
     /// Its number, from 1.
     pub step: u64,
-    /// The epochs done after it, if there are epochs.
+    /// Epochs done after it, if there are epochs.
     pub epoch: Option<f64>,
     /// The mean loss of its examples, before the update.
     pub loss: f64,
     /// The learning rate of the update.
     pub lr: f64,
-    /// The norm of the gradients before they were clipped, if they are clipped.
+    /// Gradient norm before clipping, if gradients are clipped.
     pub grad_norm: Option<f64>,
-    /// Number of examples (or symbols) it learned from.
+    /// Number of examples (or tokens) in its batch.
     pub examples: u64,
 }
 
-/// The end of a training.
+/// The reason why a run ended.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum End {
     /// All steps are done.
     Finished,
-    /// Somebody asked it to stop.
+    /// It was asked to stop.
     Stopped,
-    /// The measure has not become better for too long.
+    /// Early stopping: the measure no longer improves.
     NoBetter {
         /// Number of measurements since the best one.
         evaluations: u64,
     },
-    /// A loss was infinite or NaN. The model is as it was before the update that spoilt it.
+    /// A loss was infinite or NaN. The model is restored to the state before the update that spoilt
+    /// it.
     NotFinite {
         /// The step of that loss.
         step: u64,
         /// The loss.
         loss: f64,
-        /// The first place that went wrong.
+        /// First op that went wrong.
         why: String,
     },
 }
 
-/// Somebody who hears the events of a training: a progress bar, a file of metrics.
+/// A listener to the events of a run: a progress bar, a file of metrics.
 ///
 /// Any function of an event is one:
 ///
@@ -137,8 +138,7 @@ pub enum End {
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub trait Listener {
-    /// Called for each event, in order. An error ends the training after the step that it belongs
-    /// to.
+    /// Called for each event, in order. An error ends the run after that step.
     fn hear(&mut self, event: &Event<'_>) -> Result<()>;
 }
 
@@ -148,19 +148,19 @@ impl<F: FnMut(&Event<'_>) -> Result<()>> Listener for F {
     }
 }
 
-/// Several listeners, who hear each event one after the other.
+/// Several listeners, each of which receives all events.
 #[derive(Default)]
 pub struct Listeners<'a> {
     all: Vec<&'a mut dyn Listener>,
 }
 
 impl<'a> Listeners<'a> {
-    /// Nobody.
+    /// No listener.
     pub fn new() -> Listeners<'a> {
         Listeners::default()
     }
 
-    /// With one more.
+    /// Adds a listener.
     pub fn with(mut self, listener: &'a mut dyn Listener) -> Listeners<'a> {
         self.all.push(listener);
         self

@@ -1,5 +1,5 @@
-//! Why a loss is not finite: the steps since the last good state are done again, op by op, until
-//! the first number that went wrong.
+//! Diagnosis of a loss that is not finite: replays the steps since the last good state, op by op,
+//! up to the first bad value.
 
 use super::Task;
 use super::trainer::{Engine, Rest, Trainer, eager, rounded};
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, record_all};
 
-/// Steps between two kept states, so that a training that broke can be followed again from there.
+/// Steps between snapshots, from which a broken run can be replayed.
 pub(crate) const KEEP_EVERY: u64 = 256;
 
-/// All that decides how the training goes on.
+/// A snapshot of all training state.
 pub(super) struct Kept(StateDict);
 
 impl Rest {
-    /// Keeps the state, now and then: the tensors are shared until they change.
+    /// Takes a snapshot at intervals: tensors are shared until they change.
     #[inline]
     pub(super) fn keep_now_and_then(
         &mut self,
@@ -31,9 +31,9 @@ impl Rest {
 }
 
 impl Trainer<'_> {
-    /// Finds out why the loss of the batch drawn last is not finite, and takes the model back to
-    /// its last good state: the weights before that batch, or, if an update had already spoilt
-    /// them, those before that update.
+    /// Finds the cause of a loss that is not finite for the last batch, and restores the last good
+    /// state: the weights before that batch, or, if an update had already spoilt them, those before
+    /// that update.
     pub(super) fn explain(&mut self) -> Result<String> {
         rounded(self.rest.options.autocast, || self.explain_again())
     }
@@ -85,7 +85,7 @@ impl Trainer<'_> {
 
 const UNKNOWN: &str = "the training did not repeat itself, so the op is not known";
 
-/// The first op that gave a value that is not finite, in words.
+/// Describes the first op whose value is not finite.
 fn first_non_finite(loss: &Tensor) -> String {
     match loss.first_non_finite() {
         Some(first) => {

@@ -1,7 +1,7 @@
-//! Training: steps, measurements, checkpoints, and one stream of events for all who want to know.
+//! Training: steps, evaluation, checkpoints, and one stream of events.
 //!
 //! A [`Task`] is a model with its loss and its measures. A [`Trainer`] takes its batches, an
-//! optimizer and a schedule, and runs. It reports as [`Event`]s: a bar, a file or a history is a
+//! optimizer and a schedule, and runs. It reports [`Event`]s: a bar, a file or a history is a
 //! [`Listener`]; the trainer knows none of them.
 //!
 //! ```
@@ -55,7 +55,7 @@ use chainrule_monitor as monitor;
 use chainrule_nn::{data, io, nn, optim};
 use chainrule_program as program;
 
-/// Ranks of a training, and the way between them.
+/// Ranks of a training run, and their communication.
 pub use chainrule_exchange as exchange;
 
 mod best;

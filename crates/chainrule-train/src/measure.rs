@@ -1,14 +1,14 @@
-//! Measures of a classifier and of a loss over many batches.
+//! Running means and confusion matrices.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// The mean of a value over batches of different sizes.
+/// Weighted mean over batches of different sizes.
 ///
-/// `mean = sum(value_i * weight_i) / sum(weight_i)`, in f64. A mean of batch means without the
-/// weights counts the examples of a short last batch too much.
+/// `mean = sum(value_i * weight_i) / sum(weight_i)`, in f64. An unweighted mean of batch means
+/// counts the examples of a short last batch too much.
 ///
 /// ```
 /// let mut loss = chainrule_train::AverageMeter::new();
@@ -46,13 +46,13 @@ impl AverageMeter {
         self.count
     }
 
-    /// Forgets all values.
+    /// Resets it.
     pub fn reset(&mut self) {
         *self = AverageMeter::default();
     }
 }
 
-/// The number of times each class was taken for each.
+/// Confusion matrix: counts of each label and prediction.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -73,16 +73,15 @@ pub struct ConfusionMatrix {
 }
 
 impl ConfusionMatrix {
-    /// A matrix of this many classes, without any example.
+    /// A matrix for this number of classes, without examples.
     pub fn new(classes: usize) -> ConfusionMatrix {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Adds examples: scores or probabilities `[n, classes]`, of which the largest is the answer
-    /// (the first of equal ones), and labels `[n]` in i64. Negative labels do not count.
+    /// Adds examples: scores or probabilities `[n, classes]`, of which the largest is the
+    /// prediction (the first of equal ones), and labels `[n]` in i64. Negative labels are ignored.
     ///
-    /// Errors for other shapes, scores that are not numbers, and labels that are no classes; then
-    /// nothing is added.
+    /// Errors for other shapes, NaN scores, and labels that are no classes; then nothing is added.
     pub fn add(&mut self, scores: &Tensor, labels: &Tensor) -> Result<()> {
         let answers = answers(scores, labels, self.classes)?;
         for (label, answer) in answers {
@@ -91,7 +90,7 @@ impl ConfusionMatrix {
         Ok(())
     }
 
-    /// Adds one example of class `label` that was taken for `answer`.
+    /// Adds one example of class `label` that was predicted as `answer`.
     ///
     /// Panics if one of them is not less than the number of classes.
     #[track_caller]
@@ -109,28 +108,28 @@ impl ConfusionMatrix {
         self.classes
     }
 
-    /// The number of examples of class `label` that were taken for `answer`.
+    /// Number of examples of class `label` that were predicted as `answer`.
     pub fn count(&self, label: usize, answer: usize) -> u64 {
         self.counts[label * self.classes + answer]
     }
 
-    /// A row a class, a column an answer.
+    /// One row per class, one column per prediction.
     pub fn rows(&self) -> Vec<Vec<u64>> {
         (0..self.classes).map(|label| self.row(label).collect()).collect()
     }
 
-    /// The share of right answers; `None` without examples.
+    /// Accuracy; `None` without examples.
     pub fn accuracy(&self) -> Option<f64> {
         let right = (0..self.classes).map(|class| self.count(class, class)).sum();
         share(right, self.counts.iter().sum())
     }
 
-    /// The share of right answers among the examples of a class; `None` if it has none.
+    /// Recall of a class; `None` if it has no examples.
     pub fn recall(&self, class: usize) -> Option<f64> {
         share(self.count(class, class), self.row(class).sum())
     }
 
-    /// The share of right ones among the answers that name a class; `None` if there are none.
+    /// Precision of a class; `None` if it was never predicted.
     pub fn precision(&self, class: usize) -> Option<f64> {
         let named = (0..self.classes).map(|label| self.count(label, class)).sum();
         share(self.count(class, class), named)
@@ -142,7 +141,7 @@ impl ConfusionMatrix {
 }
 
 impl fmt::Display for ConfusionMatrix {
-    /// The counts with a row a class and a column an answer; zeros are points.
+    /// The counts with one row per class and one column per prediction; zeros are dots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widest = self.counts.iter().copied().max().unwrap_or(0).max(self.classes as u64);
         let width = widest.to_string().len().max(5) + 1;
@@ -159,9 +158,9 @@ impl fmt::Display for ConfusionMatrix {
     }
 }
 
-/// The share of the labels that the largest score of their row names.
+/// Accuracy of the argmax of each row.
 ///
-/// Shapes and errors as in [`ConfusionMatrix::add`]. `None` if no label counts.
+/// Shapes and errors as in [`ConfusionMatrix::add`]. `None` if all labels are ignored.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -177,7 +176,7 @@ pub fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<Option<f64>> {
     Ok(share(right as u64, answers.len() as u64))
 }
 
-/// Each label that counts, with the class of the largest score.
+/// Each label that is not ignored, with the argmax of its row.
 fn answers(scores: &Tensor, labels: &Tensor, classes: usize) -> Result<Vec<(usize, usize)>> {
     const OP: &str = "accuracy";
     let [s, l] = [scores, labels].map(Tensor::shape);
@@ -221,7 +220,7 @@ mod tests {
         assert!(matrix.add(&Tensor::zeros([2, 3]), &Tensor::from([0i64, 1])).is_err());
         assert!(matrix.add(&Tensor::zeros([2, 2]), &Tensor::zeros([2])).is_err());
         assert_eq!(matrix.accuracy(), None);
-        // A row whose label does not count may hold anything.
+        // A row with an ignored label may hold anything.
         matrix.add(&scores, &Tensor::from([1i64, -1])).unwrap();
         assert_eq!((matrix.count(1, 0), matrix.accuracy()), (1, Some(0.0)));
     }

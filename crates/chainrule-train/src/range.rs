@@ -1,17 +1,17 @@
-//! Range test of the learning rate: a short training whose rate grows from step to step.
+//! Learning rate range test: a short run with a rate that grows from step to step.
 
 use super::Trainer;
 use super::trainer::{eager, rounded};
 use crate::error::{Error, Result};
 
-/// From which rate to which, in how many steps.
+/// Options of the range test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeOptions {
-    /// The first rate; 1e-6.
+    /// Initial rate; 1e-6.
     pub low: f64,
-    /// The last rate; 10.
+    /// Final rate; 10.
     pub high: f64,
-    /// Number of steps between them, each with the same factor; 100.
+    /// Number of steps, with a constant factor between them; 100.
     pub steps: u64,
 }
 
@@ -26,14 +26,13 @@ impl Default for RangeOptions {
 pub struct RangeFound {
     /// Rate and smoothed loss of each step, until the loss was four times the best or not finite.
     pub points: Vec<(f64, f64)>,
-    /// The rate at which the loss falls fastest: a good one to begin with. `None` if it never
-    /// falls.
+    /// Rate of the steepest descent: a good initial one. `None` if the loss never falls.
     pub steepest: Option<f64>,
 }
 
 impl Trainer<'_> {
-    /// Trains with a rate that grows by the same factor in each step (Smith 2017), and goes back to
-    /// where it was.
+    /// Trains with a rate that grows by the same factor in each step (Smith 2017), and restores the
+    /// state.
     pub fn find_range(&mut self, options: RangeOptions) -> Result<RangeFound> {
         let RangeOptions { low, high, steps } = options;
         if !(low > 0.0 && low < high && high.is_finite() && steps >= 2) {
@@ -49,7 +48,7 @@ impl Trainer<'_> {
     }
 
     fn growing(&mut self, low: f64, factor: f64, steps: u64) -> Result<Vec<(f64, f64)>> {
-        // Decay rate of the mean; its start at 0 is divided out below.
+        // Decay rate of the mean; its bias from the start at 0 is corrected below.
         const KEEPS: f64 = 0.9;
         let (mut mean, mut best, mut points) = (0.0, f64::INFINITY, Vec::new());
         for i in 0..steps {
@@ -70,8 +69,7 @@ impl Trainer<'_> {
     }
 }
 
-/// The rate of the steepest fall of the loss from a tenth before to a tenth after, on the logarithm
-/// of the rate.
+/// Rate of the steepest fall of the loss over the surrounding tenths of the curve, in log rate.
 fn steepest(points: &[(f64, f64)]) -> Option<f64> {
     let reach = (points.len() / 10).max(1);
     let falls = points.windows(2 * reach + 1).map(|w| (w[2 * reach].1 - w[0].1, w[reach].0));

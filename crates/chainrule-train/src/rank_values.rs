@@ -1,4 +1,4 @@
-//! Tensors as numbers that ranks add up; for the layers above, too.
+//! Tensors as flat numbers that ranks sum, also for the layers above.
 
 use chainrule_exchange::{Values, ValuesLayout};
 
@@ -6,8 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Names and values of what decides about bits beside data and settings: all ranks must have them
-/// alike.
+/// Settings beside data and options that affect bits: they must be equal on all ranks.
 pub fn facts_of_the_program() -> [(&'static str, String); 2] {
     let level = chainrule_core::kernels::simd::level().name();
     let version = env!("CARGO_PKG_VERSION");
@@ -15,7 +14,7 @@ pub fn facts_of_the_program() -> [(&'static str, String); 2] {
     facts.map(|(name, value)| (name, value.to_string()))
 }
 
-/// The numbers of a float tensor; halves are added up in f32.
+/// Elements of a float tensor; halves are summed in f32.
 pub fn values(t: &Tensor) -> Result<Values> {
     match t.dtype() {
         DType::F64 | DType::F32 => read(t),
@@ -32,7 +31,7 @@ fn read(t: &Tensor) -> Result<Values> {
     })
 }
 
-/// The layout of the numbers of such a tensor.
+/// Layout of the elements of such a tensor.
 pub fn layout(like: &Tensor) -> ValuesLayout {
     match like.dtype() {
         DType::F64 => ValuesLayout::F64(like.numel()),
@@ -40,12 +39,12 @@ pub fn layout(like: &Tensor) -> ValuesLayout {
     }
 }
 
-/// The numbers as a tensor of the shape and dtype of `like`.
+/// The elements as a tensor of the shape and dtype of `like`.
 pub fn tensor(values: &Values, like: &Tensor) -> Result<Tensor> {
     wide(values, like)?.try_to_dtype(like.dtype())
 }
 
-/// The numbers over `n` as a tensor of the shape and dtype of `like`.
+/// The elements divided by `n` as a tensor of the shape and dtype of `like`.
 pub(crate) fn quotient(values: &Values, n: usize, like: &Tensor) -> Result<Tensor> {
     match (values, like.dtype()) {
         (Values::F32(x), DType::F32) => {
@@ -60,7 +59,7 @@ pub(crate) fn quotient(values: &Values, n: usize, like: &Tensor) -> Result<Tenso
     }
 }
 
-/// A tensor of the shape and dtype of `like`, of elements that are written once.
+/// An uninitialised tensor of the shape and dtype of `like`, all of whose elements are written.
 fn filled<const N: usize>(
     like: &Tensor,
     elements: impl ExactSizeIterator<Item = [u8; N]>,
@@ -76,7 +75,7 @@ fn filled<const N: usize>(
     })
 }
 
-/// The numbers as a tensor of the shape of `like`, in the dtype that they have.
+/// The elements as a tensor of the shape of `like`, in their own dtype.
 pub(crate) fn wide(values: &Values, like: &Tensor) -> Result<Tensor> {
     match values {
         Values::F32(x) => Tensor::try_from_slice(x, like.shape()),
@@ -116,7 +115,7 @@ mod tests {
         let place = w.memory().unwrap().address();
         w.try_set_bytes(&bytes).unwrap();
         assert_eq!((w.memory().unwrap().address(), w.to_vec::<f32>()), (place, vec![5.0, 6.0]));
-        // Another holder of the value keeps it.
+        // Another owner of the storage keeps its value.
         let held = w.detach();
         w.try_set_bytes(&bytes.iter().rev().copied().collect::<Vec<_>>()).unwrap();
         assert_eq!(held.to_vec::<f32>(), [5.0, 6.0]);

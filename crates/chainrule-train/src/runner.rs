@@ -4,46 +4,46 @@ use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::tensor::Tensor;
 
-/// A device beside the processor that runs programs, such as a GPU: parameters, the optimizer's
-/// state and data live there. See [`Trainer::with_runner`](super::Trainer::with_runner).
+/// A device that runs programs, such as a GPU, and holds parameters, optimizer state and data. See
+/// [`Trainer::with_runner`](super::Trainer::with_runner).
 pub trait ProgramRunner {
-    /// Hears which step comes next when a training begins or goes on, so that random numbers go on
-    /// too.
+    /// Receives the next step's number when a run starts or resumes, so that random numbers
+    /// continue.
     fn begin(&mut self, step: u64) {
         let _ = step;
     }
 
-    /// Makes a program ready to run: its number. Errors for what the device cannot do.
+    /// Loads a program and returns its id. Errors for what the device cannot do.
     fn load(&mut self, program: &Program) -> Result<usize>;
 
-    /// Why a program is not for these arguments, if it is not.
+    /// The reason why a program doesn't accept these arguments, if any.
     fn mismatch(&self, program: usize, arguments: &[&Tensor]) -> Option<String>;
 
-    /// Runs a program: its results. Changed values stay on the device; those that were changed
-    /// outside since the last run are seen.
+    /// Runs a program and returns its results. Changed values stay on the device; changes made
+    /// outside since the last run are uploaded.
     fn run(&mut self, program: usize, arguments: &[&Tensor]) -> Result<Vec<Tensor>>;
 
-    /// Steps of a program that are best run by one call of [`ProgramRunner::run_steps`]: more than
-    /// one where a step is so small that to begin it takes a good part of its time, or where the
-    /// device goes on while losses and batches are copied.
+    /// Steps of a program per call of [`ProgramRunner::run_steps`]: more than one if launch
+    /// overhead dominates a small step, or if the device runs on while losses and batches are
+    /// copied.
     fn at_once(&self, program: usize) -> usize {
         let _ = program;
         1
     }
 
-    /// As [`ProgramRunner::run`] for each of these batches of arguments, to the bit: their results.
+    /// As [`ProgramRunner::run`] for each of these argument lists, bitwise equal: their results.
     fn run_steps(&mut self, program: usize, batches: &[Vec<&Tensor>]) -> Result<Vec<Vec<Tensor>>> {
         batches.iter().map(|batch| self.run(program, batch)).collect()
     }
 
-    /// Gives all that was changed on the device its value there.
+    /// Downloads everything that changed on the device.
     fn fetch(&mut self) -> Result<()>;
 
     /// As [`ProgramRunner::fetch`], for one tensor.
     fn fetch_one(&mut self, tensor: &Tensor) -> Result<()>;
 
-    /// Whether the processor runs a program that could not be loaded, for this reason. A training
-    /// ends with the error if nothing is said.
+    /// Whether to fall back to the processor for a program that could not be loaded, given the
+    /// reason. By default the run ends with the error.
     fn gives_way(&mut self, why: &Error) -> bool {
         let _ = why;
         false

@@ -1,4 +1,4 @@
-//! Saves checkpoints while the training goes on.
+//! Background saving of checkpoints.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,15 +9,16 @@ use crate::error::{Error, Result};
 use crate::io::{CheckpointEntry, CheckpointFolder};
 use crate::tensor::Tensor;
 
-/// Most bytes of other ranks that wait for the disk: more would fill the memory of the rank that
-/// writes, and less would have all ranks wait for a slow disk.
+/// Limit on buffered bytes of other ranks: more would fill the memory of the writing rank, and less
+/// would make all ranks wait for a slow disk.
 const WAITING: usize = 64 << 20;
 
-/// Writes one checkpoint at a time on a thread of its own: a disk may take as long as many steps.
+/// Writes one checkpoint at a time on a background thread, since a disk may take as long as many
+/// steps.
 pub(super) struct Saver {
     folder: CheckpointFolder,
     about: String,
-    /// Text that changes from checkpoint to checkpoint.
+    /// Text that differs from checkpoint to checkpoint.
     notes: Arc<Mutex<String>>,
     running: Option<(Save, JoinHandle<Result<()>>)>,
     pieces: Arc<Pieces>,
@@ -40,8 +41,8 @@ impl Saver {
         self
     }
 
-    /// Begins to save these tensors, whose bytes are to be given by [`Saver::give`] in their order
-    /// and ended by [`Saver::end`]. The checkpoint before must have been waited for.
+    /// Starts to save these tensors, whose bytes follow by [`Saver::give`] in order, up to
+    /// [`Saver::end`]. The previous checkpoint must have been waited for.
     pub fn start(&mut self, save: Save, entries: Vec<CheckpointEntry>) -> Result<()> {
         debug_assert!(self.running.is_none(), "one at a time");
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,24 +61,24 @@ impl Saver {
         Ok(())
     }
 
-    /// Gives a tensor of this rank, with the bytes that it has now.
+    /// Gives a tensor of this rank, with its current bytes.
     pub fn give(&self, tensor: &Tensor) -> Result<()> {
         self.pieces.put(tensor.try_to_bytes()?);
         Ok(())
     }
 
-    /// Gives the bytes of a tensor of another rank, once those before have found room.
+    /// Gives the bytes of a tensor of another rank, once there is room.
     pub fn give_received(&self, bytes: Vec<u8>) {
         self.pieces.wait_for_room(bytes.len());
         self.pieces.put(bytes);
     }
 
-    /// No more tensors come.
+    /// Marks the end of the tensors.
     pub fn end(&self) {
         self.pieces.end();
     }
 
-    /// The checkpoint that is saved by now, if one was begun.
+    /// The checkpoint that has finished by now, if one was started.
     pub fn poll(&mut self) -> Result<Option<Save>> {
         match &self.running {
             Some((_, thread)) if thread.is_finished() => self.wait(),
@@ -85,7 +86,7 @@ impl Saver {
         }
     }
 
-    /// Waits for the checkpoint that was begun, if there is one.
+    /// Waits for the checkpoint in progress, if there is one.
     pub fn wait(&mut self) -> Result<Option<Save>> {
         self.end();
         let Some((save, thread)) = self.running.take() else { return Ok(None) };
@@ -96,13 +97,13 @@ impl Saver {
 }
 
 impl Drop for Saver {
-    /// A training that ends with an error still finishes the file that it writes.
+    /// A run that ends with an error still finishes its file.
     fn drop(&mut self) {
         let _ = self.wait();
     }
 }
 
-/// Bytes of tensors on their way to the disk.
+/// A queue of tensor bytes on their way to disk.
 #[derive(Default)]
 struct Pieces {
     queue: Mutex<Queue>,
@@ -113,9 +114,9 @@ struct Pieces {
 struct Queue {
     pieces: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Whether no more come.
+    /// Whether the sender is done.
     is_complete: bool,
-    /// Whether nobody takes any more.
+    /// Whether the receiver is gone.
     is_left: bool,
 }
 
@@ -158,7 +159,7 @@ impl Pieces {
     }
 }
 
-/// The side that takes: once it is gone, nobody waits for room.
+/// Receiving end: once it is gone, senders no longer wait for room.
 struct Taker(Arc<Pieces>);
 
 impl Drop for Taker {
@@ -188,8 +189,8 @@ mod tests {
         tensors.iter().map(|(name, t)| CheckpointEntry::of(name, t)).collect()
     }
 
-    /// Tensors in any order of their names, given while the file is written; the same twice where
-    /// it is the best.
+    /// Tensors in arbitrary order of names, given during the write; written a second time for the
+    /// best.
     #[test]
     fn pieces_are_a_checkpoint() {
         let mut saver = saver("pieces");
@@ -218,7 +219,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// A piece from others waits for the disk, and goes on when nobody writes any more.
+    /// A piece from another rank waits for the disk, and continues once the writer is gone.
     #[test]
     fn a_slow_disk_holds_up_no_more_than_fits() {
         let pieces = Arc::new(Pieces::default());
@@ -240,7 +241,7 @@ mod tests {
         waiting.join().unwrap();
     }
 
-    /// A training that ends in the middle leaves the earlier file as it was.
+    /// A run that ends midway leaves the old file unchanged.
     #[test]
     fn half_a_checkpoint_is_none() {
         let mut saver = saver("half");
@@ -253,7 +254,7 @@ mod tests {
         assert!(saver.wait().is_err_and(|e| e.to_string().contains("the training ended")));
         let read = saver.folder.load(Kept::Last).unwrap();
         assert_eq!(read.state["a"].to_vec::<f32>(), [1.0]);
-        // Bytes of another length are no file, either.
+        // A piece of the wrong length gives no file, either.
         saver.start(Save { step: 2, is_best: false }, entries(&tensors)).unwrap();
         saver.give_received(vec![0; 5]);
         assert!(saver.wait().is_err_and(|e| e.to_string().contains("`a` has 5 bytes")));

@@ -1,4 +1,4 @@
-//! Batch normalisation over the batches of several ranks.
+//! Batch normalisation across ranks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,23 +11,23 @@ use crate::nn::{BatchNorm1d, BatchNormOptions, Field, Layer, Module};
 use crate::rank_values::{layout, tensor, values};
 use crate::tensor::{Tensor, no_grad};
 
-/// The way between ranks that the layers of a model have together.
+/// A communication channel that the layers of a model share.
 pub type SharedExchange = Arc<Mutex<Box<dyn Exchange>>>;
 
-/// [`BatchNorm1d`] whose statistics in training mode are those of the batches of all ranks, as
-/// PyTorch's `SyncBatchNorm`:
+/// [`BatchNorm1d`] whose training statistics span the batches of all ranks, as PyTorch's
+/// `SyncBatchNorm`:
 ///
 /// ```text
 /// mean = sum(x) / n,  var = sum((x - mean)²) / n,  y = gain (x - mean) / sqrt(var + eps) + bias
 /// ```
 ///
-/// with the sums over all examples and positions of all ranks, which may have batches of different
-/// sizes. `x` is `[n, features]` or `[n, features, ...]`. The gradient goes through the statistics
-/// to all ranks: where each rank has the loss of its own examples, the sum of the ranks' gradients
-/// is that of the sum of the losses, as in one process with the whole batch.
+/// with sums over all examples and positions of all ranks, whose batch sizes may differ. `x` is
+/// `[n, features]` or `[n, features, ...]`. The gradient passes through the statistics to all
+/// ranks: with the loss of its own examples on each rank, the sum of the ranks' gradients is that
+/// of the summed loss, as in one process with the whole batch.
 ///
 /// All ranks call the layer equally often and in the same order, forward and backward, since both
-/// passes exchange sums: each rank has one micro-batch a step, in a loop of one's own or by
+/// passes exchange sums: each rank has one micro-batch per step, in a hand-written loop or by
 /// [`Trainer::with_shared_exchange`](crate::Trainer::with_shared_exchange).
 ///
 /// ```
@@ -50,7 +50,7 @@ pub type SharedExchange = Arc<Mutex<Box<dyn Exchange>>>;
 /// assert!(all.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6));
 /// ```
 pub struct SyncBatchNorm {
-    /// The layer of one rank, which has the parameters and the running statistics.
+    /// One rank's layer, with the parameters and the running statistics.
     pub norm: BatchNorm1d,
     options: BatchNormOptions,
     ranks: SharedExchange,
@@ -87,12 +87,12 @@ impl SyncBatchNorm {
         self.norm.fields().iter().any(is_on)
     }
 
-    /// The sums over all ranks; the gradient is the sum of theirs.
+    /// All-reduced sums; their gradient is all-reduced too.
     fn over_ranks(&self, x: &Tensor) -> Result<Tensor> {
         apply_custom(RankTotal(self.ranks.clone()), &[x])
     }
 
-    /// `x`, `[n, features, positions]`, with the statistics of all ranks.
+    /// Normalises `x`, `[n, features, positions]`, with the statistics of all ranks.
     fn normalised(&self, x: &Tensor) -> Result<Tensor> {
         let features = x.shape()[1];
         let wide = x.try_to_dtype(x.dtype().computing())?;
@@ -111,7 +111,7 @@ impl SyncBatchNorm {
         y.try_to_dtype(x.dtype())
     }
 
-    /// Moves the running statistics towards those of the batch, the variance unbiased.
+    /// Updates the running statistics from the batch, the variance unbiased.
     fn track(&self, mean: &Tensor, var: &Tensor, n: &Tensor) -> Result<()> {
         let (momentum, norm) = (self.options.momentum, &self.norm);
         let unbiased = var.detach().try_mul(n)?.try_div(&n.try_sub(1.0)?)?;
@@ -145,7 +145,7 @@ impl Layer for SyncBatchNorm {
     }
 }
 
-/// The sum over the ranks of a tensor that each of them has, in a fixed order.
+/// All-reduces a tensor in a fixed order.
 struct RankTotal(SharedExchange);
 
 impl RankTotal {

@@ -1,11 +1,11 @@
-//! The task of a training: a model and its data.
+//! The task of a run: a model and its loss.
 
 use crate::data::Batch;
 use crate::error::Result;
 use crate::nn::Module;
 use crate::tensor::Tensor;
 
-/// A model, the loss of a batch, and how the model is measured.
+/// A model, the loss of a batch, and the model's evaluation.
 pub trait Task {
     /// The model: its parameters are trained; all its state is saved.
     fn module(&self) -> &dyn Module;
@@ -13,9 +13,9 @@ pub trait Task {
     /// The mean loss of a batch, in training mode.
     fn loss(&self, batch: &Batch) -> Result<Tensor>;
 
-    /// The loss of a batch, after its gradients were added to those of the parameters.
+    /// The loss of a batch, after adding its gradients to those of the parameters.
     ///
-    /// A model whose backward pass is written by hand does this its own way.
+    /// Override it for a model with an explicit backward pass.
     fn gradients(&self, batch: &Batch) -> Result<Tensor> {
         let loss = self.loss(batch)?;
         loss.try_backward()?;
@@ -23,20 +23,19 @@ pub trait Task {
     }
 
     /// Whether [`Task::gradients`] is the backward pass of [`Task::loss`], so that a step can be
-    /// made a program of.
+    /// compiled.
     fn has_plain_gradients(&self) -> bool {
         true
     }
 
-    /// Measures the model on examples that it does not learn from. The first measure decides what
-    /// is best; see [`Task::higher_is_better`].
+    /// Evaluates the model on held-out examples. The first measure decides on the best; see
+    /// [`Task::higher_is_better`].
     fn evaluate(&self) -> Result<Metrics> {
         self.evaluation().map_or(Ok(Metrics::new()), Evaluation::whole)
     }
 
-    /// The measures in parts, which the ranks of a training share out; [`Task::evaluate`] is the
-    /// whole of it, if nothing else is said. Without it every rank does all of
-    /// [`Task::evaluate`].
+    /// Evaluation in parts, which ranks share; [`Task::evaluate`] is its default sum. Without it
+    /// every rank runs all of [`Task::evaluate`].
     fn evaluation(&self) -> Option<&dyn Evaluation> {
         None
     }
@@ -46,14 +45,14 @@ pub trait Task {
         false
     }
 
-    /// Looks at the last step, if [`TrainerOptions::looks_at_the_last`](super::TrainerOptions) is
-    /// set: its loss, of which all intermediates are recorded and all gradients are there, and the
-    /// rate of the update that follows.
+    /// Inspects the last step, if [`TrainerOptions::looks_at_the_last`](super::TrainerOptions) is
+    /// set: its loss with all recorded intermediates and gradients, and the rate of the update that
+    /// follows.
     fn look(&self, loss: &Tensor, lr: f64) {
         let _ = (loss, lr);
     }
 
-    /// Something that the model makes, to be shown after a measurement.
+    /// A sample of the model's output, shown after an evaluation.
     fn sample(&self) -> Result<Option<String>> {
         Ok(None)
     }
@@ -69,7 +68,7 @@ pub trait Task {
     }
 }
 
-/// Measures of a model whose sums over the examples are taken part by part.
+/// Evaluation as sums over the examples, in parts.
 ///
 /// ```
 /// use chainrule::train::{Evaluation, Metrics};
@@ -92,18 +91,18 @@ pub trait Evaluation {
     /// The number of parts, such as batches; the same on all ranks.
     fn parts(&self) -> usize;
 
-    /// The work that all ranks do before the first part, such as setting statistics of batch norm.
+    /// Work of all ranks before the first part, such as calibrating batch norm.
     fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Sums over the examples of part `number`, from 0; as many for each part.
+    /// Sums over the examples of part `number`, from 0; the same count for each part.
     fn part(&self, number: usize) -> Result<Vec<f64>>;
 
-    /// The measures from the sums over all parts.
+    /// Measures from the total sums.
     fn measures(&self, sums: &[f64]) -> Metrics;
 
-    /// The measures of all parts, added up in their order.
+    /// Measures of all parts, summed in order.
     fn whole(&self) -> Result<Metrics> {
         self.prepare()?;
         let parts: Result<Vec<Vec<f64>>> = (0..self.parts()).map(|i| self.part(i)).collect();
@@ -111,7 +110,7 @@ pub trait Evaluation {
     }
 }
 
-/// The sums of all parts, in their order, so that their bits do not depend on who took them.
+/// Total sums, added in order, so that their bits do not depend on the ranks.
 pub(crate) fn added(parts: Vec<Vec<f64>>) -> Vec<f64> {
     let mut sums = Vec::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! The loop of a training.
+//! The training loop.
 
 mod around;
 mod average;
@@ -40,50 +40,48 @@ use crate::tensor::{Tensor, no_grad, try_autocast};
 /// The options of a [`Trainer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainerOptions {
-    /// The number of steps in all.
+    /// Total number of steps.
     pub steps: u64,
-    /// Steps between two measurements of the model, the last at the end; 0 for the end alone,
-    /// [`TrainerOptions::NEVER`] for not at all.
+    /// Steps between evaluations, the last one at the end; 0 for the end alone,
+    /// [`TrainerOptions::NEVER`] for none.
     pub eval_every: u64,
-    /// Steps between two checkpoints, where there is a folder for them; 0 for the end and the best
-    /// alone.
+    /// Steps between checkpoints, if there is a folder for them; 0 for the end and the best alone.
     pub save_every: u64,
-    /// The number of micro-batches of one update; their gradients are averaged, in an order that
-    /// does not depend on the ranks they are shared out to.
+    /// Micro-batches per update (gradient accumulation); their gradients are averaged, in an order
+    /// that does not depend on the ranks.
     pub accumulate: usize,
-    /// The largest norm of the gradients.
+    /// Norm to which gradients are clipped.
     pub clip: Option<f64>,
-    /// The decay of an average of the weights, with which the model is measured.
+    /// Decay of the moving average of weights, which is then evaluated in their place.
     pub ema: Option<f64>,
-    /// Measurements in a row no better than the best after which it ends.
+    /// Patience of early stopping: measurements in a row without improvement.
     pub patience: Option<u64>,
-    /// Learns the first batch only, again and again: a model that works gets its loss to about
-    /// zero.
+    /// Overfits the first batch: a working model reaches a loss of about zero.
     pub overfit_batch: bool,
-    /// Shares out the optimizer's state to the ranks, whole parameters at a time: each rank updates
-    /// its part, and all take over the new weights. For optimizers that update each parameter by
-    /// itself, as all of [`optim`](crate::optim) do; to the same bits.
+    /// Shards the optimizer state across ranks by whole parameters: each rank updates its part, and
+    /// all receive the new weights. For optimizers that update each parameter by itself, as all of
+    /// [`optim`](crate::optim) do; bitwise equal.
     pub sharded: bool,
-    /// Runs a step as a program, where that is possible.
+    /// Compiles a step to a program, where possible.
     pub compiled: bool,
-    /// Lets the program be simplified by algebra: the last digits of the losses may differ from the
-    /// eager ones.
+    /// Allows algebraic simplification of the program: the last digits of the losses may differ
+    /// from eager ones.
     pub simplified: bool,
-    /// Runs the last step op by op for [`Task::look`]; a program does it too, and its result
+    /// Runs the last step op by op for [`Task::look`]; a program runs it too, and its result
     /// counts.
     pub looks_at_the_last: bool,
-    /// The dtype to which the products of a step round their operands, as in
-    /// [`try_autocast`](crate::tensor::try_autocast). Weights, the optimizer's state and
-    /// measurements stay whole.
+    /// Dtype to which operands of products are rounded, as in
+    /// [`try_autocast`](crate::tensor::try_autocast). Weights, optimizer state and measurements
+    /// keep full precision.
     pub autocast: Option<DType>,
 }
 
 impl TrainerOptions {
-    /// A number of steps that no run reaches.
+    /// A step count that no run reaches.
     pub const NEVER: u64 = u64::MAX;
 }
 
-/// Runs a part of a step with the products that [`TrainerOptions::autocast`] asks for.
+/// Runs part of a step under [`TrainerOptions::autocast`].
 pub(super) fn rounded<R>(to: Option<DType>, f: impl FnOnce() -> Result<R>) -> Result<R> {
     match to {
         Some(dtype) => try_autocast(dtype, f)?,
@@ -92,7 +90,7 @@ pub(super) fn rounded<R>(to: Option<DType>, f: impl FnOnce() -> Result<R>) -> Re
 }
 
 impl Default for TrainerOptions {
-    /// 1,000 eager steps, measured at the end.
+    /// 1,000 eager steps, evaluated at the end.
     fn default() -> Self {
         TrainerOptions {
             steps: 1_000,
@@ -112,7 +110,7 @@ impl Default for TrainerOptions {
     }
 }
 
-/// A training: can be run, stopped at any step, saved, and taken up to the same bits. See [the
+/// A training run, which can be stopped at any step, saved, and resumed bitwise. See [the
 /// module](super).
 pub struct Trainer<'a> {
     pub(super) task: &'a dyn Task,
@@ -121,30 +119,30 @@ pub struct Trainer<'a> {
     runner: Option<Box<dyn ProgramRunner>>,
 }
 
-/// All but what the step itself borrows.
+/// Everything but what the step itself borrows.
 pub(super) struct Rest {
     pub schedule: Box<dyn Schedule>,
     pub batches: Box<dyn Batches>,
     pub options: TrainerOptions,
     pub ema: Option<Average>,
-    /// Norm of the last step's gradient, if gradients are clipped.
+    /// Gradient norm of the last step, if gradients are clipped.
     grad_norm: Option<Tensor>,
-    /// The optimizer under the one that clips.
+    /// The optimizer inside the clipping one.
     unclipped: Option<Inner>,
     pub place: Place,
     pub kept: Option<Kept>,
-    /// Whether the weights have the update of the step that ended the training, or later ones.
+    /// Whether the weights include the update of the step that ended the run, or later ones.
     pub is_past: bool,
-    /// The batch of the present step, to look for the cause of a bad loss.
+    /// Batch of the current step, to find the cause of a bad loss.
     pub batch: Option<Batch>,
     saver: Option<Saver>,
     watch: Option<Watch>,
-    /// Ranks of a step of several micro-batches.
+    /// Ranks for steps of several micro-batches.
     ranks: Option<Ranks>,
     last_metrics: Metrics,
 }
 
-/// Position in the training.
+/// Progress of the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub step: u64,
@@ -155,7 +153,7 @@ pub(super) struct Place {
 }
 
 impl<'a> Trainer<'a> {
-    /// A training of the task's model by an optimizer on batches.
+    /// Trains the task's model with an optimizer on batches.
     pub fn builder(
         task: &'a dyn Task,
         optimizer: Box<dyn Optimizer>,
@@ -164,24 +162,22 @@ impl<'a> Trainer<'a> {
         TrainerBuilder::new(task, optimizer, batches)
     }
 
-    /// Saves checkpoints in a folder, each with the text `about`, on a thread of their own while
-    /// the training goes on.
+    /// Saves checkpoints in a folder, each with the text `about`, on a background thread.
     pub fn with_checkpoints(mut self, folder: CheckpointFolder, about: String) -> Self {
         self.rest.saver = Some(Saver::new(folder, about));
         self
     }
 
-    /// Puts a text behind that of each checkpoint, as it is when [`Event::Saving`] was heard:
-    /// whoever hears it may write there what belongs to the checkpoint.
+    /// Appends a text to that of each checkpoint, as it is at [`Event::Saving`]: a listener may
+    /// write there what belongs to the checkpoint.
     pub fn with_notes(mut self, notes: Arc<Mutex<String>>) -> Self {
         self.rest.saver = self.rest.saver.map(|saver| saver.with_notes(notes));
         self
     }
 
-    /// Has the steps watched by a monitor, which tells of what goes wrong by [`Event::Found`]. The
-    /// training has the same bits.
+    /// Attaches a monitor, which reports problems by [`Event::Found`]. The run has the same bits.
     ///
-    /// Steps of a program that are looked at are run once more, op by op. With `share` the looks
+    /// A step of a program that is monitored is run once more, op by op. With `share` the looks
     /// after the first ten take at most that share of the time, such as 0.02; without, the monitor
     /// looks whenever it [is due](Monitor::is_due).
     pub fn with_monitor(mut self, monitor: Monitor, share: Option<f64>) -> Self {
@@ -189,37 +185,37 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Has a device run the steps. Parameters and the optimizer's state live there and are fetched
-    /// where something reads them: a measurement, a checkpoint, the monitor, the end.
+    /// Runs the steps on a device. Parameters and optimizer state live there and are fetched where
+    /// needed: by an evaluation, a checkpoint, the monitor, the end.
     ///
     /// The steps must be programs: [`Trainer::run`] errors without [`TrainerOptions::compiled`],
-    /// for several micro-batches, and for a task whose gradients are computed by hand.
+    /// for several micro-batches, and for a task with an explicit backward pass.
     pub fn with_runner(mut self, runner: Box<dyn ProgramRunner>) -> Self {
         self.runner = Some(runner);
         self
     }
 
-    /// Shares out the micro-batches of each step to ranks: threads, or processes on one or several
-    /// machines, each with this same training. After each step all have the same weights, to the
-    /// bits of one rank alone; [`TrainerOptions::accumulate`] is the number of micro-batches.
+    /// Distributes the micro-batches of each step over ranks: threads, or processes on one or
+    /// several machines, each with this same run. After each step all have the same weights,
+    /// bitwise those of a single rank; [`TrainerOptions::accumulate`] is the number of
+    /// micro-batches.
     ///
-    /// `facts` are names and values that all ranks must have alike, such as a sum of the data;
-    /// the model, its first weights and the options are compared too. Errors of a rank end all of
-    /// them, each with one line that names it. A rank that is asked to stop stops all after the
-    /// step that is on.
+    /// `facts` are named values that must be equal on all ranks, such as a checksum of the data;
+    /// the model, its initial weights and the options are compared too. An error on one rank ends
+    /// all of them, each with one line that names it. A stop on one rank stops all after the
+    /// current step.
     pub fn with_exchange(self, exchange: Box<dyn Exchange>, facts: &[(&str, &str)]) -> Self {
         let shared = Arc::new(Mutex::new(exchange));
         self.with_ranks(shared, facts, false)
     }
 
-    /// As [`Trainer::with_exchange`], over a way that layers of the model use too, such as
-    /// [`SyncBatchNorm`](crate::SyncBatchNorm): its statistics are then those of all micro-batches
-    /// of a step.
+    /// As [`Trainer::with_exchange`], over a channel that layers of the model use too, such as
+    /// [`SyncBatchNorm`](crate::SyncBatchNorm): its statistics then span all micro-batches of a
+    /// step.
     ///
-    /// Layers of all ranks exchange sums while the micro-batches are computed, so these must be
-    /// computed at the same time: there must be as many ranks as
-    /// [`TrainerOptions::accumulate`] says, also after a resume, and the steps must be eager.
-    /// [`Trainer::run`] errors on all ranks otherwise.
+    /// Layers of all ranks exchange sums during the micro-batches, so these must run at the same
+    /// time: there must be as many ranks as [`TrainerOptions::accumulate`] says, also after a
+    /// resume, and the steps must be eager. [`Trainer::run`] errors on all ranks otherwise.
     pub fn with_shared_exchange(self, exchange: &SharedExchange, facts: &[(&str, &str)]) -> Self {
         self.with_ranks(exchange.clone(), facts, true)
     }
@@ -235,7 +231,7 @@ impl<'a> Trainer<'a> {
         if self.rest.options.sharded
             && let Some(average) = &mut self.rest.ema
         {
-            // Parameters that were averaged whole can be averaged in parts.
+            // A whole average can be sharded later.
             average.share_out(&ranks).unwrap_or_else(|e| unreachable!("{e}"));
         }
         self.rest.ranks = Some(ranks);
@@ -247,7 +243,7 @@ impl<'a> Trainer<'a> {
         self.rest.watch.as_ref().map(|watch| &watch.monitor)
     }
 
-    /// The number of steps that are done.
+    /// Number of steps done.
     pub fn step(&self) -> u64 {
         self.rest.place.step
     }
@@ -257,7 +253,7 @@ impl<'a> Trainer<'a> {
         self.rest.place.best
     }
 
-    /// The loss that one batch learned by heart ends at, where its labels are classes: their
+    /// The loss at which an overfitted batch ends, if its labels are classes: their
     /// [entropy](Batch::label_entropy). `None` without [`TrainerOptions::overfit_batch`].
     pub fn overfit_floor(&self) -> Result<Option<f64>> {
         match &self.rest.batch {
@@ -266,21 +262,20 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps
-    /// before.
+    /// Latest measurements of the run; the first is `train_loss`, the mean over the steps before.
     pub fn metrics(&self) -> &Metrics {
         &self.rest.last_metrics
     }
 
-    /// The loss of the next batch, with its gradients and without an update: a trial whether all
-    /// fits together. The place in the data moves on.
+    /// Loss and gradients of the next batch, without an update: a dry run. The data source
+    /// advances.
     pub fn trial_loss(&mut self) -> Result<f64> {
         self.task.module().train();
         let batch = self.rest.draw()?;
         rounded(self.rest.options.autocast, || self.task.gradients(&batch)?.try_item())
     }
 
-    /// Measures the model now, with the averaged weights if there are any. It does not count for
+    /// Evaluates the model now, with the averaged weights if there are any. It does not count for
     /// the best.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, module) = (self.task, self.task.module());
@@ -293,17 +288,16 @@ impl<'a> Trainer<'a> {
         measured
     }
 
-    /// Makes the average of the weights the weights, if there is one; to be called at the end.
+    /// Replaces the weights by their average, if there is one; call it at the end.
     pub fn use_average(&mut self) -> Result<()> {
         self.rest.ema.as_mut().map_or(Ok(()), Average::swap)
     }
 
-    /// Steps until all are done, the measure has not become better for too long, a loss is not
-    /// finite, or `stop` says so.
+    /// Runs until all steps are done, early stopping, a loss that is not finite, or `stop`.
     ///
-    /// `stop` is asked before each step; then the model, the optimizer and all else are as after
-    /// the step before, and a checkpoint of that is saved. Errors of the task, of a listener, and
-    /// of a checkpoint that cannot be written end it too.
+    /// `stop` is asked before each step; the state is then that after the previous step, and a
+    /// checkpoint of it is saved. Errors of the task, of a listener, and of a checkpoint end it
+    /// too.
     pub fn run(&mut self, listener: &mut dyn Listener, stop: &dyn Fn() -> bool) -> Result<End> {
         let Trainer { task, optimizer, rest, runner } = self;
         let task = *task;
@@ -328,7 +322,7 @@ impl<'a> Trainer<'a> {
             let verdicts = verdicts.unwrap_or_default();
             let mut engine = Engine::new(task, &mut **optimizer, &rest.options, runner, verdicts)?;
             let ran = rest.run(task, &mut engine, listener, stop);
-            // Also after an error of something else, such as a full disk.
+            // Also after another error, such as a full disk.
             let fetched = engine.fetch();
             ran.and_then(|end| fetched.map(|()| end))
         });
@@ -360,7 +354,7 @@ impl Rest {
             if self.place.step >= self.options.steps {
                 break End::Finished;
             }
-            // Steps that a device has done by now are told of first.
+            // Reports steps that a device has finished first.
             if self.stops(stop()) && !engine.is_ahead() {
                 break End::Stopped;
             }
@@ -398,8 +392,8 @@ impl Rest {
         Ok(end)
     }
 
-    /// Whether the training stops here. With several ranks a wish to stop goes through a step
-    /// first, so that all end after the same one.
+    /// Whether the run stops here. With several ranks a stop is exchanged in a step first, so that
+    /// all end after the same one.
     fn stops(&mut self, asked: bool) -> bool {
         match &mut self.ranks {
             Some(ranks) if ranks.are_many() => {
@@ -415,15 +409,14 @@ impl Rest {
         ranks.agree(task, self.place.step, &self.options)
     }
 
-    /// Whether something is to be done after this step that is done after this many each, and at
-    /// the end.
+    /// Whether a periodic action is due after this step, or at the end.
     fn is_due(&self, every: u64) -> bool {
         let step = self.place.step;
         every != TrainerOptions::NEVER && step == self.options.steps
             || (every > 0 && step.is_multiple_of(every))
     }
 
-    /// The next batch, which is kept.
+    /// Next batch, which is kept.
     pub fn draw(&mut self) -> Result<Batch> {
         if let (true, Some(batch)) = (self.options.overfit_batch, &self.batch) {
             return Ok(batch.clone());
@@ -433,7 +426,7 @@ impl Rest {
         Ok(batch)
     }
 
-    /// One step, if its loss is finite; else nothing but the draw (or, in a program, a spoilt
+    /// One step, if its loss is finite; else only the draw of a batch (or, in a program, a spoilt
     /// update).
     fn one_step(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<StepEvent> {
         let lr = self.schedule.lr(self.place.step);
@@ -460,7 +453,7 @@ impl Rest {
         Ok(StepEvent { step, epoch, loss, lr, grad_norm, examples })
     }
 
-    /// Tells the monitor of the step, and the listeners of what it saw.
+    /// Passes the step to the monitor, and its findings to the listeners.
     fn watched(&mut self, step: &StepEvent, listener: &mut dyn Listener) -> Result<()> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         let has_looked = watch.end(step, self.options.clip);
@@ -481,8 +474,8 @@ impl Rest {
         self.batches.per_epoch().map(|n| batches / n.max(1) as f64)
     }
 
-    /// Measures the model, with the averaged weights if there are any; whether it is the best so
-    /// far.
+    /// Evaluates the model, with the averaged weights if there are any; returns whether it is the
+    /// best so far.
     fn measure(
         &mut self,
         task: &dyn Task,
@@ -500,7 +493,7 @@ impl Rest {
         let (measures, sample) = measured?;
         let train_loss = self.place.loss_sum / self.place.loss_count.max(1) as f64;
         (self.place.loss_sum, self.place.loss_count) = (0.0, 0);
-        // Without a measure of its own a training is as good as its loss.
+        // Without a measure the training loss decides.
         let first = measures.first().map_or(train_loss, |&(_, value)| value);
         let is_best = self.place.best.take(first);
         self.last_metrics.clear();
@@ -522,7 +515,7 @@ impl Rest {
         Ok(is_best)
     }
 
-    /// Tells of the checkpoint that is saved by now, if there is one.
+    /// Reports the checkpoint that has finished by now, if there is one.
     fn saved(
         &mut self,
         listener: &mut dyn Listener,
@@ -535,7 +528,7 @@ impl Rest {
     }
 }
 
-/// The measures, shared out to the ranks, and a sample.
+/// The measures, evaluated across ranks, and a sample.
 fn evaluate(task: &dyn Task, ranks: &Option<Ranks>) -> Result<(Metrics, Option<String>)> {
     let measures = match ranks {
         Some(ranks) => ranks.evaluate(task),

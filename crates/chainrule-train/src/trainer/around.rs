@@ -1,4 +1,4 @@
-//! The monitor round a loop that somebody wrote.
+//! The monitor for a hand-written loop.
 
 use super::engine::kept;
 use super::watch::Watch;
@@ -9,8 +9,8 @@ use crate::nn::{LayerOutput, Module};
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
-/// Watches a loop of training that is there already: parameters, gradients and updates, and the
-/// outputs of layers with the gradients that come back to them. The loop has the same bits.
+/// Monitors an existing training loop: parameters, gradients and updates, and outputs of layers
+/// with their gradients. The loop has the same bits.
 ///
 /// ```
 /// use chainrule::monitor::{Monitor, SymptomKind};
@@ -43,13 +43,13 @@ pub struct WatchedLoop<'m> {
 }
 
 impl<'m> WatchedLoop<'m> {
-    /// Watches the training of a module. Looks take `share` of the time after the first ten; with
+    /// Monitors the training of a module. Looks take `share` of the time after the first ten; with
     /// `None` the monitor looks whenever it is due.
     pub fn new(module: &'m dyn Module, monitor: Monitor, share: Option<f64>) -> WatchedLoop<'m> {
         WatchedLoop { module, watch: Watch::new(monitor, share), layers: Vec::new() }
     }
 
-    /// Computes the loss by `f`, and keeps what the layers gave if this step is looked at.
+    /// Computes the loss by `f`, and records outputs of layers if this step is monitored.
     ///
     /// Errors if `f` does.
     pub fn forward(&mut self, f: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
@@ -63,8 +63,7 @@ impl<'m> WatchedLoop<'m> {
         Ok(loss)
     }
 
-    /// Steps the optimizer after the backward pass of that loss; gives the symptoms that are told
-    /// now for the first time.
+    /// Steps the optimizer after the backward pass of that loss; returns the new symptoms.
     ///
     /// Errors if the optimizer's step does.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer, loss: &Tensor) -> Result<Vec<Symptom>> {
@@ -84,12 +83,12 @@ impl<'m> WatchedLoop<'m> {
         Ok(self.watch.news(has_looked, !loss.is_finite()))
     }
 
-    /// The loss on examples that the model does not learn from.
+    /// Records a validation loss.
     pub fn validated(&mut self, loss: f64) {
         self.watch.monitor.validated(loss);
     }
 
-    /// The monitor with what it has seen.
+    /// The monitor with its records.
     pub fn monitor(&self) -> &Monitor {
         &self.watch.monitor
     }

@@ -1,4 +1,4 @@
-//! The average of the weights: all of it, or a rank's share.
+//! The moving average of weights: whole, or a rank's shard.
 
 use chainrule_exchange::{Exchange, gather, owners};
 
@@ -10,17 +10,17 @@ use crate::optim::Ema;
 use crate::rank_values::{self, values};
 use crate::tensor::Tensor;
 
-/// The average of the weights, with which the model is measured. It is shared out if the
-/// optimizer's state is: each rank has the averages of whole parameters.
+/// Moving average of the weights, which is evaluated in their place. It is sharded with the
+/// optimizer state, by whole parameters.
 pub(crate) struct Average {
     decay: f64,
-    /// All parameters, each once.
+    /// All parameters without repeats.
     parameters: Vec<Tensor>,
-    /// The rank that has the average of each.
+    /// Owner rank of each average.
     owners: Vec<usize>,
     rank: usize,
     is_shared: bool,
-    /// The averages of this rank.
+    /// Averages of this rank.
     ema: Ema,
     /// All averages after a save, on rank 0 of several.
     whole: Option<Vec<Tensor>>,
@@ -39,7 +39,7 @@ impl Average {
         Ok(Average { decay, parameters: all, owners, rank: 0, is_shared: false, ema, whole: None })
     }
 
-    /// Keeps the share of this rank alone.
+    /// Keeps only this rank's shard.
     pub fn share_out(&mut self, ranks: &Ranks) -> Result<()> {
         let state = self.ema.state_dict();
         let bytes: Vec<usize> =
@@ -52,34 +52,34 @@ impl Average {
         self.load_state_dict(&state)
     }
 
-    /// The numbers of the parameters whose averages are here, in their order.
+    /// Indices of the parameters whose averages are here, in order.
     fn own(&self) -> impl Iterator<Item = usize> {
         let owners = self.owners.iter().enumerate();
         owners.filter(|(_, owner)| **owner == self.rank).map(|(i, _)| i)
     }
 
-    /// The number of all averages.
+    /// Number of all averages.
     pub fn count(&self) -> usize {
         self.parameters.len()
     }
 
-    /// The averages of this rank, with their numbers.
+    /// Averages of this rank, with their indices.
     pub fn own_averages(&self) -> impl Iterator<Item = (usize, &Tensor)> {
         self.own().zip(self.ema.averages())
     }
 
-    /// Whether no rank has but a part, so that none waits for another.
+    /// Whether all ranks have everything, so that none waits for another.
     fn is_all_here(&self) -> bool {
         !self.is_shared
     }
 
-    /// Takes the present weights into the averages.
+    /// Updates the averages from the current weights.
     pub fn update(&mut self) -> Result<()> {
         self.whole = None;
         self.ema.update()
     }
 
-    /// Runs `f` with the averages as weights, which all ranks then have.
+    /// Runs `f` with the averages as weights on all ranks.
     pub fn averaged<R>(&mut self, ranks: &Option<Ranks>, f: impl FnOnce() -> R) -> Result<R> {
         if self.is_all_here() {
             return self.ema.averaged(f);
@@ -92,7 +92,7 @@ impl Average {
         struct Back<'a>(Vec<(&'a Tensor, Tensor)>);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                // Values that a tensor had fit it.
+                // A tensor's own former values fit.
                 self.0.iter().for_each(|(p, before)| drop(p.try_set(before)));
             }
         }
@@ -101,7 +101,7 @@ impl Average {
         Ok(f())
     }
 
-    /// All averages, from the ranks that have them.
+    /// All averages, from the ranks that own them.
     fn gathered(&self, ranks: &Ranks) -> Result<Vec<Tensor>> {
         let layouts: Vec<_> = self.parameters.iter().map(rank_values::layout).collect();
         let mut own: Vec<_> = self.parameters.iter().map(|_| None).collect();
@@ -113,7 +113,7 @@ impl Average {
         all.iter().zip(&self.parameters).map(|(v, p)| rank_values::tensor(v, p)).collect()
     }
 
-    /// Exchanges the weights and the averages, where all of these are here.
+    /// Swaps the weights and the averages, if all of these are here.
     pub fn swap(&mut self) -> Result<()> {
         if self.is_all_here() {
             return self.ema.swap();
@@ -127,7 +127,7 @@ impl Average {
         Ok(())
     }
 
-    /// Gathers the averages on rank 0, one after the other.
+    /// Gathers the averages on rank 0, one at a time.
     pub fn gather_on_first(&mut self, ranks: &Ranks) -> Result<()> {
         if self.is_all_here() {
             return Ok(());
@@ -160,7 +160,7 @@ impl Average {
         Ok(())
     }
 
-    /// The averages that are here and the number of updates, as [`Ema::state_dict`] names them.
+    /// The averages here and the update count, named as by [`Ema::state_dict`].
     pub fn state_dict(&self) -> StateDict {
         let mut state = self.ema.state_dict();
         let updates = state.remove("updates");
@@ -178,7 +178,7 @@ impl Average {
         numbered.into_iter().chain(updates.map(|n| ("updates".to_string(), n))).collect()
     }
 
-    /// Takes over this rank's part of all averages. Errors as [`Ema::load_state_dict`].
+    /// Loads this rank's part of all averages. Errors as [`Ema::load_state_dict`].
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         self.whole = None;
         if self.is_all_here() {
@@ -197,7 +197,7 @@ impl Average {
     }
 }
 
-/// Bytes of each rank, on rank 0.
+/// Bytes per rank, on rank 0.
 pub(super) fn on_first(exchange: &mut dyn Exchange, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
     let mut parts = vec![Vec::new(); exchange.size()];
     parts[0] = own;

@@ -1,4 +1,4 @@
-//! The settings of a training before its first step.
+//! Builder of a trainer.
 
 use super::average::Average;
 use super::inner::Inner;
@@ -12,8 +12,8 @@ use crate::{Best, Metrics, Task};
 
 /// A [`Trainer`] before its first step; made by [`Trainer::builder`].
 ///
-/// Without a schedule the learning rate stays that of the optimizer, and without options those of
-/// [`TrainerOptions::default`] hold.
+/// By default the learning rate stays that of the optimizer, and the options are
+/// [`TrainerOptions::default`].
 pub struct TrainerBuilder<'a> {
     task: &'a dyn Task,
     optimizer: Box<dyn Optimizer>,
@@ -32,19 +32,19 @@ impl<'a> TrainerBuilder<'a> {
         TrainerBuilder { task, optimizer, batches, schedule, options: TrainerOptions::default() }
     }
 
-    /// The learning rate of each step.
+    /// Sets the learning rate schedule.
     pub fn schedule(mut self, schedule: impl Schedule + 'static) -> Self {
         self.schedule = Box::new(schedule);
         self
     }
 
-    /// The options of the training.
+    /// Sets the options.
     pub fn options(mut self, options: TrainerOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The trainer. Errors for options or a schedule out of range.
+    /// Builds the trainer. Errors for options or a schedule out of range.
     pub fn build(self) -> Result<Trainer<'a>> {
         let TrainerBuilder { task, optimizer, batches, schedule, options } = self;
         schedule.check()?;

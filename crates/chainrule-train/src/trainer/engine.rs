@@ -1,4 +1,4 @@
-//! The engine of a step: op by op, or as a program.
+//! Execution of a step: eager, or as a program.
 
 mod device;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use crate::program;
 use crate::runner::ProgramRunner;
 use crate::tensor::{Tensor, record_all};
 
-/// Engine of a step.
+/// Execution mode of a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
     Compiled(Box<program::CompiledStep<'e>>, SeenPrograms),
@@ -37,8 +37,8 @@ pub(crate) struct Done {
 }
 
 impl<'e> Engine<'e> {
-    /// A program where one is wanted and can do what the options ask for. Errors where a device is
-    /// to run a step that cannot be a program.
+    /// A program if one is asked for and supports the options. Errors if a step for a device cannot
+    /// be compiled.
     pub fn new(
         task: &'e dyn Task,
         optimizer: &'e mut dyn Optimizer,
@@ -70,8 +70,7 @@ impl<'e> Engine<'e> {
         })
     }
 
-    /// Gives the model and the optimizer the values that a device has of them. To be called before
-    /// anything reads them.
+    /// Downloads the model and the optimizer state from the device. Call it before they are read.
     pub fn fetch(&mut self) -> Result<()> {
         match self {
             Engine::Device(device) => device.fetch(),
@@ -87,12 +86,12 @@ impl<'e> Engine<'e> {
         }
     }
 
-    /// Whether a device has done steps that were not asked for yet.
+    /// Whether a device is ahead with steps that were not asked for yet.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Engine::Device(device) if device.is_ahead())
     }
 
-    /// Whether a step whose loss is not finite updates the weights too, as one program does.
+    /// Whether a step updates the weights even if its loss is not finite, as a single program does.
     pub fn always_updates(&self) -> bool {
         matches!(self, Engine::Compiled(..) | Engine::Device(_))
     }
@@ -106,8 +105,7 @@ impl<'e> Engine<'e> {
         }
     }
 
-    /// A step on the next batch. If the loss is not finite, an eager one leaves the weights as they
-    /// are.
+    /// Runs the next batch. If the loss is not finite, an eager step leaves the weights unchanged.
     pub fn step(&mut self, task: &dyn Task, rest: &mut Rest) -> Result<Done> {
         let is_last = rest.place.step + 1 == rest.options.steps;
         let looks = rest.options.looks_at_the_last && is_last && rest.options.accumulate == 1;
@@ -146,9 +144,9 @@ impl<'e> Engine<'e> {
     }
 }
 
-/// Lets the program of this batch be the one that an earlier part of the run has found to hold, or
-/// the plain one. Compared again, with other numbers, it might be found otherwise. The key of a
-/// program that is not known yet: its verdict is a part of the state after the step.
+/// Restores the choice between the optimised and the plain program of this batch, as an earlier
+/// part of the run made it. A new comparison, on other numbers, might turn out otherwise. Returns
+/// the key of a program without a verdict yet: its verdict is part of the state after the step.
 fn known_before(
     task: &dyn Task,
     step: &mut program::CompiledStep<'_>,
@@ -165,7 +163,7 @@ fn known_before(
     }
 }
 
-/// Looks that cost several steps, if it is time for them.
+/// Takes expensive looks, if they are due.
 fn rarely(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
@@ -180,7 +178,7 @@ fn rarely(
     Ok(())
 }
 
-/// Shows the monitor a step that a program will do. Nothing of it stays.
+/// Shows the monitor a step that a program will do, and restores the state.
 fn probe(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
@@ -205,7 +203,7 @@ fn probe(
     Ok(())
 }
 
-/// The loss of a batch after its backward pass, and the results of the layers with their gradients.
+/// Loss of a batch after its backward pass, and outputs of layers with their gradients.
 fn shown(task: &dyn Task, batch: &Batch, watch: &mut Watch) -> Result<(Tensor, Vec<LayerOutput>)> {
     let (loss, layers) = kept(task.module(), || task.loss(batch))?;
     watch.computation(&loss);
@@ -213,8 +211,8 @@ fn shown(task: &dyn Task, batch: &Batch, watch: &mut Watch) -> Result<(Tensor, V
     Ok((loss, layers))
 }
 
-/// A loss whose intermediates are recorded, and the results of the layers that it called; these and
-/// those of bounded functions keep their gradients.
+/// A loss with recorded intermediates, and outputs of the layers that it called; these and those of
+/// bounded functions retain their gradients.
 pub(super) fn kept(
     module: &dyn Module,
     f: impl FnOnce() -> Result<Tensor>,
@@ -228,7 +226,7 @@ pub(super) fn kept(
     Ok((loss, layers))
 }
 
-/// A step of one batch, shown to the task between the backward pass and the update.
+/// An eager step of one batch, shown to the task between backward and update.
 fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> Result<Done> {
     let batch = rest.draw()?;
     let loss = look(task, optimizer, &batch)?;
@@ -238,8 +236,8 @@ fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> R
     Ok(Done { loss, examples: task.count(&batch) })
 }
 
-/// Shows the task a step that a program will do. Nothing of it stays, so that the last step before
-/// a stop has the bits of any other.
+/// Shows the task a step that a program will do, and restores the state, so that the last step
+/// before a stop has the bits of any other.
 fn show(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<()> {
     let module = task.module();
     let (state, generators) = (module.state_dict(), module.generator_states());
@@ -249,7 +247,7 @@ fn show(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result
     module.set_generator_states(&generators)
 }
 
-/// The loss of a batch, op by op; the task looks at it and its gradients if it is finite.
+/// Loss of a batch, eager; the task inspects it and its gradients if it is finite.
 fn look(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<f64> {
     optimizer.zero_grad();
     let loss = record_all(|| task.loss(batch))?;
@@ -262,7 +260,7 @@ fn look(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result
     Ok(number)
 }
 
-/// Gradients of one batch or the mean of those of several, and the update.
+/// Gradients of one batch or the mean of several, then the update.
 pub(crate) fn eager(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
@@ -278,7 +276,7 @@ pub(crate) fn eager(
         rarely(task, optimizer, &batch, watch)?;
     }
     let loss = match rest.due() {
-        // Intermediates are kept for the monitor.
+        // Retains intermediates for the monitor.
         Some(watch) if task.has_plain_gradients() => {
             let (loss, layers) = shown(task, &batch, watch)?;
             watch.outputs(&loss, &layers);
@@ -293,7 +291,7 @@ pub(crate) fn eager(
     Ok(done)
 }
 
-/// The update, before and after which the monitor looks if it is due.
+/// The update, around which the monitor looks if it is due.
 pub(super) fn update(
     task: &dyn Task,
     rest: &mut Rest,

@@ -1,4 +1,4 @@
-//! An optimizer inside another, which both can be asked to step.
+//! A wrapped optimizer, which can be stepped by itself.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use crate::nn::StateDict;
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
-/// The optimizer under one that clips: where ranks have clipped the gradients together, it steps
+/// The optimizer inside a clipping one: if ranks have clipped the gradients together, it steps
 /// alone.
 #[derive(Clone)]
 pub(super) struct Inner {

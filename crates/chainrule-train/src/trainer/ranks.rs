@@ -1,9 +1,9 @@
-//! A step of several micro-batches, on one rank or shared out among many.
+//! Steps of several micro-batches, on one rank or distributed over many.
 //!
-//! The gradients of the micro-batches are added up in the order of a tree over their numbers, which
-//! is the same whatever the ranks, so that their number changes no bit. Each micro-batch begins
-//! with the buffers of the step's start and with generators seeded by its number; the running
-//! statistics after the step are the mean of those that the micro-batches give.
+//! Gradients of micro-batches are summed along a tree over their indices, the same for any number
+//! of ranks, so that this number changes no bit. Each micro-batch starts with the buffers of the
+//! step's start and with generators seeded by its index; the running statistics after the step are
+//! the mean over micro-batches.
 
 mod early;
 mod evaluate;
@@ -35,31 +35,30 @@ use crate::rng::Generator;
 use crate::sync_norm::SharedExchange;
 use crate::tensor::Tensor;
 
-/// The ranks of a training, and this one's place among them.
+/// The ranks of a run, and this one's place among them.
 pub(crate) struct Ranks {
     pub exchange: SharedExchange,
     size: usize,
-    /// Names and values that all ranks must have alike.
+    /// Named values that must be equal on all ranks.
     facts: Vec<(String, String)>,
     /// Whether layers of the model exchange sums, too.
     in_layers: bool,
     /// Whether this rank was asked to stop.
     pub asked_to_stop: bool,
-    /// Whether any rank was, in a step that is done.
+    /// Whether any rank was, as of the last step.
     pub stopped: bool,
-    /// Whether a rank wanted to see all gradients of the last step.
+    /// Whether a rank asked for all gradients of the last step.
     wanted: bool,
-    /// Whether gradients leave while the backward pass goes on; unknown before the first step.
+    /// Whether gradients are sent during the backward pass; unknown before the first step.
     early: Option<bool>,
-    /// The state of the optimizer's parts on all ranks after the last step, on rank 0 if it was
-    /// gathered.
+    /// Optimizer state of all ranks after the last step, on rank 0 if it was gathered.
     pub whole: Option<StateDict>,
-    /// The verdicts on programs of micro-batches.
+    /// Verdicts on programs of micro-batches.
     pub verdicts: Verdicts,
 }
 
 impl Ranks {
-    /// This process alone.
+    /// A single process.
     pub fn alone() -> Option<Ranks> {
         let exchange: Box<dyn Exchange> = Box::new(Threads::group(1).pop()?);
         Some(Ranks::new(Arc::new(Mutex::new(exchange)), Vec::new(), false))
@@ -75,7 +74,7 @@ impl Ranks {
             asked_to_stop: false,
             stopped: false,
             wanted: false,
-            // A bucket under way would stand before the sums of the layers.
+            // A bucket in flight would block the sums of the layers.
             early: in_layers.then_some(false),
             whole: None,
             verdicts: Verdicts::default(),
@@ -134,7 +133,7 @@ impl Ranks {
         agree(&mut **lock(&self.exchange), &facts).map_err(error)
     }
 
-    /// Tells the other ranks why this one ends.
+    /// Reports to the other ranks why this one ends.
     pub fn abort(&mut self, why: &str) {
         lock(&self.exchange).abort(why);
     }
@@ -148,7 +147,7 @@ fn interval(steps: u64) -> String {
     }
 }
 
-/// Whether the processor multiplies bf16 by itself.
+/// Whether the processor has native bf16 products.
 fn multiplies_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -159,7 +158,7 @@ fn multiplies_bf16() -> bool {
     false
 }
 
-/// The dtype of autocast; its roundings are others where the processor multiplies bf16 by itself.
+/// Dtype of autocast, marked if native bf16 products round differently.
 fn autocast(options: &TrainerOptions) -> String {
     let dtype = options.autocast.map_or("none".to_string(), |dtype| dtype.to_string());
     let by = match options.autocast.is_some() && multiplies_bf16() {
@@ -177,7 +176,7 @@ pub(super) fn error(e: chainrule_exchange::ExchangeError) -> Error {
     Error::argument("exchange", e.to_string())
 }
 
-/// A number that differs where bytes do, but for one chance in 2^64 (FNV-1a).
+/// Hash of bytes (FNV-1a, 64 bits).
 struct Fnv(u64);
 
 impl Fnv {
@@ -192,7 +191,7 @@ impl Fnv {
     }
 }
 
-/// A number for the tensors' bits.
+/// Hash of the tensors' bits.
 fn digest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> u64 {
     let mut sum = Fnv::new();
     for tensor in tensors {
@@ -201,7 +200,7 @@ fn digest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> u64 {
     sum.0
 }
 
-/// The mean loss of the step's micro-batches, its mean gradients, and the update.
+/// Mean loss and gradients of the step's micro-batches, and the update.
 pub(crate) fn spread(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
@@ -232,7 +231,7 @@ fn spread_over(
     if let Some(watch) = rest.due() {
         batches.iter().for_each(|batch| watch.labels(batch));
     }
-    // Twice where a program has to be given up.
+    // Runs twice if a program is rejected.
     loop {
         let mut step =
             Step { task, parts: &parts, owners: Vec::new(), n, start: &start, norms: Vec::new() };
@@ -251,17 +250,17 @@ fn spread_over(
 struct Step<'s> {
     task: &'s dyn Task,
     parts: &'s Parts,
-    /// The rank that adds up each tensor of a part.
+    /// Rank that sums each tensor of a part.
     owners: Vec<usize>,
-    /// The number of micro-batches.
+    /// Number of micro-batches.
     n: usize,
     start: &'s Start,
-    /// Squared norms of the gradients of this rank's micro-batches, if a monitor looks at the step.
+    /// Squared gradient norms of this rank's micro-batches, if the step is monitored.
     norms: Vec<f64>,
 }
 
 impl Step<'_> {
-    /// The sum of what the own micro-batches give.
+    /// Sums over this rank's micro-batches.
     fn micro_batches(
         &mut self,
         batches: &[Batch],
@@ -309,7 +308,7 @@ impl Step<'_> {
         Ok(std::mem::replace(&mut *lock(&sum), RankSum::empty()))
     }
 
-    /// The update of all parameters on all ranks; nothing if the step is to be done again.
+    /// The update of all parameters on all ranks; `None` if the step must be repeated.
     fn whole(
         &self,
         optimizer: &mut dyn Optimizer,
@@ -331,7 +330,7 @@ impl Step<'_> {
         for ((p, total), used) in self.parts.parameters.iter().zip(gradients).zip(&used) {
             p.set_grad(if *used { Some(quotient(&total, self.n, p)?) } else { None })?;
         }
-        // The noise is known where this rank had all micro-batches.
+        // The noise is known only to a rank with all micro-batches.
         if let (Some(watch), true) = (rest.due(), self.norms.len() == self.n) {
             let each = self.norms.iter().sum::<f64>() / self.n as f64;
             let mean = self.parts.norm().powi(2);
@@ -345,9 +344,9 @@ impl Step<'_> {
         Ok(Some(done))
     }
 
-    /// The sums of the numbers and the buffers: what became of the step, and whether each parameter
-    /// has a gradient. Buffers and generators become those after the step. Nothing if a program
-    /// does not hold, so that the step is to be done again.
+    /// Reduces numbers and buffers: the step's outcome, and whether each parameter has a gradient.
+    /// Sets buffers and generators to those after the step. `None` if a program was rejected, so
+    /// that the step must be repeated.
     fn told(
         &self,
         step: u64,
@@ -380,15 +379,14 @@ impl Step<'_> {
 
 const NOTHING: Values = Values::F64(Vec::new());
 
-/// Numbers at the head of a part: loss, count of examples, a wish to stop, a wish to see all
-/// gradients, and whether a program is new. One for each parameter follows, of whether it has a
-/// gradient.
+/// Header of a part: loss, count of examples, a request to stop, a request for all gradients, and
+/// whether a program is new. A flag per parameter follows, for whether it has a gradient.
 const NUMBERS: usize = 5;
 const STOP: usize = 2;
 const WANTS: usize = 3;
 const FRESH: usize = 4;
 
-/// The tensors of a micro-batch that are added up: numbers, buffers, gradients.
+/// Tensors of a micro-batch to be summed: header, buffers, gradients.
 struct Parts {
     buffers: Vec<Tensor>,
     parameters: Vec<Tensor>,
@@ -400,7 +398,7 @@ impl Parts {
         Parts { buffers, parameters }
     }
 
-    /// The norm of all gradients.
+    /// Norm of all gradients.
     fn norm(&self) -> f64 {
         Monitor::norm(&self.parameters.iter().filter_map(Tensor::grad).collect::<Vec<_>>())
     }
@@ -415,7 +413,7 @@ impl Parts {
         std::iter::once(numbers).chain(tensors).collect()
     }
 
-    /// Adds what has not left.
+    /// Adds what was not sent early.
     fn push(&self, sum: &mut RankSum, numbers: &[f64], left: &[bool]) -> Result<()> {
         let mut numbers = numbers.to_vec();
         for (i, p) in self.parameters.iter().enumerate() {
@@ -437,11 +435,11 @@ impl Parts {
     }
 }
 
-/// State of a module at the start of a step, from which each micro-batch begins.
+/// Snapshot of a module at the start of a step, to which each micro-batch resets it.
 struct Start {
-    /// Buffers of real numbers, with their values.
+    /// Float buffers, with their values.
     averaged: Vec<(Tensor, Tensor)>,
-    /// Counters, which all micro-batches move alike.
+    /// Counters, which advance equally in all micro-batches.
     counters: Vec<(Tensor, Tensor)>,
     generators: std::collections::BTreeMap<String, crate::rng::GeneratorState>,
 }
@@ -453,7 +451,7 @@ impl Start {
         Ok(Start { averaged, counters, generators: module.generator_states() })
     }
 
-    /// The module as at the start, with generators of this micro-batch's own.
+    /// Resets the module, with generators seeded for this micro-batch.
     fn begin(&self, module: &dyn Module, step: u64, number: usize) -> Result<()> {
         for (buffer, value) in self.averaged.iter().chain(&self.counters) {
             buffer.try_set(value)?;
@@ -468,7 +466,7 @@ impl Start {
         module.set_generator_states(&own.collect())
     }
 
-    /// The generators after the step: the next numbers of those at its start.
+    /// Generators after the step: the next state of those at its start.
     fn end(&self, module: &dyn Module) -> Result<()> {
         let next = self.generators.iter().map(|(name, state)| {
             let mut generator = Generator::manual_seed(0);
@@ -480,7 +478,7 @@ impl Start {
     }
 }
 
-/// A bijection that spreads each bit over all (the finaliser of SplitMix64).
+/// The finaliser of SplitMix64, a bijection that spreads each bit over all.
 fn mixed(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -489,7 +487,7 @@ fn mixed(x: u64) -> u64 {
 }
 
 impl Rest {
-    /// The own ones of the step's batches, the last of which is kept.
+    /// This rank's batches of the step, the last of which is kept.
     fn draw_of(&mut self, of: usize, own: std::ops::Range<usize>) -> Result<Vec<Batch>> {
         if self.options.overfit_batch {
             let batch = self.draw()?;

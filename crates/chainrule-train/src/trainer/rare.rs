@@ -1,5 +1,4 @@
-//! Looks that cost several steps and are taken rarely: the noise of gradients from the halves of a
-//! batch, and the largest curvature.
+//! Expensive, rare looks: gradient noise from the halves of a batch, and sharpness.
 
 use super::watch::Watch;
 use crate::Task;
@@ -10,11 +9,11 @@ use crate::optim::Optimizer;
 use crate::tensor::{Tensor, no_grad};
 use chainrule_core::autograd::{GradOptions, grad, grad_with};
 
-/// Products with the Hessian in a search for its largest curvature.
+/// Hessian-vector products per estimate of the largest eigenvalue.
 const PRODUCTS: usize = 4;
 
-/// Measures a batch twice over. Buffers, generators and gradients are those of before; a batch that
-/// cannot be halved, or a model without second derivatives, is left alone.
+/// Measures a batch, and restores buffers, generators and gradients. Skips a batch that cannot be
+/// halved, and a model without second derivatives.
 pub(super) fn look(
     task: &dyn Task,
     optimizer: &mut dyn Optimizer,
@@ -42,7 +41,7 @@ pub(super) fn look(
     module.set_generator_states(&generators)
 }
 
-/// The halves of a batch whose inputs and targets have one even number of rows.
+/// Halves of a batch whose inputs and targets have the same even number of rows.
 fn halves(batch: &Batch) -> Option<[Batch; 2]> {
     let rows = *batch.x.shape().first()?;
     if rows < 4 || rows % 2 == 1 || batch.y.shape().first() != Some(&rows) {
@@ -55,7 +54,7 @@ fn halves(batch: &Batch) -> Option<[Batch; 2]> {
     Some([part(0)?, part(rows / 2)?])
 }
 
-/// The squared norm of the gradient of each half, and its product with the other.
+/// Squared gradient norm of each half, and their inner product.
 fn noise(task: &dyn Task, halves: &[Batch; 2], parameters: &[Tensor]) -> Result<[(f64, f64); 2]> {
     let all: Vec<&Tensor> = parameters.iter().collect();
     let of = |half: &Batch| grad(&task.loss(half)?, &all);
@@ -73,7 +72,7 @@ fn noise(task: &dyn Task, halves: &[Batch; 2], parameters: &[Tensor]) -> Result<
     Ok([(product(&a, &a)?, between), (product(&b, &b)?, between)])
 }
 
-/// The largest curvature that a few powers of the Hessian find from the gradient on.
+/// Largest eigenvalue of the Hessian by a few power iterations from the gradient.
 fn curvature(task: &dyn Task, half: &Batch, parameters: &[Tensor]) -> Result<Option<f64>> {
     let all: Vec<&Tensor> = parameters.iter().collect();
     let slopes = grad_with(&task.loss(half)?, &all, &GradOptions::create_graph())?;
@@ -98,7 +97,7 @@ fn curvature(task: &dyn Task, half: &Batch, parameters: &[Tensor]) -> Result<Opt
         }
         let Some(sum) = sum.filter(Tensor::requires_grad) else { break };
         let products = grad(&sum, &inputs)?;
-        // Rayleigh's quotient of a vector of length one.
+        // Rayleigh quotient of a unit vector.
         let mut quotient = 0.0;
         let mut next = Vec::with_capacity(along.len());
         for (product, v) in products.into_iter().zip(&along) {

@@ -1,5 +1,5 @@
-//! Checkpoints: what this rank has, and what the others have, one parameter after the other, so
-//! that no rank holds the state of all.
+//! Checkpoints: state of this rank, and of the others one parameter at a time, so that no rank
+//! holds all of it.
 
 use chainrule_exchange::Exchange;
 
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use crate::{Event, Task};
 
 impl Rest {
-    /// Begins to save a checkpoint, where there is a folder.
+    /// Starts to save a checkpoint, if there is a folder.
     pub(super) fn save(
         &mut self,
         task: &dyn Task,
@@ -55,7 +55,7 @@ impl Rest {
         saved
     }
 
-    /// Gathers what the ranks have of the optimizer's state on rank 0, where no checkpoint has it.
+    /// Gathers the sharded optimizer state on rank 0, if no checkpoint has it.
     pub(super) fn gather_shards(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<()> {
         let optimizer = engine.optimizer();
         let Some(mut shared) = self.shared_out(task, optimizer)? else { return Ok(()) };
@@ -77,7 +77,7 @@ impl Rest {
         Ok(())
     }
 
-    /// The average of the weights whole on rank 0, as those have it who ask after the run.
+    /// Gathers the average of weights on rank 0, for reads after the run.
     pub(super) fn gather_average(&mut self) -> Result<()> {
         match (&mut self.ema, &self.ranks) {
             (Some(ema), Some(ranks)) => ema.gather_on_first(ranks),
@@ -85,7 +85,7 @@ impl Rest {
         }
     }
 
-    /// This rank's part of the state that the ranks have shared out, if they have.
+    /// This rank's shard, if state is sharded.
     fn shared_out(&self, task: &dyn Task, optimizer: &dyn Optimizer) -> Result<Option<Shared<'_>>> {
         let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.have_shards(self)) else {
             return Ok(None);
@@ -107,17 +107,17 @@ impl Rest {
     }
 }
 
-/// State that the ranks have shared out: this rank's, in groups of one parameter.
+/// This rank's sharded state, grouped by parameter.
 struct Shared<'r> {
     exchange: std::sync::MutexGuard<'r, Box<dyn Exchange>>,
     groups: Vec<StateDict>,
 }
 
-/// A tensor that another rank has: its group and rank.
+/// A tensor of another rank: its group and rank.
 type Received = (usize, usize, CheckpointEntry);
 
 impl Shared<'_> {
-    /// The tensors of all other ranks, on rank 0, in the order in which their bytes will come.
+    /// Tensors of all other ranks, on rank 0, in the order of arrival.
     fn tables(&mut self) -> Result<Vec<Received>> {
         let is_first = self.exchange.rank() == 0;
         let mut table = StateDict::new();
@@ -146,7 +146,8 @@ impl Shared<'_> {
         Ok(received)
     }
 
-    /// Sends the own tensors to rank 0, group by group; there `take` gets those of the others.
+    /// Sends this rank's tensors to rank 0, group by group; there `take` receives those of the
+    /// others.
     fn pieces(
         &mut self,
         received: &[Received],
@@ -183,7 +184,7 @@ impl Shared<'_> {
     }
 }
 
-/// A row of a table: the group of a tensor, and its place in a file.
+/// A table row: a tensor's group, and its place in a file.
 fn entry(name: String, about: &[i64]) -> Option<(usize, CheckpointEntry)> {
     let (&[group, dtype], shape) = about.split_first_chunk()?;
     let dtype = *DType::ALL.get(usize::try_from(dtype).ok()?)?;

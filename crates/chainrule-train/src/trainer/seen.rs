@@ -1,11 +1,10 @@
-//! Looks of a monitor at a compiled step: its program with the things to be seen among the results.
+//! Monitoring of a compiled step: its program with the observed values among the results.
 //!
-//! Such a program runs in the place of the plain one, so that a look costs little more than the
-//! step. More results may keep some rule from being applied, and the last bits could be others
-//! then. So each is run once beside the plain program from one state, and the loss, parameters and
-//! all other state are compared bit for bit; if any differ, as where an update is part of a product
-//! that a look wants for itself, a program of the loss and its gradients alone runs beside the
-//! step.
+//! Such a program replaces the plain one, so that a look costs little more than the step. Extra
+//! results may block a rewrite, and then the last bits could differ. So each is run once beside the
+//! plain program from the same state, and the loss, parameters and all other state are compared bit
+//! for bit; on any difference, as when an update is fused with a product that the look needs, a
+//! program of the loss and its gradients alone runs beside the step.
 
 use std::time::Instant;
 
@@ -19,47 +18,47 @@ use crate::nn::{Field, Module, StateDict};
 use crate::program::{CompiledStep, Passes, Program, Validated};
 use crate::tensor::Tensor;
 
-/// The programs, one for each set of shapes.
+/// Programs, one per set of shapes.
 pub(crate) struct SeenPrograms {
     passes: Passes,
     programs: Vec<Known>,
-    /// Number of looks; the first is op by op, which makes the optimizer's state.
+    /// Number of looks; the first is eager, which creates the optimizer state.
     looks: u64,
     is_left: bool,
     results: Vec<Tensor>,
 }
 
-/// A program, the modes of the model that it is for, and the places of its results.
+/// A program, its model modes, and the indices of its results.
 struct Known {
     program: Validated,
     modes: Vec<bool>,
     plan: Plan,
-    /// Whether it makes the update, too.
+    /// Whether it includes the update.
     has_update: bool,
 }
 
-/// A step at a look.
+/// Outcome of a look at a step.
 pub(super) enum SeenStep {
-    /// It was done and seen, and had this loss.
+    /// Done and observed, with this loss.
     Done(f64),
-    /// It was seen, and is to be done.
+    /// Observed, but still to be run.
     Seen,
-    /// It is to be looked at op by op, and to be done.
+    /// To be observed and run eagerly.
     Open,
 }
 
-/// The places of what is seen among the results.
+/// Indices of observed values among the results.
 #[derive(Default)]
 struct Plan {
-    /// Outputs, and the places of these and of their gradients.
+    /// Outputs, with indices of them and of their gradients.
     outputs: Vec<(String, OutputKind, usize, Option<usize>)>,
-    /// For each trained parameter the place of its gradient.
+    /// Index of each parameter's gradient.
     gradients: Vec<Option<usize>>,
-    /// The places of the last layer's result and of its gradient, with its bounds.
+    /// Indices of the last layer's output and of its gradient, with its bounds.
     answer: Option<(usize, usize, Bounds)>,
 }
 
-/// The least and the largest value of a layer, if it has any.
+/// Bounds of a layer's output, if any.
 type Bounds = Option<(f64, f64)>;
 
 impl SeenPrograms {
@@ -68,7 +67,7 @@ impl SeenPrograms {
         SeenPrograms { passes, programs: Vec::new(), looks: 0, is_left: false, results: Vec::new() }
     }
 
-    /// A step that is looked at. Nothing is changed where it is not done.
+    /// Observes a step. Changes nothing if the step isn't run.
     pub(super) fn step(
         &mut self,
         task: &dyn Task,
@@ -116,7 +115,7 @@ impl SeenPrograms {
                 module.set_generator_states(&generators)?;
             }
         }
-        // A step that is done takes its time whoever looks.
+        // A step takes its time whoever observes it.
         let began = if *has_update { Instant::now() } else { began };
         let loss = self.results[0].try_item()?;
         plan.tell(watch, loss, &before, &self.results);
@@ -124,15 +123,15 @@ impl SeenPrograms {
         Ok(if *has_update { SeenStep::Done(loss) } else { SeenStep::Seen })
     }
 
-    /// A program that does as the plain one and is seen, or one that is only seen; `None` where
-    /// there is none.
+    /// An observing program equivalent to the plain one, or one that only observes; `None` if there
+    /// is none.
     fn found(
         &mut self,
         task: &dyn Task,
         step: &mut CompiledStep<'_>,
         batch: &Batch,
     ) -> Result<Option<Known>> {
-        // The plain program says what is wrong where none can be made, if it is more than this.
+        // If none can be made, the plain program reports the fault, unless only observing failed.
         if let Ok(mut made) = self.make(task, step, batch, true)
             && self.has_same_bits(task, step, batch, &mut made.program)?
         {
@@ -185,8 +184,7 @@ impl SeenPrograms {
         Ok(Known { program, modes, plan, has_update })
     }
 
-    /// Whether this program and the plain one do the same from one state, which is there again
-    /// afterwards.
+    /// Whether this program and the plain one agree from one state, which is then restored.
     fn has_same_bits(
         &mut self,
         task: &dyn Task,
@@ -234,13 +232,13 @@ impl Plan {
     }
 }
 
-/// The names and bits of all values.
+/// Names and bits of all values.
 fn bits(state: &StateDict) -> Vec<(String, Vec<u64>)> {
     let of = |t: &Tensor| t.to_f64_vec().into_iter().map(f64::to_bits).collect();
     state.iter().map(|(name, t)| (name.clone(), of(t))).collect()
 }
 
-/// Whether each part of a model is in training.
+/// Mode of each part of a model.
 fn modes(module: &dyn Module) -> Vec<bool> {
     let inside = module.named_modules().into_iter().map(|(_, module)| module);
     let fields = std::iter::once(module).chain(inside).flat_map(|module| module.fields());

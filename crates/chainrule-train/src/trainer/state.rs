@@ -1,4 +1,4 @@
-//! All that decides how a training goes on, as tensors by name.
+//! The training state, as tensors by name.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Rest {
         out
     }
 
-    /// The state of the optimizer: all of it where it was gathered, else what this rank has.
+    /// Optimizer state: whole where it was gathered, else this rank's shard.
     fn optimizer_state(&self, task: &dyn Task, optimizer: &dyn Optimizer) -> StateDict {
         let state = optimizer.state_dict();
         let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.have_shards(self)) else {
@@ -58,21 +58,21 @@ impl Rest {
 }
 
 impl Trainer<'_> {
-    /// All that decides how the training goes on: the model, its generators, the optimizer, the
-    /// programs that were given up, the place in the data, the average of the weights, the number
-    /// of steps and the best measure. The schedule is a function of the step.
+    /// The whole training state: the model, its generators, the optimizer, rejected programs, the
+    /// position in the data, the average of weights, the number of steps and the best measure. The
+    /// schedule is a function of the step.
     ///
-    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it has the rank's
-    /// own part of the optimizer. On rank 0 it is whole after [`Trainer::run`], unless the run has
-    /// [checkpoints](Trainer::with_checkpoints), which are whole then.
+    /// With [`TrainerOptions::sharded`](super::TrainerOptions) and several ranks it contains the
+    /// rank's own shard of the optimizer. On rank 0 it is whole after [`Trainer::run`], unless the
+    /// run has [checkpoints](Trainer::with_checkpoints), which are whole then.
     pub fn state_dict(&self) -> StateDict {
         self.rest.state_dict(self.task, &*self.optimizer)
     }
 
-    /// Goes on from what [`Trainer::state_dict`] gave, to the same bits as if it had never stopped.
+    /// Resumes from [`Trainer::state_dict`], bitwise as if it had never stopped.
     ///
-    /// Errors for the state of another model, optimizer or set of examples, with the name of what
-    /// does not fit.
+    /// Errors for the state of another model, optimizer or dataset, with the name of what does not
+    /// fit.
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let mut parts: BTreeMap<&str, StateDict> = BTreeMap::new();
         for (name, tensor) in state {

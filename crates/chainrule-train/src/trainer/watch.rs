@@ -1,4 +1,4 @@
-//! The monitor of a training: fed between the parts of a step, within its share of the time.
+//! Monitoring of a run, within a share of its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -13,34 +13,33 @@ use chainrule_core::DType;
 use chainrule_core::memory;
 use chainrule_core::ops::OpId;
 
-/// Looks that are taken whatever they cost: what is wrong from the beginning is seen then.
+/// Initial looks, taken at any cost: faults of the setup show then.
 const FREE_LOOKS: u64 = 10;
 
-/// The first look that takes in what costs several steps.
+/// First look that includes expensive measurements.
 const RARE: u64 = 16;
 
-/// Looks in a row that must find a symptom before it is told, so that none is told that passes.
+/// Looks in a row that must show a symptom before it is reported, so that none is transient.
 const SEEN_BEFORE_TOLD: u32 = 3;
 
-/// The steps before which nothing is told but what is not finite.
+/// Warm-up steps in which only values that are not finite are reported.
 const FIRST_TOLD: u64 = 20;
 
-/// Most outputs that are followed.
+/// Limit on outputs that are followed.
 const OUTPUTS: usize = 64;
 
-/// Most kinds of labels that are counted.
+/// Limit on kinds of labels that are counted.
 const CLASSES: usize = 10_000;
 
-/// Labels that are counted before their entropy is taken for that of all, and those after which
-/// more would hardly change it.
+/// Labels counted before their entropy is taken for that of all, and the number after which more
+/// would hardly change it.
 const MIN_LABELS: f64 = 100.0;
 const MAX_LABELS: f64 = 20_000.0;
 
-/// Looks that are all searched for symptoms; later ones only when another such part of all steps
-/// has passed.
+/// Looks that are all searched for symptoms; later ones only after another such share of all steps.
 const SEARCHED: u64 = 64;
 
-/// A monitor with the time that it took.
+/// A monitor with its cost.
 pub(super) struct Watch {
     pub monitor: Monitor,
     share: Option<f64>,
@@ -48,15 +47,15 @@ pub(super) struct Watch {
     first_step: u64,
     looks: u64,
     spent: f64,
-    /// When the last step ended, if it was not looked at, and the seconds that such a step takes.
+    /// End of the last step, if it was not monitored, and the seconds of such a step.
     ended: Option<Instant>,
     pace: Option<f64>,
-    /// Labels by how often they were seen.
+    /// Counts of labels.
     labels: BTreeMap<u64, u64>,
     has_all_labels: bool,
-    /// The step from which on a look is searched for symptoms.
+    /// Step from which on a look is searched for symptoms.
     next_search: u64,
-    /// Looks in a row at which a symptom was there, and whether it was told.
+    /// Number of looks in a row with a symptom, and whether it was reported.
     seen: HashMap<(SymptomKind, String), (u32, bool)>,
 }
 
@@ -79,23 +78,22 @@ impl Watch {
         }
     }
 
-    /// The training begins, or goes on after that many steps.
+    /// Starts, or resumes after that many steps.
     pub fn begin(&mut self, step: u64) {
         self.monitor.go_to(step);
         (self.began, self.first_step, self.looks, self.spent) = (Instant::now(), step, 0, 0.0);
         self.ended = None;
     }
 
-    /// Whether this look is one of those that cost several steps: the 16th, 32nd, 64th and so on.
-    /// If no share of the time bounds looks, each is the eightfold, so that a look at every step is
-    /// no more than these.
+    /// Whether this look is an expensive one: the 16th, 32nd, 64th and so on. Without a share of
+    /// the time the gaps are eightfold, so that looks at every step take no more of these.
     pub fn is_rare(&self) -> bool {
         let is_one = self.looks >= RARE && self.looks.is_power_of_two();
         is_one && (self.share.is_some() || (self.looks / RARE).trailing_zeros().is_multiple_of(3))
     }
 
-    /// The labels of a batch, where the targets are classes: the best constant answer has the loss
-    /// of their entropy.
+    /// Labels of a batch, if the targets are classes: the best constant prediction has their
+    /// entropy as its loss.
     pub fn labels(&mut self, batch: &Batch) {
         let is_done = self.has_all_labels || self.labels.len() > CLASSES;
         if batch.y.dtype() != DType::I64 || is_done {
@@ -108,7 +106,7 @@ impl Watch {
         }
         let all = self.labels.values().sum::<u64>() as f64;
         let part = |n: &u64| *n as f64 / all * (all / *n as f64).ln();
-        // The entropy of a few labels is below that of all, by this much for n of k kinds.
+        // The entropy of a sample is biased below the true one, by this much for n of k kinds.
         let bias = (self.labels.len() as f64 - 1.0) / (2.0 * all);
         if all >= MIN_LABELS {
             self.monitor.constant_loss(self.labels.values().map(part).sum::<f64>() + bias);
@@ -117,7 +115,7 @@ impl Watch {
         self.spend(began);
     }
 
-    /// The computation of a loss before its backward pass, if it is wanted.
+    /// Records the computation of a loss, if it is due.
     pub fn computation(&mut self, loss: &Tensor) {
         if self.monitor.wants_computation()
             && let Ok(graph) = loss.try_graph()
@@ -126,8 +124,8 @@ impl Watch {
         }
     }
 
-    /// The results of the layers that a loss called, and of bounded ops outside of these, with
-    /// their gradients, which were kept.
+    /// Outputs of the layers that a loss called, and of bounded ops outside of these, with their
+    /// retained gradients.
     pub fn outputs(&mut self, loss: &Tensor, layers: &[LayerOutput]) {
         let began = Instant::now();
         for (name, kind, t) in looked_at(loss, layers) {
@@ -136,7 +134,7 @@ impl Watch {
                 self.monitor.output_gradient(&name, &g);
             }
         }
-        // The last layer's result is what the loss sees, as a rule.
+        // The last layer's output usually enters the loss.
         if let (Some(layer), Ok(loss)) = (layers.last(), loss.try_item())
             && let Some(g) = layer.output.grad()
         {
@@ -145,7 +143,7 @@ impl Watch {
         self.spend(began);
     }
 
-    /// The parameters and their gradients before an update.
+    /// Parameters and their gradients before an update.
     pub fn before(&mut self, module: &dyn Module) {
         let began = Instant::now();
         for (name, p) in module.named_parameters() {
@@ -156,7 +154,7 @@ impl Watch {
         self.spend(began);
     }
 
-    /// The parameters after it.
+    /// Parameters after the update.
     pub fn after(&mut self, module: &dyn Module) {
         let began = Instant::now();
         for (name, p) in module.named_parameters() {
@@ -169,13 +167,13 @@ impl Watch {
         self.spent += since.elapsed().as_secs_f64();
     }
 
-    /// The held-out loss among measures.
+    /// Validation loss among measures.
     pub fn validated(&mut self, metrics: &[(&'static str, f64)]) {
         let loss = metrics.iter().find(|(name, _)| matches!(*name, "val_loss" | "test_loss"));
         loss.into_iter().for_each(|(_, loss)| self.monitor.validated(*loss));
     }
 
-    /// Ends a step; whether its tensors were looked at.
+    /// Ends a step; returns whether its tensors were monitored.
     pub fn end(&mut self, step: &StepEvent, clip: Option<f64>) -> bool {
         let was_due = self.monitor.is_due();
         if let Some((before, most)) = step.grad_norm.zip(clip) {
@@ -196,22 +194,22 @@ impl Watch {
         was_due
     }
 
-    /// The next look is put off until its time is earned.
+    /// Delays the next look until its time is earned.
     fn put_off(&mut self) {
         self.looks += 1;
         let Some(share) = self.share.filter(|_| self.looks >= FREE_LOOKS) else { return };
         let elapsed = self.began.elapsed().as_secs_f64();
         let steps = self.monitor.steps() - self.first_step;
         let each = (elapsed - self.spent).max(1e-9) / steps.max(1) as f64;
-        // The looks and one more like them, over the time of steps alone.
+        // Cost of the looks and one more like them, relative to the steps alone.
         let next = (self.spent * (1.0 + 1.0 / self.looks as f64) / share / each) as u64;
-        // A first look that took long does not keep a run of short steps unseen to its end.
+        // A slow first look must not block all looks of a run with short steps.
         let next = next.min(4 * steps.max(FREE_LOOKS));
         self.monitor.rest_until(self.first_step.saturating_add(next));
     }
 
-    /// The symptoms that are told now for the first time; asked for at looks. A search takes longer
-    /// than the look itself, so that not all of them have one.
+    /// New symptoms to report; called at looks. A search takes longer than the look itself, so not
+    /// every look has one.
     pub fn news(&mut self, has_looked: bool, is_bad: bool) -> Vec<Symptom> {
         if !has_looked && !is_bad {
             return Vec::new();
@@ -225,7 +223,7 @@ impl Watch {
         let began = Instant::now();
         let found = self.monitor.findings();
         let mut seen = std::mem::take(&mut self.seen);
-        // One that went away is counted anew, and told once.
+        // A symptom that vanished is counted anew, and reported once.
         let is_there =
             |key: &(SymptomKind, String)| found.iter().any(|s| s.kind == key.0 && s.place == key.1);
         seen.iter_mut().filter(|(key, _)| !is_there(key)).for_each(|(_, seen)| seen.0 = 0);
@@ -250,7 +248,7 @@ impl Watch {
     }
 }
 
-/// Name, kind and value of the results of layers, and before these of bounded ops outside of them.
+/// Name, kind and value of layers' outputs, after those of bounded ops outside of layers.
 pub(super) fn looked_at(
     loss: &Tensor,
     layers: &[LayerOutput],
@@ -273,7 +271,7 @@ pub(super) fn looked_at(
     apart.chain(layers).collect()
 }
 
-/// The results of a tanh or a sigmoid in the forward pass of a loss, which was recorded.
+/// Outputs of tanh or sigmoid in the recorded forward pass of a loss.
 pub(super) fn bounded(loss: &Tensor) -> Vec<Tensor> {
     let is_bounded = |t: &Tensor| matches!(t.op_id(), Some(OpId::tanh | OpId::sigmoid));
     loss.recorded().into_iter().filter(is_bounded).collect()

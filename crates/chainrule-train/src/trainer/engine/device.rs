@@ -1,4 +1,4 @@
-//! Steps that a device runs, many at once where nothing needs the processor between them.
+//! Steps on a device, batched where nothing needs the processor between them.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use crate::program::CompiledStep;
 use crate::runner::ProgramRunner;
 use crate::tensor::Tensor;
 
-/// A step that a device runs.
+/// A step on a device.
 pub(crate) struct OnDevice<'e> {
     step: Box<CompiledStep<'e>>,
     runner: &'e mut dyn ProgramRunner,
-    /// The programs that it has of the step, one for each set of shapes.
+    /// Its programs, one per set of shapes.
     loaded: Vec<usize>,
-    /// Whether the processor runs the step after all.
+    /// Whether the step falls back to the processor.
     is_left: bool,
-    /// Batches of steps that are done and were not asked for yet, with their losses.
+    /// Batches and losses of finished steps that were not asked for yet.
     ahead: VecDeque<(Batch, f64)>,
 }
 
@@ -51,8 +51,8 @@ impl<'e> OnDevice<'e> {
         !self.ahead.is_empty()
     }
 
-    /// A step on the next batch, on the device; looks of the task and the monitor are on the
-    /// processor, with the values of the device.
+    /// Runs the next batch on the device; the task and the monitor look on the processor, at values
+    /// of the device.
     pub fn step(&mut self, task: &dyn Task, rest: &mut Rest, looks: bool) -> Result<Done> {
         if let Some((batch, loss)) = self.ahead.pop_front() {
             let examples = task.count(&batch);
@@ -79,8 +79,7 @@ impl<'e> OnDevice<'e> {
         Ok(Done { loss, examples: task.count(&batch) })
     }
 
-    /// The loss of a step; the device does the next ones too, as far as nothing is read between
-    /// them.
+    /// Loss of a step; the device runs ahead as far as nothing is read in between.
     fn first_of_some(&mut self, batch: &Batch, rest: &mut Rest) -> Result<f64> {
         let program = self.found(&[&batch.x, &batch.y]);
         let Some(program) = program.filter(|&p| self.runner.at_once(p) > 1) else {
@@ -110,7 +109,7 @@ impl<'e> OnDevice<'e> {
         Ok(loss)
     }
 
-    /// The program that takes these arguments, if the device has it.
+    /// The loaded program that accepts these arguments, if any.
     fn found(&self, given: &[&Tensor]) -> Option<usize> {
         let fits = |&&p: &&usize| self.runner.mismatch(p, given).is_none();
         self.loaded.iter().find(fits).copied().filter(|_| !self.is_left)
@@ -123,7 +122,7 @@ impl<'e> OnDevice<'e> {
         if let Some(program) = self.found(given) {
             return self.runner.run(program, given);
         }
-        // The trace runs the step once on the processor.
+        // Tracing runs the step once on the processor.
         self.runner.fetch()?;
         let traced = self.step.trace(given)?;
         match self.runner.load(&traced) {
@@ -141,8 +140,8 @@ impl<'e> OnDevice<'e> {
 }
 
 impl Rest {
-    /// Steps from the next one on, itself included, that a device can do without the processor: to
-    /// the next measurement, checkpoint, look or other learning rate.
+    /// Number of steps, from the next one on, that a device can run without the processor: up to
+    /// the next evaluation, checkpoint, look or change of learning rate.
     fn alone(&self) -> u64 {
         let has_ranks = self.ranks.as_ref().is_some_and(|ranks| ranks.are_many());
         if self.grad_norm.is_some() || self.ema.is_some() || has_ranks {
@@ -161,7 +160,7 @@ impl Rest {
         ];
         let most = bounds.into_iter().min().unwrap_or(1).max(1);
         let lr = self.schedule.lr(step);
-        // Beyond so many steps no launch goes.
+        // Limit on steps per launch.
         (1..most.min(4096)).find(|i| self.schedule.lr(step + i) != lr).unwrap_or(most)
     }
 }

@@ -1,8 +1,8 @@
-//! Gradients that leave while the backward pass goes on.
+//! Gradients sent during the backward pass.
 //!
-//! A hook on each parameter sees its gradient as soon as it is whole. In the first step hooks only
-//! look whether that is the gradient in the end, which it is not in a loss with gradients of its
-//! own inside; where it is, later steps send it at once. When a gradient leaves changes no bit.
+//! A hook on each parameter sees its gradient as soon as it is complete. In the first step hooks
+//! only check that it is the final one, which fails for a loss that takes gradients inside; if so,
+//! later steps send it at once. The time of sending changes no bit.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,17 +13,17 @@ use crate::error::{Error, Result};
 use crate::rank_values::values;
 use crate::tensor::{HookHandle, Tensor};
 
-/// The hooks of a micro-batch.
+/// Hooks of a micro-batch.
 pub(super) struct Early {
     hooks: Vec<HookHandle>,
     seen: Arc<Mutex<Seen>>,
-    /// Whether gradients are sent, and not only looked at.
+    /// Whether gradients are sent, or only checked.
     sends: bool,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// Calls of each parameter's hook, and the gradient of the last one.
+    /// Calls of each parameter's hook, and the last gradient.
     gradients: Vec<(usize, Option<Tensor>)>,
     failure: Option<Failure>,
 }
@@ -65,7 +65,7 @@ impl Early {
         Ok(Early { hooks, seen, sends })
     }
 
-    /// Takes the hooks away; tells which parameters' gradients have left.
+    /// Removes the hooks; returns which parameters' gradients were sent.
     pub fn end(self, parts: &Parts, ranks: &mut Ranks) -> Result<Vec<bool>> {
         if self.hooks.is_empty() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! An evaluation whose parts are shared out to the ranks.
+//! Evaluation distributed over ranks.
 
 use chainrule_exchange::{Exchange, SumTree};
 
@@ -8,7 +8,7 @@ use crate::task::added;
 use crate::{Metrics, Task};
 
 impl Ranks {
-    /// The measures of a task: each rank takes its share of the parts, and all get the sums.
+    /// Measures of a task: each rank evaluates its share of the parts, and all receive the sums.
     pub fn evaluate(&self, task: &dyn Task) -> Result<Metrics> {
         let Some(evaluation) = task.evaluation().filter(|_| self.are_many()) else {
             return task.evaluate();

@@ -1,11 +1,11 @@
-//! A number for all that a program of a batch depends on.
+//! Key of everything that a program of a batch depends on.
 
 use super::Fnv;
 use crate::data::Batch;
 use crate::nn::{Field, Module, Training};
 use crate::tensor::{Tensor, autocast_dtype};
 
-/// A model's switches between training and evaluation, which a program depends on.
+/// Training and evaluation modes of the model, on which a program depends.
 pub(crate) struct ProgramKey<'e> {
     switches: Vec<&'e Training>,
 }
@@ -21,7 +21,7 @@ impl<'e> ProgramKey<'e> {
         ProgramKey { switches: fields.filter_map(switch).collect() }
     }
 
-    /// The number for a batch like this one and these parameters.
+    /// Key of a batch like this one and these parameters.
     pub fn number(&self, parameters: &[Tensor], batch: &Batch, simplified: bool) -> u64 {
         let mut sum = Fnv::new();
         for tensor in [&batch.x, &batch.y] {
@@ -29,7 +29,7 @@ impl<'e> ProgramKey<'e> {
         }
         parameters.iter().for_each(|p| sum.take(&[u8::from(p.requires_grad())]));
         self.switches.iter().for_each(|switch| sum.take(&[u8::from(switch.is_on())]));
-        // These may be others than before where a run goes on.
+        // These may differ when a run resumes.
         sum.take(&[u8::from(simplified)]);
         sum.take(format!("{:?}", autocast_dtype()).as_bytes());
         sum.0

@@ -1,10 +1,10 @@
-//! The loss and the gradients of a micro-batch as a program.
+//! Loss and gradients of a micro-batch as a program.
 //!
-//! A program is believed after one of its runs was compared with the plain one, on the batch that
-//! it got. That run is the one of the first micro-batch of its shapes, by step and number, whatever
-//! the ranks, as the outcome decides about bits. The step in which it comes is computed
-//! by the program, then the rank that has that micro-batch compares; if the two part, all ranks
-//! take the plain program, and do the step again.
+//! A program is trusted after one of its runs was compared with the plain one on the same batch.
+//! That is the run of the first micro-batch of its shapes, by step and index, for any number of
+//! ranks, since the outcome affects bits. In that step the program computes, then the rank with
+//! that micro-batch compares; on a mismatch all ranks switch to the plain program and repeat the
+//! step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,26 +21,26 @@ use crate::program::{Passes, Program, Validated};
 use crate::rank_values::values;
 use crate::tensor::Tensor;
 
-/// The programs of a training's micro-batches, one for each set of shapes.
+/// Programs of a run's micro-batches, one per set of shapes.
 pub(crate) struct Programs<'e> {
     task: &'e dyn Task,
     passes: Passes,
     key: ProgramKey<'e>,
     made: BTreeMap<u64, MicroProgram>,
     verdicts: Verdicts,
-    /// The first micro-batch of each key that came in this step for the first time.
+    /// First micro-batch of each key that is new in this step.
     fresh: BTreeMap<u64, (usize, Batch)>,
     pub(super) updates: Updates,
 }
 
 struct MicroProgram {
     program: Validated,
-    /// The parameter of each result after the loss, whose gradient it is.
+    /// Parameter whose gradient each result after the loss is.
     graded: Vec<usize>,
     results: Vec<Tensor>,
 }
 
-/// The way on which gradients leave while the program runs.
+/// Channel on which gradients are sent while the program runs.
 pub(super) type Way = (Arc<Mutex<RankSum>>, Arc<Mutex<Box<dyn Exchange>>>);
 
 impl<'e> Programs<'e> {
@@ -62,8 +62,8 @@ impl<'e> Programs<'e> {
         }
     }
 
-    /// The loss of a micro-batch; its gradients become those of the parameters. Tells which of them
-    /// have left on the way, if there is one.
+    /// Loss of a micro-batch; sets the gradients of the parameters. Returns which of them were sent
+    /// early, if there is a channel.
     pub(super) fn gradients(
         &mut self,
         parts: &Parts,
@@ -127,13 +127,13 @@ impl<'e> Programs<'e> {
         Ok(MicroProgram { program, graded, results: Vec::new() })
     }
 
-    /// Whether shapes came in this step for the first time.
+    /// Whether this step has new shapes.
     pub(super) fn are_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Compares the new programs of all ranks; whether all of them hold. Else the step is to be
-    /// done again.
+    /// Compares the new programs of all ranks; returns whether all of them hold. Otherwise the step
+    /// must be repeated.
     pub(super) fn settle(
         &mut self,
         start: &Start,
@@ -143,7 +143,7 @@ impl<'e> Programs<'e> {
         let rank = exchange.rank();
         let own: Vec<u64> =
             self.fresh.iter().flat_map(|(&key, (number, _))| [key, *number as u64]).collect();
-        // The rank with the first micro-batch of each key.
+        // Rank with the first micro-batch of each key.
         let mut first: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
         for (peer, told) in gathered(exchange, &own)?.into_iter().enumerate() {
             for (key, number) in told.as_chunks::<2>().0.iter().map(|&[key, number]| (key, number))
@@ -187,7 +187,7 @@ impl<'e> Programs<'e> {
     }
 }
 
-/// Numbers of each rank.
+/// Indices per rank.
 fn gathered(exchange: &mut dyn Exchange, own: &[u64]) -> Result<Vec<Vec<u64>>> {
     let bytes: Vec<u8> = own.iter().flat_map(|x| x.to_le_bytes()).collect();
     let all = exchange.all_gather(&bytes).map_err(error)?;
@@ -203,12 +203,12 @@ fn lost() -> Error {
     Error::argument("Trainer", "no program for a micro-batch that was told of")
 }
 
-/// The number of times that a rank has given up programs.
+/// Number of rejected programs of a rank.
 #[cfg(test)]
 pub(super) static GIVEN_UP: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
 #[cfg(test)]
 thread_local! {
-    /// Whether this rank finds that its programs part.
+    /// Whether a mismatch occurs on this rank.
     pub(super) static DISTRUST: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }

@@ -1,5 +1,4 @@
-//! The state of an optimizer that is shared out to the ranks: each updates the parameters that it
-//! owns, and all gather them.
+//! Sharded optimizer state: each rank updates the parameters that it owns, and all gather them.
 
 use chainrule_exchange::{Exchange, RankSum, Values, ValuesLayout, gather, gather_bytes, owners};
 
@@ -15,8 +14,7 @@ use crate::trainer::engine::Done;
 use chainrule_core::kernels::optim::power_sum;
 
 impl Step<'_> {
-    /// The update of the own parameters, which all ranks then get; nothing if the step is to be
-    /// done again.
+    /// Updates the owned parameters and gathers all; `None` if the step must be repeated.
     pub(super) fn sharded(
         &self,
         optimizer: &mut dyn Optimizer,
@@ -38,7 +36,7 @@ impl Step<'_> {
         };
         let mut gradients =
             gradients.into_iter().zip(parameters).map(own).collect::<Result<Vec<_>>>()?;
-        // The squares travel with the numbers: one exchange less to wait for.
+        // The squares travel with the header, which saves an exchange.
         let squares = match rest.options.clip {
             Some(_) => squares(&gradients)?,
             None => Vec::new(),
@@ -73,7 +71,7 @@ impl Step<'_> {
             shrink(parameters, most, norm)?;
             rest.grad_norm.iter().try_for_each(|kept| kept.try_set(&Tensor::scalar(norm)))?;
         }
-        // A rank without gradients has no work; if none has one, the optimizer says so.
+        // A rank without gradients has no work; if none has one, the optimizer returns the error.
         if used.iter().enumerate().any(|(i, &used)| used && is_own(i)) || !used.contains(&true) {
             let optimizer: &mut dyn Optimizer = match &mut rest.unclipped {
                 Some(unclipped) => unclipped,
@@ -89,7 +87,7 @@ impl Step<'_> {
         Ok(Some(done))
     }
 
-    /// Sends the own parameters to all, and takes over theirs.
+    /// Broadcasts the owned parameters and receives the others.
     fn share_parameters(
         &self,
         exchange: &mut dyn Exchange,
@@ -104,7 +102,7 @@ impl Step<'_> {
             all.filter(|(_, used)| **used).map(|((p, owner), _)| (p, *owner)).collect();
         let owners: Vec<usize> = changed.iter().map(|(_, owner)| *owner).collect();
         let sizes: Vec<usize> = changed.iter().map(|(p, _)| p.numel() * p.dtype().size()).collect();
-        // The first error; the exchange goes on, so that the ranks stay in step.
+        // Keeps the first error; the exchange continues, so that the ranks stay in step.
         let failure = std::cell::RefCell::new(Ok(()));
         let keep = |done: Result<()>| {
             let mut failure = failure.borrow_mut();
@@ -140,7 +138,7 @@ fn gathered(
     all.map(|gradient| gradient.map(Some)).collect()
 }
 
-/// The sums of the squares of the gradients that this rank has.
+/// Squared norms of the gradients on this rank.
 fn squares(gradients: &[Option<Tensor>]) -> Result<Vec<Option<Values>>> {
     let square = |gradient: &Option<Tensor>| {
         let numbers = gradient.as_ref().map(values).transpose()?;
@@ -153,7 +151,7 @@ fn squares(gradients: &[Option<Tensor>]) -> Result<Vec<Option<Values>>> {
     gradients.iter().map(square).collect()
 }
 
-/// The norm of all gradients laid end to end, from the sums of squares of each, in their order.
+/// Norm of the concatenated gradients, from their squared norms in order.
 fn norm(squares: &[Values], used: &[bool]) -> f64 {
     let of = |(square, used): (&Values, &bool)| match square {
         Values::F64(x) if *used => x.first().copied(),
@@ -162,7 +160,7 @@ fn norm(squares: &[Values], used: &[bool]) -> f64 {
     squares.iter().zip(used).filter_map(of).sum::<f64>().sqrt()
 }
 
-/// As [`clip_grad_norm`](crate::optim::clip_grad_norm) does, for a norm that is known.
+/// As [`clip_grad_norm`](crate::optim::clip_grad_norm) does, for a known norm.
 fn shrink(parameters: &[Tensor], most: f64, norm: f64) -> Result<()> {
     let factor = most / (norm + 1e-6);
     if factor >= 1.0 {
@@ -177,12 +175,12 @@ fn shrink(parameters: &[Tensor], most: f64, norm: f64) -> Result<()> {
 }
 
 impl Ranks {
-    /// Whether each rank has but a part of the optimizer's state.
+    /// Whether the optimizer state is sharded.
     pub fn have_shards(&self, rest: &Rest) -> bool {
         rest.options.sharded && self.are_many()
     }
 
-    /// The part of an optimizer's state that is this rank's.
+    /// This rank's shard of the optimizer state.
     pub fn own_state(
         &self,
         task: &dyn Task,

@@ -1,24 +1,24 @@
 //! The update as a program: the last part of a step that is cut at its phases.
 //!
-//! Each rank traces the update of the parameters that it owns. The program is as it was traced,
-//! without any pass that rounds elsewhere, so that its bits are those of the update op by op, and
-//! do not depend on which parameters a rank owns.
+//! Each rank traces the update of the parameters that it owns. The program stays as traced, without
+//! any pass that changes rounding, so that its bits are those of the eager update, and do not
+//! depend on which parameters a rank owns.
 
 use crate::error::Result;
 use crate::optim::Optimizer;
 use crate::program::{Passes, Program, Validated};
 use crate::tensor::Tensor;
 
-/// The programs of a rank's updates, one for each set of parameters that have a gradient.
+/// Update programs of a rank, one per set of parameters that have a gradient.
 #[derive(Default)]
 pub(super) struct Updates {
     made: Vec<(Vec<usize>, Validated)>,
-    /// Whether the optimizer steps by itself, as one that reads its numbers has to.
+    /// Whether the update is eager, as for an optimizer that reads values.
     is_left: bool,
 }
 
 impl Updates {
-    /// One step of the optimizer with the gradients that the parameters have.
+    /// One step of the optimizer with the current gradients.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer, parameters: &[Tensor]) -> Result<()> {
         let graded = parameters.iter().enumerate().filter_map(|(i, p)| Some((i, p.grad()?)));
         let (places, gradients): (Vec<usize>, Vec<Tensor>) = graded.unzip();
@@ -50,7 +50,7 @@ impl Updates {
     }
 }
 
-/// The update of these parameters with gradients that are arguments.
+/// The update of these parameters with gradients as arguments.
 fn traced(
     optimizer: &mut dyn Optimizer,
     trained: &[&Tensor],
@@ -85,7 +85,7 @@ mod tests {
         (0..3).map(of).collect()
     }
 
-    /// Steps in which parameters have gradients in turn; the bits of all of them at the end.
+    /// Parameters have gradients in alternate steps; returns the bits of all of them at the end.
     fn ended(optimizer: &mut dyn Optimizer, mut updates: Option<&mut Updates>) -> Vec<Vec<f32>> {
         let parameters = optimizer.parameters().to_vec();
         for step in 0..9 {
@@ -115,12 +115,12 @@ mod tests {
             let mut updates = Updates::default();
             let wanted = ended(&mut *make(), None);
             assert_eq!(ended(&mut *make(), Some(&mut updates)), wanted);
-            // One for each set of parameters; the last optimizer steps by itself.
+            // One program per set of parameters; the last optimizer is eager.
             assert_eq!((updates.made.len(), updates.is_left), [(4, false), (0, true)][i / 3]);
         }
     }
 
-    /// An optimizer that looks at its gradients, as no program can.
+    /// An optimizer that reads its gradients, which no program can.
     struct Reading(Sgd);
 
     impl Optimizer for Reading {

@@ -1,5 +1,5 @@
-//! Whether optimised programs held. It is part of a training's state: a run that goes on would
-//! compare them again with other numbers, and might choose otherwise.
+//! Verdicts on optimised programs. They are part of the training state: a resumed run would compare
+//! on other numbers, and might decide otherwise.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// Whether the plain program runs, for the keys of which that is known; the same on all ranks.
+/// Whether the plain program runs, by key, where decided; the same on all ranks.
 #[derive(Clone, Default)]
 pub(crate) struct Verdicts(Rc<RefCell<BTreeMap<u64, bool>>>);
 
 impl Verdicts {
-    /// Whether the plain program runs, if that is known.
+    /// Whether the plain program runs, if decided.
     pub fn is_plain(&self, key: u64) -> Option<bool> {
         self.0.borrow().get(&key).copied()
     }
@@ -23,7 +23,7 @@ impl Verdicts {
         self.0.borrow_mut().extend(more);
     }
 
-    /// A number for each key, 1 where the plain program runs.
+    /// A number per key, 1 if the plain program runs.
     pub fn state_dict(&self) -> StateDict {
         let known = self.0.borrow();
         let row = |(key, plain): (&u64, &bool)| {
@@ -32,7 +32,7 @@ impl Verdicts {
         known.iter().map(row).collect()
     }
 
-    /// Takes over what [`Verdicts::state_dict`] gave.
+    /// Loads [`Verdicts::state_dict`].
     pub fn load(&mut self, state: &StateDict) -> Result<()> {
         let mut known = BTreeMap::new();
         for (name, tensor) in state {
