@@ -1,21 +1,21 @@
-//! The memory that what a file describes may take: in proportion to the file, whatever it claims.
+//! Memory limit of a reader, in proportion to the file, whatever it claims.
 
 use crate::source::Outcome;
 
-/// Bytes that a reader may still take.
+/// Bytes that may still be allocated.
 pub struct Budget {
     left: u64,
     file: u64,
 }
 
 impl Budget {
-    /// For a file of this length. A vector that grows has its old and its new memory for a moment,
-    /// so that 40 times the length keep the peak below 64 times; small files have half a megabyte.
+    /// For a file of this length. A growing vector briefly holds its old and its new memory, so 40
+    /// times the length keep the peak below 64 times; small files have half a megabyte.
     pub fn of(file: u64) -> Budget {
         Budget { left: file.saturating_mul(40).saturating_add(512 << 10), file }
     }
 
-    /// Counts bytes that are about to be taken.
+    /// Charges bytes before their allocation.
     pub fn take(&mut self, bytes: usize) -> Outcome<()> {
         match self.left.checked_sub(bytes as u64) {
             Some(left) => {
@@ -30,7 +30,7 @@ impl Budget {
         }
     }
 
-    /// Makes room for more elements, doubling as a vector does.
+    /// Reserves room for more elements, doubling as a vector does.
     pub fn grow<T>(&mut self, all: &mut Vec<T>, more: usize) -> Outcome<()> {
         let (len, room) = (all.len(), all.capacity());
         if more > room - len {

@@ -1,4 +1,4 @@
-//! GGUF: metadata of several types, then tensors, many of them quantised.
+//! GGUF: typed metadata, then tensors, many of them quantised.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use crate::quant::Quant;
 use crate::source::{Outcome, Source, reason, zeros};
 use crate::weights::{Read, WeightEntry};
 
-/// Reads a header piece by piece.
+/// Cursor over a header.
 struct Header<'a> {
     reader: std::io::BufReader<crate::source::Part<'a>>,
     at: u64,
@@ -48,7 +48,7 @@ impl Header<'_> {
         Ok(String::from_utf8_lossy(&self.bytes(len)?).into_owned())
     }
 
-    /// A value as JSON, at the end of a text.
+    /// Appends a value as JSON.
     fn value(&mut self, kind: u32, depth: usize, out: &mut String) -> Outcome<()> {
         let text = match kind {
             0 => u8::from_le_bytes(self.number()?).to_string(),
@@ -57,7 +57,7 @@ impl Header<'_> {
             3 => i16::from_le_bytes(self.number()?).to_string(),
             4 => self.u32()?.to_string(),
             5 => i32::from_le_bytes(self.number()?).to_string(),
-            // Debug output has an exponent where digits would be hundreds of zeros.
+            // Debug output uses an exponent instead of hundreds of zeros.
             6 => float(format!("{:?}", f32::from_le_bytes(self.number()?))),
             7 => (self.number::<1>()? != [0]).to_string(),
             8 => serde_json::Value::from(self.text()?).to_string(),
@@ -88,7 +88,7 @@ impl Header<'_> {
     }
 }
 
-/// JSON has no words for what is no number.
+/// JSON has no NaN or infinity.
 fn float(text: String) -> String {
     match text.parse::<f64>() {
         Ok(x) if x.is_finite() => text,
@@ -116,7 +116,7 @@ fn dtype(kind: u32) -> Option<(DType, Form, &'static str)> {
     }
 }
 
-/// The name of a type of blocks that cannot be read, or its number.
+/// Name of an unsupported block type, or its number.
 fn unread(kind: u32) -> String {
     let name = match kind {
         3 => "Q4_1",
@@ -143,7 +143,7 @@ struct Claim {
     offset: u64,
 }
 
-/// The tensors and metadata of a file.
+/// Tensors and metadata of a file.
 pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
     let mut header = Header { reader: source.buffered(4)?, at: 4, len: source.len() };
     let version = header.u32()?;
@@ -170,7 +170,7 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
             return Err(format!("`{name}` has {rank} axes"));
         }
         let sizes = (0..rank).map(|_| header.u64()).collect::<Outcome<Vec<_>>>()?;
-        // The innermost axis comes first in the file, and last here.
+        // The file stores the innermost axis first; shapes here have it last.
         let shape = sizes.into_iter().rev().map(|d| usize::try_from(d).unwrap_or(usize::MAX));
         let shape = shape.collect();
         claims.push(Claim { name, shape, kind: header.u32()?, offset: header.u64()? });
@@ -196,7 +196,7 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<()> {
     apart(into)
 }
 
-/// An error if tensors share bytes, which no writer of the format makes.
+/// An error if tensors overlap, which no writer of the format produces.
 fn apart(read: &Read) -> Outcome<()> {
     let mut order: Vec<(u64, u64, &str)> = Vec::with_capacity(read.entries.len());
     for entry in &read.entries {

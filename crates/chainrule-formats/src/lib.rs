@@ -1,9 +1,9 @@
-//! Weights that other programs wrote: safetensors in one file or in shards, `.pt` and `.pth` of
-//! PyTorch, `.npy` and `.npz` of NumPy, GGUF.
+//! Weights of other programs: safetensors in one file or in shards, `.pt` and `.pth` of PyTorch,
+//! `.npy` and `.npz` of NumPy, GGUF.
 //!
-//! [`Weights::open`] reads what is in a file, not the elements; [`Weights::load`] reads them, each
-//! straight into the memory of its tensor. Nothing in a file is executed, and what a file claims is
-//! held against its length before memory is taken for it.
+//! [`Weights::open`] reads the index of a file, not the elements; [`Weights::load`] reads them,
+//! each straight into the memory of its tensor. Nothing in a file is executed, and every size that
+//! it claims is checked against its length before memory is allocated.
 //!
 //! ```
 //! use chainrule::formats::Weights;

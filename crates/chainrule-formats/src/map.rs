@@ -1,4 +1,4 @@
-//! Names of a file as names of a module: a table of rules, and a report of what did not fit.
+//! Renaming of a file's tensors to a module's names: rules, and a report of mismatches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,12 +14,12 @@ use chainrule_nn::nn::{Module, StateDict};
 use crate::source::reason;
 use crate::weights::{WeightEntry, Weights};
 
-/// The longest table that is read.
+/// Longest table that is read.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Rules by which the names of a file become those of a module, tried in order.
+/// Rules that map names of a file to those of a module, tried in order.
 ///
-/// As text a rule is a line; `#` begins a comment:
+/// In text form each line is a rule; `#` begins a comment:
 ///
 /// ```text
 /// prefix transformer.                      # names that begin so lose it; the next rules follow
@@ -28,9 +28,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// ln_** -> norm_$1
 /// ```
 ///
-/// In a pattern `*` stands for one or more characters without a dot and `**` for any characters;
-/// `$1` in the new name is what the first of them stood for. The first rule with a fitting pattern
-/// decides, and a name that none fits stays as it is. `transposed` swaps the axes of a matrix.
+/// In a pattern `*` matches one or more characters without a dot and `**` any characters; `$1` in
+/// the new name is the first match. The first matching rule applies, and a name without one stays
+/// as it is. `transposed` swaps the axes of a matrix.
 ///
 /// ```
 /// use chainrule::formats::NameMap;
@@ -57,18 +57,18 @@ enum Rule {
 pub struct NewName {
     /// The name in the module.
     pub name: String,
-    /// Whether the axes of the matrix change places.
+    /// Whether the matrix is transposed.
     pub transposed: bool,
 }
 
-/// A piece of a new name.
+/// A segment of a new name.
 #[derive(Debug, Clone, PartialEq)]
 enum NamePart {
     Text(String),
     Capture(usize),
 }
 
-/// A piece of a pattern.
+/// A segment of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Text(String),
@@ -101,10 +101,11 @@ impl Pattern {
         self.0.iter().filter(|p| !matches!(p, Piece::Text(_))).count()
     }
 
-    /// The texts that the stars stand for, the earlier ones as short as possible.
+    /// The shortest matches of the wildcards, from the left.
     fn fit<'a>(&self, name: &'a str) -> Option<Vec<&'a str>> {
-        // By tables, since patterns with many stars would try exponentially many ways: `ends[i]`
-        // holds where the pieces from `i` on can begin so that they reach the end of the name.
+        // By dynamic programming, since backtracking over many wildcards takes exponential time:
+        // `ends[i]` holds where the segments from `i` on can start so that they match the rest of
+        // the name.
         let marks: Vec<usize> = name.char_indices().map(|(i, _)| i).chain([name.len()]).collect();
         let mut fits: Vec<BTreeSet<usize>> = vec![BTreeSet::from([name.len()])];
         for piece in self.0.iter().rev() {
@@ -127,7 +128,7 @@ impl Pattern {
         Some(found)
     }
 
-    /// The nearest end of a piece that begins at `at` and from which the rest fits.
+    /// The nearest end of a segment that begins at `at` and after which the rest matches.
     fn next(
         &self,
         piece: &Piece,
@@ -152,12 +153,12 @@ impl Pattern {
 }
 
 impl NameMap {
-    /// A table without rules: every name stays as it is.
+    /// No rules: every name stays as it is.
     pub fn new() -> NameMap {
         NameMap::default()
     }
 
-    /// Reads the rules of a text. Errors name the line.
+    /// Parses rules. Errors name the line.
     pub fn parse(text: &str) -> Result<NameMap> {
         let mut map = NameMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -171,7 +172,7 @@ impl NameMap {
         Ok(map)
     }
 
-    /// As [`NameMap::parse`], from a file.
+    /// Reads rules from a file, as [`NameMap::parse`] from a text.
     pub fn read(path: impl AsRef<Path>) -> Result<NameMap> {
         let path = path.as_ref();
         let file = |why: String| Error::File { path: path.to_owned(), why };
@@ -207,29 +208,29 @@ impl NameMap {
         Ok(self)
     }
 
-    /// Then: names that begin with `prefix` lose it.
+    /// Adds a rule that strips `prefix`.
     pub fn without_prefix(mut self, prefix: &str) -> NameMap {
         self.rules.push(Rule::Prefix(prefix.to_owned()));
         self
     }
 
-    /// Then: names that fit the pattern are left out.
+    /// Adds a rule that drops matching names.
     pub fn dropping(mut self, pattern: &str) -> NameMap {
         self.rules.push(Rule::Drop(Pattern::parse(pattern)));
         self
     }
 
-    /// Then: names that fit the pattern become `to`. An error for a `$n` that the pattern has not.
+    /// Adds a rule that renames matching names to `to`. An error for a `$n` without a wildcard.
     pub fn renaming(self, from: &str, to: &str) -> Result<NameMap> {
         self.with_rename(from, to, false).map_err(|why| Error::argument("name map", why))
     }
 
-    /// As [`NameMap::renaming`], with the axes of the matrix swapped.
+    /// As [`NameMap::renaming`], with the matrix transposed.
     pub fn transposing(self, from: &str, to: &str) -> Result<NameMap> {
         self.with_rename(from, to, true).map_err(|why| Error::argument("name map", why))
     }
 
-    /// The new name; `None` if it is left out. An error for a name that becomes empty.
+    /// The new name; `None` if it is dropped. An error for a name that becomes empty.
     pub fn rename(&self, name: &str) -> Result<Option<NewName>> {
         let mut now = name;
         let mut new = None;
@@ -259,8 +260,8 @@ impl NameMap {
         }
     }
 
-    /// The tensors under their new names. Errors for two that would get one name, and for a
-    /// transposition of what is no matrix.
+    /// The tensors under their new names. Errors for a name that occurs twice, and for transposing
+    /// anything but a matrix.
     pub fn apply(&self, state: StateDict) -> Result<StateDict> {
         let mut out = Renamed::default();
         for (name, tensor) in state {
@@ -271,16 +272,15 @@ impl NameMap {
         Ok(out.state)
     }
 
-    /// Reads the tensors of a file under their new names; those that are left out are not read.
+    /// Reads the tensors of a file under their new names, without those that are dropped.
     pub fn load(&self, weights: &Weights) -> Result<StateDict> {
         self.load_as(weights, |dtype| dtype)
     }
 
-    /// As [`NameMap::load`], with tensors of the dtype that `change` makes of that in the file:
-    /// see [`Weights::tensor_as`].
+    /// As [`NameMap::load`], with dtypes converted by `change`: see [`Weights::tensor_as`].
     pub fn load_as(&self, weights: &Weights, change: impl Fn(DType) -> DType) -> Result<StateDict> {
         let mut out = Renamed::default();
-        // Names for the same elements of the file stay one tensor.
+        // Aliases of the same elements in the file share one tensor.
         let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
         for entry in weights.entries() {
             let Some(mut new) = self.rename(entry.name())? else { continue };
@@ -304,8 +304,8 @@ impl NameMap {
 
 impl NameMap {
     /// Writes the tensors of a file under their new names into a safetensors file
-    /// ([`chainrule_nn::io::save`]): one after the other, so that memory holds one of them at most,
-    /// and none of those whose bytes stay as they are.
+    /// ([`chainrule_nn::io::save`]), one at a time: memory holds at most one of them, and none
+    /// whose bytes are unchanged.
     ///
     /// ```
     /// use chainrule::formats::{NameMap, Weights};
@@ -349,18 +349,18 @@ impl NameMap {
     }
 }
 
-/// An error for what is no matrix and is to be transposed.
+/// An error for transposing anything but a matrix.
 fn matrix(name: &str, rank: usize) -> Result<()> {
     let why = || format!("`{name}` is to be transposed, and has {rank} axes");
     if rank == 2 { Ok(()) } else { Err(Error::argument("name map", why())) }
 }
 
-/// The error of two tensors that would get one name.
+/// The error for a name that occurs twice.
 fn both(first: &str, second: &str, name: &str) -> Error {
     Error::argument("name map", format!("`{first}` and `{second}` would both become `{name}`"))
 }
 
-/// The pieces of a new name; an error for a `$n` beyond the stars of the pattern.
+/// The segments of a new name; an error for a `$n` beyond the wildcards of the pattern.
 fn parts(text: &str, captures: usize) -> Result<Vec<NamePart>, String> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -409,21 +409,21 @@ impl Renamed {
     }
 }
 
-/// How a state fits a module.
+/// Comparison of a state with a module.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FitReport {
-    /// Names of the module that the state has not.
+    /// Missing: names of the module that the state lacks.
     pub missing: Vec<String>,
-    /// Names of the state that the module has not.
+    /// Unexpected: names of the state that the module lacks.
     pub left_over: Vec<String>,
-    /// Names with the shape in the module and in the state, where these differ.
+    /// Mismatched: names whose shapes differ, with that in the module and that in the state.
     pub other_shape: Vec<(String, Shape, Shape)>,
-    /// The number of tensors that were taken over.
+    /// Number of tensors that were loaded.
     pub loaded: usize,
 }
 
 impl FitReport {
-    /// Whether all of the state fits all of the module.
+    /// Whether the state matches the module completely.
     pub fn is_exact(&self) -> bool {
         self.missing.is_empty() && self.left_over.is_empty() && self.other_shape.is_empty()
     }
@@ -447,7 +447,7 @@ impl fmt::Display for FitReport {
     }
 }
 
-/// The first few; a state of another model may have thousands.
+/// The first few, since the state of another model may have thousands.
 fn few(names: &[String]) -> String {
     const SHOWN: usize = 5;
     match names.len().saturating_sub(SHOWN) {
@@ -456,9 +456,9 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Gives the parameters and buffers of a module the tensors of these names, converted to the dtype
-/// that they have. Strict, anything that does not fit is an error with the report, and nothing is
-/// changed; else what fits is taken over.
+/// Loads tensors into the parameters and buffers of a module by name, converted to the module's
+/// dtypes. If strict, any mismatch is an error with the report, and nothing is changed; otherwise
+/// whatever matches is loaded.
 ///
 /// ```
 /// use chainrule::formats::{NameMap, load_fitting};
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(fit("a*b*", "axbybz"), Some(vec!["x".into(), "ybz".into()]));
         assert_eq!(fit("é*", "éß"), Some(vec!["ß".into()]));
         assert_eq!(fit("", ""), Some(vec![]));
-        // Many stars take no exponential time.
+        // Many wildcards take no exponential time.
         assert_eq!(fit(&"a**".repeat(40), &"a".repeat(39)), None);
     }
 

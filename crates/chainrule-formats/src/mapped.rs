@@ -1,4 +1,4 @@
-//! Tensors over the pages of a file.
+//! Memory-mapped tensors.
 
 #![allow(unsafe_code, reason = "a file's pages as memory are the system's, and tensors over them")]
 
@@ -12,8 +12,7 @@ use memmap2::{Mmap, MmapOptions};
 use crate::place::{Data, Form, Place, span};
 use crate::source::{Outcome, reason};
 
-/// The pages of a file, private to this process and only read: whoever changes a tensor over them
-/// changes a copy.
+/// A private, read-only mapping of a file: a write to a tensor on it copies the tensor first.
 #[derive(Clone)]
 pub struct MappedFile(Arc<Mmap>);
 
@@ -27,7 +26,7 @@ impl MappedFile {
         Ok(MappedFile(Arc::new(map.map_err(|e| reason(&e))?)))
     }
 
-    /// A tensor over the pages, if its elements lie there as they do in memory.
+    /// A tensor on the mapping, if its elements have the layout of memory.
     pub fn tensor(&self, place: &Place, shape: &[usize], dtype: DType) -> Outcome<Option<Tensor>> {
         let Data::Plain { at } = place.data else { return Ok(None) };
         let strides: Option<Vec<isize>> = match &place.form {
@@ -40,7 +39,7 @@ impl MappedFile {
         let len = span(shape, dtype, &place.form)?;
         let end = at.checked_add(len).and_then(|end| usize::try_from(end).ok());
         let bytes = end.and_then(|end| self.0.get(at as usize..end));
-        // A bool is a byte of 0 or 1 here, and any byte there.
+        // A bool is a byte of 0 or 1 here, but any byte in the file.
         let (Some(strides), Some(bytes), false) = (strides, bytes, dtype == DType::Bool) else {
             return Ok(None);
         };
@@ -56,7 +55,7 @@ impl MappedFile {
     }
 }
 
-/// The strides of elements in row-major order.
+/// Strides in row-major order.
 fn rows(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![1isize; shape.len()];
     for axis in (1..shape.len()).rev() {

@@ -7,7 +7,7 @@ use crate::source::{Outcome, Source};
 use crate::weights::{Read, WeightEntry};
 use crate::zip;
 
-/// The longest header that is read.
+/// Longest header that is read.
 const MOST_HEADER: u64 = 1 << 20;
 
 /// The array of a `.npy` file, named `array`.
@@ -84,7 +84,7 @@ fn entry(name: String, head: &[u8], data: Data) -> Outcome<WeightEntry> {
     Ok(WeightEntry::new(name, dtype, shape, Place { file: 0, data, form }))
 }
 
-/// The text of a value in the header, which is a dictionary of Python.
+/// The text of a value in the header, a Python dictionary literal.
 fn value(text: &str, key: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("'{key}':"))?;
     let rest = rest.trim_start();
@@ -97,7 +97,7 @@ fn value(text: &str, key: &str) -> Option<String> {
     Some(rest[..end].trim_matches('\'').trim().to_owned())
 }
 
-/// The dtype, and whether high bytes come first.
+/// The dtype, and whether it is big-endian.
 fn dtype(text: &str) -> Outcome<(DType, bool)> {
     let known = match text.trim_start_matches(['<', '>', '|', '=']) {
         "b1" => DType::Bool,

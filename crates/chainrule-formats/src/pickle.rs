@@ -1,9 +1,9 @@
-//! A restricted reader of pickles: containers, simple values, and tensors as descriptions. It knows
-//! the few functions that PyTorch's files name, by name, and calls nothing.
+//! A restricted reader of pickles: containers, simple values, and descriptions of tensors. It knows
+//! PyTorch's few functions by name, and calls nothing.
 //!
-//! All values lie in one list and refer to each other by number, so that neither a deep nest nor a
-//! cycle costs stack when they are dropped. A code of one byte may make a value or copy a list of
-//! any length, so that all of them count against a [`Budget`].
+//! All values are in one arena and refer to each other by index, so that dropping a deep nest or a
+//! cycle takes no stack. A one-byte opcode may create a value or copy a list of any length, so all
+//! of them are charged to a [`Budget`].
 
 mod call;
 
@@ -16,7 +16,7 @@ use chainrule_core::dtype::DType;
 use crate::budget::Budget;
 use crate::source::{Outcome, reason};
 
-/// A value; one with parts is a number in the list.
+/// A value; a compound one is an index into the arena.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     None,
@@ -26,11 +26,11 @@ pub enum Value {
     Node(u32),
 }
 
-/// A value with parts, or a text.
+/// A compound value, or a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     Str(Arc<str>),
-    /// Decimal digits of a whole number beyond 64 bits.
+    /// Decimal digits of an integer beyond 64 bits.
     Digits(Arc<str>),
     Tuple(Vec<Value>),
     List(Vec<Value>),
@@ -40,11 +40,11 @@ pub enum Node {
     Tensor(Box<Described>),
 }
 
-/// A block of elements in the file.
+/// A storage: a block of elements in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Storage {
     pub key: Arc<str>,
-    /// None for a storage of bytes, whose tensors say their dtype.
+    /// `None` for an untyped storage, whose tensors have the dtype.
     pub dtype: Option<DType>,
     pub numel: u64,
 }
@@ -59,10 +59,10 @@ pub struct Described {
     pub strides: Vec<u64>,
 }
 
-/// A pickle that is being read.
+/// The state of the unpickler.
 pub struct Pickle<R> {
     reader: R,
-    /// The bytes that may still be read.
+    /// Remaining bytes.
     left: u64,
     pub read: u64,
     pub nodes: Vec<Node>,
@@ -72,9 +72,9 @@ pub struct Pickle<R> {
     pub budget: Budget,
 }
 
-/// The bytes of an entry of the memo, in a table that doubles.
+/// Size of a memo entry, in a table that doubles.
 const MEMO: usize = 48;
-/// The most bytes of a whole number: 512 bits, of which generators of random numbers have 128.
+/// Longest integer, 512 bits; states of random generators have integers of 128 bits.
 const MOST_DIGITS: u64 = 64;
 
 const CUT: &str = "its pickle is damaged: a value is missing";
@@ -85,7 +85,7 @@ impl<R: Read> Pickle<R> {
         Pickle { reader, left: most, read: 0, nodes, stack, marks, memo: HashMap::new(), budget }
     }
 
-    /// The values; the reader, which may hold the file, is dropped.
+    /// The arena; the reader, which may hold the file, is dropped.
     pub fn into_nodes(self) -> (Vec<Node>, Budget) {
         (self.nodes, self.budget)
     }
@@ -142,7 +142,7 @@ impl<R: Read> Pickle<R> {
         Ok(())
     }
 
-    /// Pushes a new node, whose parts are counted already.
+    /// Pushes a new node, whose parts are charged already.
     fn push_node(&mut self, node: Node) -> Outcome<()> {
         let number = u32::try_from(self.nodes.len()).map_err(|_| "its pickle is too large")?;
         self.budget.grow(&mut self.nodes, 1)?;
@@ -183,7 +183,7 @@ impl<R: Read> Pickle<R> {
         node(&self.nodes, value)
     }
 
-    /// The container on the stack, and the budget of what is added to it.
+    /// The container on the stack, and the budget for additions to it.
     fn top(&mut self) -> Outcome<(&mut Node, &mut Budget)> {
         match self.stack.last() {
             Some(Value::Node(n)) => {
@@ -194,7 +194,7 @@ impl<R: Read> Pickle<R> {
         }
     }
 
-    /// Reads one pickle, to its end.
+    /// Reads one pickle to its end.
     pub fn run(&mut self) -> Outcome<Value> {
         loop {
             let code = self.byte()?;
@@ -211,7 +211,7 @@ impl<R: Read> Pickle<R> {
         }
     }
 
-    /// Codes of simple values and of the memo; whether it was one.
+    /// Opcodes of simple values and of the memo; returns whether it was one.
     fn simple(&mut self, code: u8) -> Outcome<bool> {
         match code {
             0x80 => drop(self.byte()?),
@@ -283,7 +283,7 @@ impl<R: Read> Pickle<R> {
         self.push(Value::Int(if len == 0 { 0 } else { n << unused >> unused }))
     }
 
-    /// A whole number of any size, from its digits.
+    /// An integer of any size, from its digits.
     fn whole(&mut self, digits: &str) -> Outcome<()> {
         if let Ok(n) = digits.parse() {
             return self.push(Value::Int(n));
@@ -301,7 +301,7 @@ impl<R: Read> Pickle<R> {
         }
         let digits = line.trim_end_matches('L');
         let plain = digits.strip_prefix('-').unwrap_or(digits);
-        // Three digits are more than a byte.
+        // Three digits exceed a byte.
         let fits = (1..=2 * MOST_DIGITS as usize).contains(&plain.len());
         match fits && plain.bytes().all(|b| b.is_ascii_digit()) {
             true => self.whole(digits),
@@ -326,7 +326,7 @@ impl<R: Read> Pickle<R> {
         Ok(())
     }
 
-    /// Codes of containers; whether it was one.
+    /// Opcodes of containers; returns whether it was one.
     fn container(&mut self, code: u8) -> Outcome<bool> {
         match code {
             b'(' => {
@@ -335,7 +335,7 @@ impl<R: Read> Pickle<R> {
             }
             b')' => self.push_node(Node::Tuple(Vec::new()))?,
             b'}' => self.push_node(Node::Dict(Vec::new()))?,
-            // 0x8f to 0x91 are those of sets, in files of the protocol 4 and later ones.
+            // Sets have 0x8f to 0x91, in files of protocol 4 and later.
             b']' | 0x8f => self.push_node(Node::List(Vec::new()))?,
             0x85..=0x87 => {
                 let parts = self.many(usize::from(code - 0x84))?;
@@ -382,7 +382,7 @@ impl<R: Read> Pickle<R> {
         Ok(true)
     }
 
-    /// Codes that make objects in Python, of which only known ones are understood.
+    /// Opcodes that construct Python objects; only known classes are accepted.
     fn object(&mut self, code: u8) -> Outcome<()> {
         match code {
             b'c' => {
@@ -404,7 +404,7 @@ impl<R: Read> Pickle<R> {
                 self.call(parts[0], parts[1])
             }
             b'b' => {
-                // The state of an OrderedDict, as `_metadata` of a module's; it has no elements.
+                // State of an OrderedDict, such as a module's `_metadata`; it has no elements.
                 self.pop()?;
                 match self.top()? {
                     (Node::Dict(_), _) => Ok(()),
@@ -437,7 +437,7 @@ fn pairs(parts: &[Value], budget: &mut Budget) -> Outcome<Vec<(Value, Value)>> {
     }
 }
 
-/// Decimal digits of a number in two's complement, the low byte first.
+/// Decimal digits of a little-endian number in two's complement.
 fn decimal(bytes: &[u8]) -> String {
     let negative = bytes.last().is_some_and(|&b| b >= 0x80);
     let (mut carry, mut left) = (u16::from(negative), bytes.to_vec());

@@ -1,4 +1,4 @@
-//! Elements of a tensor in a file.
+//! Location and layout of a tensor in a file.
 
 use std::io::Read;
 
@@ -11,29 +11,30 @@ use half::f16;
 use crate::quant::Quant;
 use crate::source::{Outcome, Source, reason, zeros};
 
-/// The bytes that elements are read from.
+/// Storage of the bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    /// As they are, from this byte on.
+    /// Uncompressed, from this byte on.
     Plain { at: u64 },
-    /// Deflated, from `at` on, in so many bytes; the elements begin at byte `skip` of the content.
+    /// Deflated, from `at` on, with this compressed length; the elements begin at byte `skip` of
+    /// the content.
     Deflated { at: u64, packed: u64, skip: u64 },
 }
 
-/// The form of the elements.
+/// Layout of the elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
-    /// Row-major, low byte first.
+    /// Row-major, little-endian.
     Rows,
-    /// Row-major, high byte first.
+    /// Row-major, big-endian.
     Swapped,
-    /// With these steps along the axes, in elements.
+    /// With these strides, in elements.
     Strided { strides: Vec<u64>, swapped: bool },
-    /// Blocks of numbers in few bits.
+    /// Quantised blocks.
     Blocks(Quant),
 }
 
-/// A tensor's place.
+/// Location of a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
     pub file: usize,
@@ -41,7 +42,7 @@ pub struct Place {
     pub form: Form,
 }
 
-/// The number of elements of a shape, if it is one that memory could have.
+/// The number of elements of a shape, if it fits into memory.
 pub fn numel(shape: &[usize]) -> Outcome<u64> {
     let product = match shape.contains(&0) {
         true => Some(0),
@@ -50,7 +51,7 @@ pub fn numel(shape: &[usize]) -> Outcome<u64> {
     product.filter(|&n| n <= 1 << 56).ok_or_else(|| format!("no memory has a shape of {shape:?}"))
 }
 
-/// The bytes from the first to the last element.
+/// The byte range of all elements.
 pub fn span(shape: &[usize], dtype: DType, form: &Form) -> Outcome<u64> {
     let n = numel(shape)?;
     let size = dtype.size() as u64;
@@ -69,17 +70,17 @@ pub fn span(shape: &[usize], dtype: DType, form: &Form) -> Outcome<u64> {
     }
 }
 
-/// Elements on their way from a file into a tensor.
+/// Conversion of elements from a file to a tensor.
 #[derive(Clone, Copy)]
 struct Change {
-    /// Bytes of one in the file, and in the tensor.
+    /// Size of an element in the file, and in the tensor.
     sizes: [usize; 2],
     one: fn(&[u8], &mut [u8]),
     stays: bool,
 }
 
 impl Change {
-    /// From one dtype to another, if that can be done element by element here.
+    /// Dtype conversion, if it is supported element by element.
     fn new(stored: DType, wanted: DType) -> Option<Change> {
         let one: fn(&[u8], &mut [u8]) = match (stored, wanted) {
             _ if stored == wanted => |from, to| to.copy_from_slice(from),
@@ -97,12 +98,12 @@ impl Change {
     }
 }
 
-/// Whether elements can be converted as they are read.
+/// Whether elements can be converted during reading.
 pub fn converts(stored: DType, wanted: DType) -> bool {
     Change::new(stored, wanted).is_some()
 }
 
-/// Reads the tensor of a place, whose elements become those of another dtype: see [`converts`].
+/// Reads a tensor, converted to another dtype: see [`converts`].
 pub fn read(
     source: &Source,
     place: &Place,
@@ -143,11 +144,11 @@ fn filled(
     })
 }
 
-/// The bytes of a matrix that are read at a time to be transposed: few beside the matrix, and rows
-/// enough that a column's elements lie together.
+/// Bytes per read of a matrix to be transposed: few beside the matrix, and enough rows for
+/// contiguous writes of a column.
 const PIECE: usize = 1 << 18;
 
-/// Reads a matrix that lies row by row from byte `at` on, with its axes swapped.
+/// Reads a row-major matrix from byte `at` on, transposed.
 pub fn read_transposed(
     source: &Source,
     at: u64,
@@ -177,7 +178,7 @@ pub fn read_transposed(
     })
 }
 
-/// The bytes of elements one after another, unpacked.
+/// Contiguous bytes of elements, unpacked.
 pub fn stream<'a>(source: &'a Source, data: &Data) -> Outcome<Box<dyn Read + 'a>> {
     match data {
         Data::Plain { at } => Ok(Box::new(source.from(*at)?)),
@@ -198,7 +199,7 @@ fn is_swapped(form: &Form) -> bool {
     matches!(form, Form::Swapped | Form::Strided { swapped: true, .. })
 }
 
-/// The axes from the slowest to the fastest, if elements follow one another in memory.
+/// Axes from the slowest to the fastest, if the elements are contiguous.
 fn storage_order(shape: &[usize], strides: &[u64]) -> Option<Vec<usize>> {
     let mut axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] > 1).collect();
     axes.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
@@ -212,8 +213,7 @@ fn storage_order(shape: &[usize], strides: &[u64]) -> Option<Vec<usize>> {
     Some(axes)
 }
 
-/// Elements in the order of the file, a piece at a time, each to its place; without axes they stay
-/// in their order.
+/// Scatters elements in file order, chunk by chunk; without axes they keep their order.
 fn scatter(
     source: &Source,
     place: &Place,
@@ -253,7 +253,7 @@ fn scatter(
     Ok(())
 }
 
-/// Elements that lie with steps between them, from a copy of all from the first to the last.
+/// Gathers strided elements, from a copy of their whole range.
 fn gather(
     source: &Source,
     place: &Place,
@@ -288,7 +288,7 @@ fn gather(
     Ok(())
 }
 
-/// Blocks a few at a time, so that no second copy of the tensor is in memory.
+/// Dequantises a few blocks at a time, so that the tensor is in memory only once.
 fn blocks(source: &Source, place: &Place, quant: Quant, out: &mut [u8]) -> Outcome<()> {
     let Data::Plain { at } = place.data else { return Err("blocks cannot be deflated".into()) };
     let (count, size) = quant.block();

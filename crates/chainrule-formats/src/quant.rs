@@ -1,24 +1,24 @@
-//! Blocks of quantised numbers, as GGUF files have them.
+//! Quantised blocks of GGUF files.
 
 use half::f16;
 
 use crate::source::Outcome;
 
-/// The forms of blocks that can be read.
+/// Supported block formats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quant {
-    /// 32 numbers of 8 bits with one scale.
+    /// 32 elements of 8 bits with one scale.
     Q8_0,
-    /// 32 numbers of 4 bits with one scale.
+    /// 32 elements of 4 bits with one scale.
     Q4_0,
-    /// 256 numbers of 4 bits; eight scales and offsets of 6 bits.
+    /// 256 elements of 4 bits; eight scales and offsets of 6 bits.
     Q4K,
-    /// 256 numbers of 6 bits; sixteen scales of 8 bits.
+    /// 256 elements of 6 bits; sixteen scales of 8 bits.
     Q6K,
 }
 
 impl Quant {
-    /// Numbers and bytes of a block.
+    /// Elements and bytes of a block.
     pub fn block(self) -> (usize, usize) {
         match self {
             Quant::Q8_0 => (32, 34),
@@ -28,7 +28,7 @@ impl Quant {
         }
     }
 
-    /// The bytes of a tensor, whose rows are whole blocks.
+    /// Size of a tensor in bytes; its rows are whole blocks.
     pub fn bytes(self, shape: &[usize], numel: u64) -> Outcome<u64> {
         let (count, size) = self.block();
         let row = shape.last().copied().unwrap_or(1);
@@ -38,7 +38,7 @@ impl Quant {
         }
     }
 
-    /// The numbers of a block.
+    /// Dequantises a block.
     pub fn expand(self, block: &[u8], out: &mut [f32]) {
         match self {
             Quant::Q8_0 => {
@@ -67,7 +67,7 @@ fn half(block: &[u8], at: usize) -> f32 {
 fn expand_q4k(block: &[u8], out: &mut [f32]) {
     let (d, least) = (half(block, 0), half(block, 2));
     let scales = &block[4..16];
-    // Six bits each: the first four have bytes of their own, whose high bits belong to the others.
+    // Six bits each: the first four have their own bytes, whose high bits belong to the others.
     let pair = |j: usize| match j < 4 {
         true => (scales[j] & 63, scales[j + 4] & 63),
         false => (
@@ -89,7 +89,7 @@ fn expand_q4k(block: &[u8], out: &mut [f32]) {
 fn expand_q6k(block: &[u8], out: &mut [f32]) {
     let d = half(block, 208);
     for (i, o) in out.iter_mut().enumerate() {
-        // Two halves of 128 numbers, each four quarters of 32.
+        // Two halves of 128 elements, each in four quarters of 32.
         let (part, quarter, l) = (i / 128, i / 32 % 4, i % 32);
         let low = block[part * 64 + quarter % 2 * 32 + l];
         let low = if quarter < 2 { low & 15 } else { low >> 4 };

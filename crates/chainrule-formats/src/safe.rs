@@ -11,18 +11,18 @@ use crate::place::{Data, Form, Place};
 use crate::source::{Outcome, Source};
 use crate::weights::{Read, WeightEntry};
 
-/// The longest header, as other readers of the format have it.
+/// Longest header, the limit of other readers of the format.
 const MOST_HEADER: u64 = 100_000_000;
-/// The longest index of shards.
+/// Longest index of shards.
 const MOST_INDEX: u64 = 100_000_000;
 
-/// The tensors of one file, the number `file` of its set.
+/// The tensors of one file, with index `file` in its set.
 pub fn read(source: &Source, file: usize, into: &mut Read) -> Outcome<()> {
     let len = u64::from_le_bytes(source.read(0, 8)?.try_into().unwrap_or_default());
     if len > MOST_HEADER {
         return Err(format!("its header claims {len} bytes; this is no safetensors file"));
     }
-    // Names, shapes and offsets are held against each other as it is deserialized.
+    // Deserialisation checks names, shapes and offsets against each other.
     let about: Metadata = serde_json::from_slice(&source.read(8, len)?)
         .map_err(|e| format!("not a safetensors file ({e}); copy or save it again"))?;
     let data = about.data_len() as u64;
@@ -61,7 +61,7 @@ fn dtype(dtype: Dtype) -> Option<DType> {
     })
 }
 
-/// The tensors of all shards that an index names, which lie beside it.
+/// The tensors of all shards in an index, which are in its folder.
 pub fn read_shards(
     source: &Source,
     path: &Path,

@@ -1,4 +1,4 @@
-//! A file that is read in pieces, none larger than what the file has.
+//! Bounded reads from a file.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::mapped::MappedFile;
 
-/// An outcome whose error is a line without the file's name.
+/// A result whose error is a line without the file's name.
 pub type Outcome<T> = Result<T, String>;
 
 pub trait Readable: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Readable for T {}
 
-/// The bytes of a file, or bytes in memory.
+/// A file, or bytes in memory.
 pub struct Source {
     data: Mutex<Box<dyn Readable>>,
     len: u64,
-    /// Its pages, where tensors share them.
+    /// Its mapping, if tensors share it.
     pub pages: Option<MappedFile>,
 }
 
@@ -28,7 +28,7 @@ impl Source {
         if about.is_dir() {
             return Err("this is a folder; give the path of a file".into());
         }
-        // A pipe without a writer would block, and a device may have no end.
+        // Opening a pipe without a writer blocks, and a device may have no end.
         if !about.is_file() {
             return Err("this is a pipe or a device; save its content in a file".into());
         }
@@ -36,7 +36,7 @@ impl Source {
         Ok(Source { data: Mutex::new(Box::new(file)), len: about.len(), pages: None })
     }
 
-    /// As [`Source::open`], with the pages of the file.
+    /// As [`Source::open`], with the file mapped.
     pub fn open_mapped(path: &Path) -> Outcome<Source> {
         let source = Source::open(path)?;
         let pages = match source.len {
@@ -55,7 +55,7 @@ impl Source {
         self.len
     }
 
-    /// The bytes from `at` on, to be read without buffer.
+    /// An unbuffered reader from `at` on.
     pub fn from(&self, at: u64) -> Outcome<Part<'_>> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         data.seek(SeekFrom::Start(at)).map_err(|e| reason(&e))?;
@@ -66,7 +66,7 @@ impl Source {
         Ok(BufReader::new(self.from(at)?))
     }
 
-    /// These bytes; an error if the file ends before.
+    /// Bytes of this range; an error if the file ends before.
     pub fn read(&self, at: u64, len: u64) -> Outcome<Vec<u8>> {
         self.check(at, len)?;
         let mut bytes = zeros(len)?;
@@ -74,7 +74,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// An error unless the file has these bytes.
+    /// An error unless the file has this range.
     pub fn check(&self, at: u64, len: u64) -> Outcome<()> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-/// The rest of a source, which nobody else reads meanwhile.
+/// A reader of the rest of a source, with exclusive use.
 pub struct Part<'a>(MutexGuard<'a, Box<dyn Readable>>);
 
 impl Read for Part<'_> {
@@ -96,7 +96,7 @@ impl Read for Part<'_> {
     }
 }
 
-/// Zeros of this number, or an error where memory is short.
+/// A zeroed buffer of this length, or an error if memory is short.
 pub fn zeros(len: u64) -> Outcome<Vec<u8>> {
     let none = || format!("no memory for {len} bytes");
     let len = usize::try_from(len).map_err(|_| none())?;
@@ -106,7 +106,7 @@ pub fn zeros(len: u64) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The system's error, in words that tell what to do.
+/// The system's error, with a remedy.
 pub fn reason(e: &std::io::Error) -> String {
     use std::io::ErrorKind as Kind;
     match e.kind() {

@@ -1,4 +1,4 @@
-//! `.pt` and `.pth`: a pickle beside storages, in a zip or, before version 1.6, one after another.
+//! `.pt` and `.pth`: a pickle and storages, in a zip or, before version 1.6, concatenated.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,35 +13,37 @@ use crate::tree::Tree;
 use crate::weights::{Read, WeightEntry};
 use crate::zip;
 
-/// The longest pickle: names and shapes of millions of tensors.
+/// Longest pickle: names and shapes of millions of tensors.
 const MOST_PICKLE: u64 = 256 << 20;
-/// The growth of a deflated pickle, which names of layers hardly reach; zeros grow a thousandfold.
+/// Highest compression ratio of a deflated pickle, which layer names hardly reach; that of zeros is
+/// a thousand.
 const MOST_UNPACKED: u64 = 100;
-/// The most values of a nest, where parts may be named several times.
+/// Limit on values of a nest, in which a part may occur several times.
 const MOST_VALUES: usize = 1 << 20;
-/// The deepest nest.
+/// Limit on depth.
 const DEEPEST: usize = 100;
 
-/// Whether a zip has the pickle of PyTorch.
+/// Whether a zip contains a pickle of PyTorch.
 pub fn is_torch(source: &Source) -> Outcome<bool> {
     Ok(zip::list(source)?.iter().any(|m| m.name.ends_with("/data.pkl") || m.name == "data.pkl"))
 }
 
-/// Whether these bytes begin a file without a zip: a pickle of its magic number, of any protocol.
+/// Whether these bytes begin a file of the old format: a pickle of its magic number, of any
+/// protocol.
 pub fn is_legacy(head: &[u8]) -> bool {
     const MAGIC: [u8; 4] = [0x8a, 0x0a, 0x6c, 0xfc];
     match head {
-        // A frame of the protocol 4, with its length.
+        // A frame of protocol 4, with its length.
         [0x80, _, 0x95, rest @ ..] => rest.get(8..).is_some_and(|rest| rest.starts_with(&MAGIC)),
         [0x80, _, rest @ ..] => rest.starts_with(&MAGIC),
         _ => false,
     }
 }
 
-/// A storage's place, and its bytes.
+/// Location of a storage, and its length.
 type Places = HashMap<Arc<str>, (Data, u64)>;
 
-/// The tensors and the nest of a zip.
+/// Tensors and nest of a zip.
 pub fn read(source: &Source, into: &mut Read) -> Outcome<Tree> {
     let members = zip::list(source)?;
     let main = members.iter().find(|m| m.name.ends_with("data.pkl")).ok_or("it has no data.pkl")?;
@@ -71,11 +73,11 @@ pub fn read(source: &Source, into: &mut Read) -> Outcome<Tree> {
     Nest::new(&nodes, places, swapped, budget, into).tree(value, 0)
 }
 
-/// The tensors and the nest of a file without a zip: pickles, the keys of storages, the storages.
+/// Tensors and nest of a file of the old format: pickles, the keys of storages, the storages.
 pub fn read_legacy(source: &Source, into: &mut Read) -> Outcome<Tree> {
     let most = source.len().min(MOST_PICKLE);
     let mut pickle = Pickle::new(source.buffered(0)?, most, Budget::of(source.len()));
-    // The number that begins such a file, the version, and facts of the machine.
+    // The magic number, the version, and facts of the machine.
     for _ in 0..3 {
         pickle.run()?;
     }
@@ -124,29 +126,29 @@ fn storage_size(node: &Node) -> Option<(&str, u64)> {
     }
 }
 
-/// A nest that is turned into tensors by name.
+/// Flattening of a nest to tensors by name.
 struct Nest<'a> {
     nodes: &'a [Node],
     places: Places,
     swapped: bool,
     into: &'a mut Read,
-    /// The keys on the way to the present value. A name is joined for tensors alone: keys may be
-    /// long, and each may stand over a million values.
+    /// Keys on the path to the current value, joined only for tensors: keys may be long, and each
+    /// may be on the path to a million values.
     path: Vec<Key>,
-    /// The tensors that have a number, by name, with their value's.
+    /// Indices of tensors by name, with that of their value.
     seen: HashMap<String, (u32, usize)>,
     values: usize,
     budget: Budget,
 }
 
-/// A step on the way to a value.
+/// A step of the traversal.
 #[derive(Clone, Copy)]
 enum Key {
     Index(usize),
     Of(Value),
 }
 
-/// The bytes of a tensor in the tables that hold it, beside its name and sizes.
+/// Memory of a tensor in the tables, beside its name and sizes.
 const OF_TENSOR: usize = 640;
 
 impl<'a> Nest<'a> {
@@ -209,7 +211,7 @@ impl<'a> Nest<'a> {
         Ok(out)
     }
 
-    /// The keys on the way, joined by dots.
+    /// The path, joined by dots.
     fn name(&mut self) -> Outcome<String> {
         let mut name = String::new();
         for (i, &key) in self.path.iter().enumerate() {
@@ -217,7 +219,7 @@ impl<'a> Nest<'a> {
                 Key::Index(i) => i.to_string().into(),
                 Key::Of(value) => word(self.nodes, value),
             };
-            // Thrice: the tensor has it, and so do two tables.
+            // Three copies: in the tensor and in two tables.
             self.budget.take(3 * (word.len() + 1))?;
             if i > 0 {
                 name.push('.');
@@ -272,7 +274,7 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// Whether elements lie row by row without gaps.
+/// Whether the elements are contiguous in row-major order.
 fn is_rows(shape: &[usize], strides: &[u64]) -> bool {
     let mut step = 1u64;
     shape.contains(&0)

@@ -1,13 +1,13 @@
-//! A nest of containers around tensors, as PyTorch saves it.
+//! Nested containers of tensors, as PyTorch saves them.
 
 use std::sync::Arc;
 
-/// A value of a `.pt` file: containers, simple values, and places of tensors.
+/// A value of a `.pt` file: containers, simple values, and references to tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
-    /// The tensor of this number in [`crate::Weights::entries`].
+    /// The tensor of this index in [`crate::Weights::entries`].
     Tensor(usize),
-    /// A dictionary in its order.
+    /// A dictionary in insertion order.
     Dict(Vec<(Tree, Tree)>),
     /// A list.
     List(Vec<Tree>),
@@ -15,14 +15,14 @@ pub enum Tree {
     Tuple(Vec<Tree>),
     /// A text.
     Str(Arc<str>),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number beyond 64 bits, by its decimal digits.
+    /// An integer beyond 64 bits, by its decimal digits.
     LargeInt(Arc<str>),
     /// A float.
     Float(f64),
-    /// True or false.
+    /// A bool.
     Bool(bool),
-    /// Python's None.
+    /// Python's `None`.
     None,
 }

@@ -1,4 +1,4 @@
-//! The content of a file of weights, and its tensors.
+//! Files of weights.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read as _, Write};
@@ -15,7 +15,7 @@ use crate::source::{Outcome, Source};
 use crate::tree::Tree;
 use crate::{gguf, npy, safe, torch};
 
-/// The formats that can be read.
+/// Supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// safetensors, in one file.
@@ -24,13 +24,13 @@ pub enum Format {
     Shards,
     /// PyTorch's zip, since its version 1.6.
     Torch,
-    /// PyTorch's earlier format, without a zip.
+    /// PyTorch's old format, without a zip.
     TorchLegacy,
-    /// One array of NumPy.
+    /// One NumPy array.
     Npy,
-    /// Arrays of NumPy in a zip.
+    /// NumPy arrays in a zip.
     Npz,
-    /// GGUF, whose quantised numbers are read as f32.
+    /// GGUF, whose quantised elements are read as f32.
     Gguf,
 }
 
@@ -68,17 +68,17 @@ impl WeightEntry {
         WeightEntry { stored, ..self }
     }
 
-    /// The name; of a `.pt` file the keys on the way to the tensor, joined by dots.
+    /// The name; in a `.pt` file the path to the tensor, joined by dots.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The dtype that the tensor gets.
+    /// The dtype after loading.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dtype in the file, as `q4_k` where blocks are quantised.
+    /// The dtype in the file, such as `q4_k` for quantised blocks.
     pub fn stored(&self) -> &'static str {
         self.stored
     }
@@ -88,19 +88,18 @@ impl WeightEntry {
         &self.shape
     }
 
-    /// The bytes of the tensor in memory.
+    /// Size of the tensor in memory.
     pub fn bytes(&self) -> u64 {
         place::numel(&self.shape).unwrap_or(0).saturating_mul(self.dtype.size() as u64)
     }
 
-    /// The bytes in the file, from the first element to the last; of a deflated entry, what it
-    /// unpacks to.
+    /// Size in the file, over its whole range; uncompressed, for a deflated entry.
     pub fn bytes_in_file(&self) -> u64 {
         place::span(&self.shape, self.dtype, &self.place.form).unwrap_or(0)
     }
 }
 
-/// All that readers of the formats gather.
+/// Output of the readers of all formats.
 #[derive(Default)]
 pub struct Read {
     pub entries: Vec<WeightEntry>,
@@ -135,24 +134,22 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Reads what is in a file, whose format is told by its first bytes: names, dtypes, shapes and
-    /// metadata. A file `....index.json` stands for the shards beside it.
+    /// Reads the index of a file, whose format is detected from its first bytes: names, dtypes,
+    /// shapes and metadata. A file `....index.json` opens the shards beside it.
     ///
-    /// Errors name the file and what is wrong: it is cut off, claims more than it has, needs code
-    /// to be run, or has another format.
+    /// Errors name the file and the fault: it is truncated, claims more than it has, needs code to
+    /// be run, or has another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Weights> {
         Weights::open_by(path.as_ref(), Source::open)
     }
 
-    /// As [`Weights::open`], and tensors share the pages of the file where their elements lie there
-    /// as they do in memory; others are read. Pages come from the disk when they are first used,
-    /// and several processes have them once. A change of such a tensor is one of a copy, never of
-    /// the file.
+    /// As [`Weights::open`], but tensors with the layout of memory are mapped instead of read.
+    /// Pages are loaded on first use, and shared between processes. A write to such a tensor copies
+    /// it and never changes the file.
     ///
-    /// The file is to stay as it is while such a tensor lives: where another program changes it,
-    /// the numbers may change too, and where it is cut off, the system ends the process at the next
-    /// use of a page that is gone. A file that is replaced by another one, as [`save`] does it,
-    /// does no harm.
+    /// The file must not change while such a tensor lives: if another program changes it, the
+    /// elements may change too, and if it is truncated, the system ends the process at the next use
+    /// of a missing page. Replacing the file, as [`save`] does, is safe.
     ///
     /// [`save`]: chainrule_nn::io::save
     pub fn open_mapped(path: impl AsRef<Path>) -> Result<Weights> {
@@ -193,12 +190,12 @@ impl Weights {
         self.format
     }
 
-    /// All tensors, in the order of the file.
+    /// All tensors, in file order.
     pub fn entries(&self) -> &[WeightEntry] {
         &self.read.entries
     }
 
-    /// Texts by name; values of GGUF as JSON.
+    /// Metadata by name; values of GGUF as JSON.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.read.metadata
     }
@@ -213,8 +210,8 @@ impl Weights {
         self.tensor_as(entry, entry.dtype)
     }
 
-    /// Reads one tensor as one of another dtype. From f16, bf16 and f64 to f32 each element is
-    /// converted as it is read, without a copy of all in the dtype of the file.
+    /// Reads a tensor and converts its dtype. From f16, bf16 and f64 to f32 each element is
+    /// converted during reading, without a copy of all in the dtype of the file.
     pub fn tensor_as(&self, entry: &WeightEntry, dtype: DType) -> Result<Tensor> {
         if !place::converts(entry.dtype, dtype) {
             return self.tensor(entry)?.try_to_dtype(dtype);
@@ -224,8 +221,7 @@ impl Weights {
         tensor.map_err(|why| self.error(entry, &why))
     }
 
-    /// Reads a matrix with its axes swapped, which takes no second copy where its rows lie plainly
-    /// in the file.
+    /// Reads a matrix transposed, without a second copy if its rows are contiguous in the file.
     pub(crate) fn tensor_transposed(&self, entry: &WeightEntry, dtype: DType) -> Result<Tensor> {
         let &[rows, cols] = entry.shape.as_slice() else {
             return Err(self.error(entry, "it is no matrix"));
@@ -242,8 +238,8 @@ impl Weights {
         }
     }
 
-    /// Writes the elements of a tensor, of a matrix with its axes swapped if that is asked for.
-    /// Bytes that stay as they are go from the file to `out` a few at a time.
+    /// Writes the elements of a tensor, transposed on request. Unchanged bytes are copied from the
+    /// file to `out` in chunks.
     pub(crate) fn write(
         &self,
         entry: &WeightEntry,
@@ -251,7 +247,7 @@ impl Weights {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let wrong = |why: String| io::Error::other(self.error(entry, &why));
-        // A bool may be any byte there, and is 0 or 1 in a tensor.
+        // A bool may be any byte in the file, and is 0 or 1 in a tensor.
         if !transposed && entry.place.form == Form::Rows && entry.dtype != DType::Bool {
             let source = &self.files[entry.place.file];
             let bytes = place::stream(source, &entry.place.data).map_err(wrong)?;
@@ -273,8 +269,8 @@ impl Weights {
         }
     }
 
-    /// Reads all tensors in the order of [`Weights::entries`]. Names for the same elements of the
-    /// file, as tied weights have them, give one tensor.
+    /// Reads all tensors in the order of [`Weights::entries`]. Aliases of the same elements, such
+    /// as tied weights, give one tensor.
     pub fn tensors(&self) -> Result<Vec<Tensor>> {
         let mut done: BTreeMap<String, Tensor> = BTreeMap::new();
         let read = |entry: &WeightEntry| {
@@ -296,8 +292,7 @@ impl Weights {
     }
 }
 
-/// A message without the control characters that a name in a damaged file may have, and of a length
-/// that can be read.
+/// A message without control characters from a damaged file's names, and of readable length.
 fn one_line(text: &str) -> String {
     const MOST: usize = 600;
     let escaped = text.chars().map(|c| match c.is_control() {
@@ -308,11 +303,12 @@ fn one_line(text: &str) -> String {
     if text.chars().count() > MOST { short + "..." } else { short }
 }
 
-/// An error unless all places are in their files, and do not take far more memory than these have.
+/// An error unless all ranges are in their files, and their size in memory is in proportion to
+/// these.
 fn check_places(entries: &[WeightEntry], files: &[Source]) -> Outcome<()> {
     let len: u64 = files.iter().map(Source::len).sum();
     // Views of one storage may overlap and blocks of 4 bits grow eightfold; a small file that
-    // claims gigabytes is no set of weights. Deflated zeros shrink a thousandfold.
+    // claims gigabytes holds no weights. Deflated zeros shrink a thousandfold.
     let most = len.saturating_mul(16).saturating_add(256 << 20);
     let mut seen = HashSet::new();
     let mut sum = 0u64;

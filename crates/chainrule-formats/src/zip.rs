@@ -1,5 +1,5 @@
-//! The list of a zip, from its end, and its entries. PyTorch stores tensors without packing, and
-//! they are read in place, as views of their storages: this needs positions, not streams.
+//! The central directory of a zip, and its entries. PyTorch stores tensors uncompressed, and they
+//! are read in place, as views of their storages: this needs offsets, not streams.
 
 use std::io::{BufReader, Read};
 
@@ -8,18 +8,18 @@ use flate2::read::DeflateDecoder;
 use crate::place::Data;
 use crate::source::{Outcome, Source, reason};
 
-/// An entry of a zip.
+/// A zip entry.
 pub struct Member {
     pub name: String,
-    /// The bytes of the content.
+    /// Uncompressed size.
     pub len: u64,
-    /// The bytes that it has in the file.
+    /// Compressed size.
     pub packed: u64,
     deflated: bool,
     header: u64,
 }
 
-/// The most bytes of the list: a million entries.
+/// Longest directory: a million entries.
 const MOST_LIST: u64 = 100_000_000;
 
 fn le(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
@@ -45,7 +45,7 @@ pub fn list(source: &Source) -> Outcome<Vec<Member>> {
     Ok(members)
 }
 
-/// An error if entries share bytes, by which a small file could unpack to any size.
+/// An error for overlapping entries, by which a small file could unpack to any size.
 fn apart(members: &[Member]) -> Outcome<()> {
     let mut order: Vec<&Member> = members.iter().collect();
     order.sort_by_key(|member| member.header);
@@ -58,7 +58,7 @@ fn apart(members: &[Member]) -> Outcome<()> {
     Ok(())
 }
 
-/// Position and length of the list.
+/// Offset and length of the directory.
 fn place_of_list(source: &Source) -> Outcome<(u64, u64)> {
     let none = "no zip: the list at its end is missing; it is cut off, copy or save it again";
     // The end record has 22 bytes and a comment of up to 65,535 more.
@@ -88,7 +88,7 @@ fn place_of_list(source: &Source) -> Outcome<(u64, u64)> {
     }
 }
 
-/// The first entry of a list, and its length in the list.
+/// The first entry of a directory, and its length there.
 fn member(list: &[u8]) -> Option<(Member, usize)> {
     if !list.starts_with(b"PK\x01\x02") {
         return None;
@@ -126,7 +126,7 @@ fn member(list: &[u8]) -> Option<(Member, usize)> {
 }
 
 impl Member {
-    /// The place of the content.
+    /// Offset of the content.
     pub fn data(&self, source: &Source) -> Outcome<Data> {
         let named = |e: String| format!("`{}`: {e}", self.name);
         let header = source.read(self.header, 30).map_err(named)?;
@@ -140,7 +140,7 @@ impl Member {
         })
     }
 
-    /// The content, piece by piece.
+    /// The content, chunk by chunk.
     pub fn reader<'a>(&self, source: &'a Source) -> Outcome<Box<dyn Read + 'a>> {
         Ok(match self.data(source)? {
             Data::Plain { at } => Box::new(source.buffered(at)?.take(self.len)),
@@ -151,7 +151,7 @@ impl Member {
         })
     }
 
-    /// The first bytes of the content, at most this many.
+    /// The first bytes of the content, up to this many.
     pub fn head(&self, source: &Source, most: u64) -> Outcome<Vec<u8>> {
         let most = most.min(self.len);
         let mut bytes = Vec::new();

@@ -1,17 +1,17 @@
-//! Attention of queries that follow earlier positions.
+//! Attention over a cache of earlier positions.
 
 use chainrule_core::error::Result;
 use chainrule_core::ops::Attention;
 use chainrule_core::tensor::Tensor;
 
-/// `[batch, time, heads * each]` seen as `[batch, heads, time, each]`.
+/// Splits heads: `[batch, time, heads * each]` to `[batch, heads, time, each]`.
 pub fn split(x: &Tensor, heads: usize) -> Result<Tensor> {
     let shape = x.shape();
     let (batch, time, width) = (shape[0], shape[1], shape[2]);
     x.try_reshape([batch, time, heads, width / heads])?.try_transpose(1, 2)
 }
 
-/// `[batch, heads, time, each]` as `[batch, time, heads * each]`.
+/// Joins heads: `[batch, heads, time, each]` to `[batch, time, heads * each]`.
 pub fn join(x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let (batch, heads, time, each) = (shape[0], shape[1], shape[2], shape[3]);
@@ -27,7 +27,7 @@ pub fn attend(q: &Tensor, k: &Tensor, v: &Tensor, scale: Option<f64>) -> Result<
     let mut options = Attention { scale, ..Attention::default() };
     match all - time {
         0 => options.causal = true,
-        // One query at the end sees everything.
+        // A single query at the end attends to everything.
         _ if time == 1 => {}
         past => {
             let (i, j) = (Tensor::arange(0, time as i64), Tensor::arange(0, all as i64));

@@ -1,10 +1,10 @@
-//! Keys and values of the positions that were seen.
+//! The cache of keys and values.
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
 
-/// Keys and values of all earlier positions, a pair a layer, so that a new token costs one position
-/// and not the whole text again. New and empty for each text; values without gradients.
+/// Keys and values of all earlier positions, per layer, so that a new token costs one position
+/// instead of the whole text. Start a new one for each text; values have no gradients.
 #[derive(Debug, Clone, Default)]
 pub struct KvCache {
     layers: Vec<(Tensor, Tensor)>,
@@ -22,13 +22,13 @@ impl KvCache {
         self.len
     }
 
-    /// Whether no position was seen.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds the keys and values of new positions, `[batch, heads, time, width]`, to those of a
-    /// layer, and gives all.
+    /// Appends keys and values of new positions, `[batch, heads, time, width]`, to those of a
+    /// layer, and returns all.
     pub(crate) fn extend(
         &mut self,
         layer: usize,
@@ -49,7 +49,7 @@ impl KvCache {
         Ok(all)
     }
 
-    /// Counts positions that all layers have taken.
+    /// Advances by positions that all layers have appended.
     pub(crate) fn advance(&mut self, by: usize) {
         self.len += by;
     }

@@ -1,4 +1,4 @@
-//! Values of a JSON file, with errors that name the file and the key.
+//! Configuration in JSON, with errors that name the file and the key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chainrule_core::error::{Error, Result};
 use serde_json::{Map, Value};
 
-/// The longest JSON file that is read: a tokenizer of a million tokens has about 50 MB.
+/// Longest JSON file that is read: a tokenizer with a million tokens has about 50 MB.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The text of a file of at most [`MOST_BYTES`].
@@ -19,7 +19,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|e| error(e.to_string()))
 }
 
-/// An object of a JSON file.
+/// A JSON object of a file.
 #[derive(Debug, Clone)]
 pub struct Json {
     path: PathBuf,
@@ -51,7 +51,7 @@ impl Json {
     }
 
     pub fn error(&self, why: impl Into<String>) -> Error {
-        // A text of the file may have ends of lines.
+        // A string of the file may contain line breaks.
         let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
         Error::File { path: self.path.clone(), why: why.into().chars().map(shown).collect() }
     }

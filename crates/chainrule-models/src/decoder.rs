@@ -1,4 +1,4 @@
-//! The common interface of the models.
+//! The interface of all models.
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
@@ -7,22 +7,22 @@ use chainrule_nn::nn::{Module, StateDict};
 
 use crate::cache::KvCache;
 
-/// A model that expects the next token after each position.
+/// A model that predicts the next token at each position.
 pub trait Decoder: Module + Send + Sync {
-    /// The vectors behind the last layer, `[batch, time, width]`, of tokens `[batch, time]` that
-    /// stand behind those of the cache, which takes the new ones up.
+    /// Hidden states after the last layer, `[batch, time, width]`, of tokens `[batch, time]` that
+    /// follow those in the cache, to which they are added.
     fn hidden(&self, tokens: &Tensor, cache: Option<&mut KvCache>) -> Result<Tensor>;
 
-    /// Logits `[batch, time, vocabulary]` of what [`Decoder::hidden`] gave.
+    /// Logits `[batch, time, vocabulary]` of [`Decoder::hidden`]'s output.
     fn head(&self, hidden: &Tensor) -> Result<Tensor>;
 
-    /// The number of tokens that the model knows.
+    /// Vocabulary size.
     fn vocabulary(&self) -> usize;
 
-    /// Positions that the model has at most.
+    /// Context length.
     fn context(&self) -> usize;
 
-    /// Parameters under the names and in the form in which the model is published.
+    /// Parameters with the names and layout of the published model.
     fn published(&self) -> Result<StateDict>;
 
     /// Logits `[batch, time, vocabulary]` of tokens `[batch, time]`.
@@ -30,7 +30,7 @@ pub trait Decoder: Module + Send + Sync {
         self.head(&self.hidden(tokens, None)?)
     }
 
-    /// The mean loss of expecting each next token of `[batch, time + 1]` tokens, in nats.
+    /// Mean cross-entropy of each next token of `[batch, time + 1]` tokens, in nats.
     fn loss(&self, tokens: &Tensor) -> Result<Tensor> {
         let shape = tokens.shape();
         if shape.rank() != 2 || shape[1] < 2 {
@@ -44,7 +44,7 @@ pub trait Decoder: Module + Send + Sync {
     }
 }
 
-/// The number of new positions, if the tokens are `[batch, time]` and all positions fit.
+/// Number of new positions, if the tokens are `[batch, time]` and all positions fit.
 pub fn check_tokens(
     name: &'static str,
     tokens: &Tensor,

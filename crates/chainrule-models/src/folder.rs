@@ -10,7 +10,7 @@ use chainrule_nn::nn::StateDict;
 
 use crate::config::Json;
 
-/// Names of weights, in the order in which they are looked for.
+/// File names of weights, in order of preference.
 const NAMES: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",
@@ -18,7 +18,7 @@ const NAMES: [&str; 4] = [
     "pytorch_model.bin.index.json",
 ];
 
-/// The way to open a file of weights: [`Weights::open`] or [`Weights::open_mapped`].
+/// Opens a file of weights: [`Weights::open`] or [`Weights::open_mapped`].
 pub type Opening = fn(&Path) -> Result<Weights>;
 
 /// Reads the weights of a folder under their new names.
@@ -43,12 +43,12 @@ pub fn load(folder: &Path, names: &NameMap, open: Opening) -> Result<StateDict> 
     Ok(state)
 }
 
-/// Floats are f32; what is no float is refused later, by name.
+/// Floats become f32; other dtypes are rejected later, by name.
 fn in_f32(dtype: DType) -> DType {
     if dtype.is_float() { DType::F32 } else { dtype }
 }
 
-/// The files that an index of PyTorch's shards names, which lie beside it.
+/// The shards in an index of PyTorch, which are in its folder.
 fn shards(folder: &Path, index: &Json) -> Result<Vec<PathBuf>> {
     let map = index.object("weight_map")?;
     let map = map.ok_or_else(|| index.error("not an index of shards: it has no `weight_map`"))?;

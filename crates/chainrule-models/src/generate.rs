@@ -1,4 +1,4 @@
-//! Writing: one token after the other, each drawn by what the model expects.
+//! Text generation, token by token.
 
 use chainrule_core::error::{Error, Result};
 use chainrule_core::rng::Generator;
@@ -7,22 +7,22 @@ use chainrule_core::tensor::{Tensor, no_grad};
 use crate::cache::KvCache;
 use crate::decoder::Decoder;
 
-/// Options of writing.
+/// Options of generation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
-    /// New tokens at most; 50.
+    /// Limit on new tokens; 50.
     pub length: usize,
-    /// Above 1 bolder, below 1 more careful, 0 always the likeliest; 0.
+    /// Temperature; 0, which is greedy.
     pub temperature: f64,
-    /// Draws among this many of the likeliest only; none.
+    /// Top-k: samples from this many of the likeliest tokens; none.
     pub top_k: Option<usize>,
-    /// Seed of the draws; 7.
+    /// Seed of the samples; 7.
     pub seed: u64,
-    /// Whether keys and values are kept, and not computed again for every token; on.
+    /// Whether to cache keys and values instead of recomputing them for every token; on.
     pub cache: bool,
-    /// Ends before one of these tokens, beside those that the model's folder names; none.
+    /// Additional stop tokens, beside those of the model's folder; none.
     pub stops: Vec<i64>,
-    /// Whether the model's own end of a text ends the writing; on.
+    /// Whether the model's own end-of-text token stops generation; on.
     pub ends: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for Generation {
     }
 }
 
-/// Tokens that follow `prompt`, until one of `stops`; `each` is told each of them.
+/// Generates the tokens after `prompt`, up to one of `stops`; `each` is called with each of them.
 pub fn generate(
     model: &dyn Decoder,
     prompt: &[i64],
@@ -81,7 +81,7 @@ fn check(model: &dyn Decoder, prompt: &[i64], options: &Generation) -> Result<()
     if options.top_k == Some(0) {
         return error("top_k must be 1 at least, or absent".into());
     }
-    // The last new token is never read.
+    // The last new token is never an input.
     let all = prompt.len() + options.length.saturating_sub(1);
     if all > model.context() {
         return error(format!(
@@ -95,7 +95,7 @@ fn check(model: &dyn Decoder, prompt: &[i64], options: &Generation) -> Result<()
     Ok(())
 }
 
-/// Logits behind the last token.
+/// Logits after the last token.
 fn last_logits(
     model: &dyn Decoder,
     tokens: &[i64],
@@ -111,7 +111,7 @@ fn draw(logits: &[f32], options: &Generation, generator: &mut Generator) -> Resu
         let why = format!("the model expects the next token with {bad}, which is no number");
         return Err(Error::argument("generate", why));
     }
-    // The first of equals, as argmax has it.
+    // The first of equals, as in argmax.
     let best = (1..logits.len()).fold(0, |best, i| if logits[i] > logits[best] { i } else { best });
     if options.temperature == 0.0 {
         return Ok(best as i64);

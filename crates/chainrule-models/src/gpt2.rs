@@ -1,4 +1,4 @@
-//! GPT-2 (Radford et al. 2019), as OpenAI published it and `transformers` keeps it.
+//! GPT-2 (Radford et al. 2019), in the layout of OpenAI and `transformers`.
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
@@ -11,14 +11,14 @@ use crate::config::Json;
 use crate::decoder::{Decoder, check_tokens};
 use crate::parts::{Activation, Taking, TokenTable};
 
-/// The sizes of a [`Gpt2`], under the names of its `config.json`.
+/// Configuration of a [`Gpt2`], under the names of its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpt2Config {
-    /// The number of tokens, `vocab_size`.
+    /// Vocabulary size, `vocab_size`.
     pub vocabulary: usize,
-    /// Positions at most, `n_positions`.
+    /// Context length, `n_positions`.
     pub context: usize,
-    /// The width of a token's vector, `n_embd`.
+    /// Width of the embedding, `n_embd`.
     pub width: usize,
     /// The number of blocks, `n_layer`.
     pub layers: usize,
@@ -26,9 +26,9 @@ pub struct Gpt2Config {
     pub heads: usize,
     /// The width inside the MLP, `n_inner`; four times the width by default.
     pub inner: usize,
-    /// Added to variances, `layer_norm_epsilon`.
+    /// Epsilon of layer norm, `layer_norm_epsilon`.
     pub eps: f64,
-    /// Whether logits come from the table of the tokens, `tie_word_embeddings`.
+    /// Whether the output layer shares the token embedding, `tie_word_embeddings`.
     pub tied: bool,
     activation: Activation,
     scaled: bool,
@@ -67,7 +67,7 @@ impl Gpt2Config {
         })
     }
 
-    /// The factor of the scores in a layer.
+    /// Scale of the scores in a layer.
     fn scale(&self, layer: usize) -> f64 {
         let root = if self.scaled { ((self.width / self.heads) as f64).sqrt() } else { 1.0 };
         let depth = if self.scaled_by_layer { (layer + 1) as f64 } else { 1.0 };
@@ -75,9 +75,9 @@ impl Gpt2Config {
     }
 }
 
-/// GPT-2: tokens and positions as vectors, blocks of causal attention and an MLP, layer norm,
-/// logits. Parameters have their published names without `transformer.`; matrices are `[out, in]`
-/// here, as in [`Linear`], and `[in, out]` in the files.
+/// GPT-2: token and position embeddings, blocks of causal attention and an MLP, layer norm, logits.
+/// Parameters have their published names without `transformer.`; matrices are `[out, in]` here, as
+/// in [`Linear`], and `[in, out]` in the files.
 #[derive(Debug, Module)]
 pub struct Gpt2 {
     wte: TokenTable,
@@ -109,8 +109,8 @@ struct Gpt2Mlp {
     c_proj: Linear,
 }
 
-/// From the names of the files to those of [`Gpt2`]. The attention's buffers are a mask that causal
-/// attention has by itself.
+/// Maps the names of files to those of [`Gpt2`]. Attention buffers in the files hold the causal
+/// mask, which isn't needed.
 pub fn names() -> Result<NameMap> {
     NameMap::parse(
         "prefix transformer.
@@ -122,7 +122,7 @@ pub fn names() -> Result<NameMap> {
 }
 
 impl Gpt2 {
-    /// The model of a configuration with weights that went through the map of its names.
+    /// The model of a configuration, with weights under their mapped names.
     pub(crate) fn new(config: Gpt2Config, mut state: StateDict) -> Result<Gpt2> {
         if config.tied {
             // Some files repeat the table.
@@ -157,7 +157,7 @@ impl Gpt2 {
         Ok(Gpt2 { wte, wpe, h, ln_f, lm_head, config })
     }
 
-    /// The sizes.
+    /// Its configuration.
     pub fn config(&self) -> &Gpt2Config {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! Language models that others published, from their files: GPT-2, and decoders of Llama's shape.
+//! Published language models, loaded from their files: GPT-2, and decoders of the Llama family.
 //!
 //! A folder holds `config.json`, the tokenizer (`tokenizer.json`, or `vocab.json` with
 //! `merges.txt`) and the weights (`model.safetensors`, `pytorch_model.bin`, or the index of their

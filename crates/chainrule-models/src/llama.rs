@@ -1,5 +1,4 @@
-//! Decoders of Llama's shape (Touvron et al. 2023): RMS norm, rotary positions, SwiGLU, grouped
-//! queries.
+//! The Llama family (Touvron et al. 2023): RMS norm, rotary positions, SwiGLU, grouped queries.
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
@@ -13,34 +12,35 @@ use crate::decoder::{Decoder, check_tokens};
 use crate::parts::{Activation, Taking, TokenTable};
 use crate::rope::{RopeScaling, Rotary};
 
-/// The sizes of a [`Llama`], under the names of its `config.json`.
+/// Configuration of a [`Llama`], under the names of its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlamaConfig {
-    /// The number of tokens, `vocab_size`.
+    /// Vocabulary size, `vocab_size`.
     pub vocabulary: usize,
-    /// Positions at most, `max_position_embeddings`.
+    /// Context length, `max_position_embeddings`.
     pub context: usize,
-    /// The width of a token's vector, `hidden_size`.
+    /// Width of the embedding, `hidden_size`.
     pub width: usize,
     /// The width inside the MLP, `intermediate_size`.
     pub inner: usize,
     /// The number of blocks, `num_hidden_layers`.
     pub layers: usize,
-    /// The number of queries, `num_attention_heads`.
+    /// Number of query heads, `num_attention_heads`.
     pub heads: usize,
-    /// The number of keys and values, `num_key_value_heads`; as many as queries by default.
+    /// Number of key and value heads, `num_key_value_heads`; as many as queries by default.
     pub groups: usize,
     /// The width of a head, `head_dim`.
     pub each: usize,
-    /// Added to mean squares, `rms_norm_eps`.
+    /// Epsilon of RMS norm, `rms_norm_eps`.
     pub eps: f64,
-    /// The base of the rotary positions, `rope_theta`.
+    /// Base of the rotary positions, `rope_theta`.
     pub rope_base: f64,
     /// Their scaling.
     pub rope_scaling: RopeScaling,
-    /// Whether logits come from the table of the tokens, `tie_word_embeddings`.
+    /// Whether the output layer shares the token embedding, `tie_word_embeddings`.
     pub tied: bool,
-    /// Biases: of queries, keys and values; of the attention's result; of the MLP.
+    /// Whether there are biases: of queries, keys and values; of the attention's output; of the
+    /// MLP.
     biases: [bool; 3],
     activation: Activation,
 }
@@ -93,7 +93,7 @@ impl LlamaConfig {
     }
 }
 
-/// A decoder of Llama's shape. Parameters have their published names without `model.`.
+/// A decoder of the Llama family. Parameters have their published names without `model.`.
 #[derive(Debug, Module)]
 pub struct Llama {
     embed_tokens: TokenTable,
@@ -129,8 +129,8 @@ struct LlamaMlp {
     down_proj: Linear,
 }
 
-/// From the names of the files to those of [`Llama`]. Earlier files hold the frequencies of the
-/// rotary positions, which the configuration tells.
+/// Maps the names of files to those of [`Llama`]. Older files hold the rotary frequencies, which
+/// follow from the configuration.
 pub fn names() -> Result<NameMap> {
     NameMap::parse(
         "prefix model.
@@ -139,7 +139,7 @@ pub fn names() -> Result<NameMap> {
 }
 
 impl Llama {
-    /// The model of a configuration with weights that went through the map of its names.
+    /// The model of a configuration, with weights under their mapped names.
     pub(crate) fn new(config: LlamaConfig, mut state: StateDict) -> Result<Llama> {
         if config.tied {
             state.remove("lm_head.weight");
@@ -181,7 +181,7 @@ impl Llama {
         Ok(Llama { embed_tokens, layers: blocks, norm, lm_head, rotary, config })
     }
 
-    /// The sizes.
+    /// Its configuration.
     pub fn config(&self) -> &LlamaConfig {
         &self.config
     }

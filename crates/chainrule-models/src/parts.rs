@@ -1,17 +1,17 @@
-//! Parts of models, made of weights that were read.
+//! Building blocks of models, constructed from loaded weights.
 
 use chainrule_core::dtype::DType;
 use chainrule_core::error::{Error, Result};
 use chainrule_core::tensor::Tensor;
 use chainrule_nn::nn::{LayerNorm, Linear, Module, RmsNorm, StateDict};
 
-/// A vector for each token, `[vocabulary, width]`.
+/// A token embedding, `[vocabulary, width]`.
 #[derive(Debug, Module)]
 pub struct TokenTable {
     pub weight: Tensor,
 }
 
-/// A function between the two products of an MLP.
+/// Activation function of an MLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     Gelu,
@@ -21,7 +21,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// By the name in a configuration.
+    /// By its name in a configuration.
     pub fn parse(name: &str) -> Result<Activation, String> {
         Ok(match name {
             "gelu" => Activation::Gelu,
@@ -47,7 +47,7 @@ impl Activation {
     }
 }
 
-/// Weights by name that become parameters, each once.
+/// Loaded weights by name, each of which becomes a parameter once.
 pub struct Taking {
     state: StateDict,
 }
@@ -95,7 +95,7 @@ impl Taking {
         Ok(RmsNorm { weight: self.take(&format!("{name}.weight"), &[width])?, eps })
     }
 
-    /// An error unless all weights were taken: what is left would have changed the result.
+    /// An error for unused weights, since they would have changed the result.
     pub fn finish(self) -> Result<()> {
         let Some(name) = self.state.keys().next() else { return Ok(()) };
         let why = format!(

@@ -1,11 +1,11 @@
-//! Rotary positions: pairs of numbers turned by angles that grow with the position.
+//! Rotary position embedding: pairs of elements rotated by angles proportional to the position.
 
 use chainrule_core::error::Result;
 use chainrule_core::tensor::Tensor;
 
 use crate::config::Json;
 
-/// The change of the frequencies for contexts longer than those of the first training.
+/// Scaling of the frequencies, for contexts longer than in pretraining.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RopeScaling {
     /// None.
@@ -15,16 +15,17 @@ pub enum RopeScaling {
         /// The divisor.
         factor: f64,
     },
-    /// Llama 3's: waves longer than the first context by the low factor are divided, those shorter
-    /// by the high factor are left, and those between are mixed.
+    /// Llama 3's: wavelengths above the original context divided by the low factor are scaled,
+    /// those below it divided by the high factor are kept, and those between are interpolated.
     Llama3 {
-        /// The divisor of long waves.
+        /// Divisor for long wavelengths.
         factor: f64,
-        /// The first context divided by the longest wave that changes partly.
+        /// Low factor: the original context divided by the longest wavelength that is interpolated.
         low_factor: f64,
-        /// The first context divided by the shortest wave that changes.
+        /// High factor: the original context divided by the shortest wavelength that is
+        /// interpolated.
         high_factor: f64,
-        /// The context of the first training.
+        /// Original context length.
         first_context: f64,
     },
 }
@@ -68,11 +69,11 @@ impl RopeScaling {
     }
 }
 
-/// Angles of rotary positions (Su et al. 2021): the pair `i` of `width / 2` at position `t` turns
-/// by `t / base^(2 i / width)`, after a scaling. The pairs are the numbers `i` and `i + width / 2`.
+/// Rotary position embedding (Su et al. 2021): pair `i` of `width / 2` at position `t` is rotated
+/// by `t / base^(2 i / width)`, after scaling. Elements `i` and `i + width / 2` form a pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotary {
-    /// Angles of one position, in f32 as the models were trained with.
+    /// Frequencies, in f32 as in training of the models.
     frequencies: Vec<f32>,
 }
 
@@ -98,7 +99,7 @@ impl Rotary {
         Ok((cos?, sin?))
     }
 
-    /// Turns the pairs of `[.., time, width]`.
+    /// Rotates the pairs of `[.., time, width]`.
     pub(crate) fn turn(x: &Tensor, (cos, sin): &(Tensor, Tensor)) -> Result<Tensor> {
         let half = x.size(-1) / 2;
         let (a, b) = (x.try_narrow(-1, 0, half)?, x.try_narrow(-1, half, half)?);

@@ -1,4 +1,4 @@
-//! A model with its tokenizer, as a folder holds them.
+//! A language model with its tokenizer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::llama::{Llama, LlamaConfig};
 use crate::tokenizer::Tokenizer;
 use crate::{gpt2, llama};
 
-/// Files of the tokenizer and of generation, which a saved model takes over as they are.
+/// Files of the tokenizer and of generation, copied unchanged to a saved model.
 const BESIDE: [&str; 9] = [
     "tokenizer.json",
     "tokenizer_config.json",
@@ -32,27 +32,27 @@ const BESIDE: [&str; 9] = [
     "chat_template.jinja",
 ];
 
-/// A language model and its tokenizer, read from a folder in the form of `transformers`.
+/// A language model and its tokenizer, from a folder in the layout of `transformers`.
 pub struct TextModel {
     model: Box<dyn Decoder>,
     tokenizer: Tokenizer,
     config: Json,
     folder: PathBuf,
-    /// Tokens that end a text.
+    /// End-of-text tokens.
     ends: Vec<i64>,
-    /// The token that begins one.
+    /// The begin-of-text token.
     begin: Option<i64>,
 }
 
 impl TextModel {
-    /// Reads a folder with `config.json`, a tokenizer and weights. Errors name the file, and what
+    /// Loads a folder with `config.json`, a tokenizer and weights. Errors name the file, and what
     /// is missing, unknown or of another shape.
     pub fn open(folder: impl AsRef<Path>) -> Result<TextModel> {
         TextModel::open_by(folder.as_ref(), |path| Weights::open(path))
     }
 
-    /// As [`TextModel::open`], and weights of f32 share the pages of their files, by
-    /// [`Weights::open_mapped`], which tells what that asks of the files.
+    /// As [`TextModel::open`], with weights in f32 mapped by [`Weights::open_mapped`], which
+    /// describes its demands on the files.
     pub fn open_mapped(folder: impl AsRef<Path>) -> Result<TextModel> {
         TextModel::open_by(folder.as_ref(), |path| Weights::open_mapped(path))
     }
@@ -111,8 +111,8 @@ impl TextModel {
         self.config.get("model_type").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The tokens of a prompt, with those that the tokenizer puts before a text. An empty prompt is
-    /// the token that begins a text, if the model has one.
+    /// Encodes a prompt, with the tokens that the tokenizer puts before a text. An empty prompt
+    /// becomes the begin-of-text token, if the model has one.
     pub fn prompt(&self, text: &str) -> Result<Vec<i64>> {
         let mut tokens = self.tokenizer.encode(text, true)?;
         if tokens.is_empty() {
@@ -123,13 +123,13 @@ impl TextModel {
 
     /// The text that follows `prompt`.
     ///
-    /// Errors for a prompt that with the new tokens is longer than the model's context, and for
-    /// options out of their range.
+    /// Errors if prompt and new tokens exceed the context length, and for options out of range.
     pub fn generate(&self, prompt: &str, options: &Generation) -> Result<String> {
         self.generate_each(prompt, options, |_| Ok(()))
     }
 
-    /// As [`TextModel::generate`]; `each` is told every piece of the text as soon as it is whole.
+    /// As [`TextModel::generate`]; `each` receives every piece of the text as soon as it is
+    /// complete.
     pub fn generate_each(
         &self,
         prompt: &str,
@@ -145,7 +145,7 @@ impl TextModel {
             let text = self.tokenizer.decode(all)?;
             let end = match is_last {
                 true => text.len(),
-                // A character whose bytes are not all there yet.
+                // A character with missing bytes.
                 false => text.trim_end_matches('\u{fffd}').len(),
             };
             if end > told && text.is_char_boundary(told) {
@@ -162,7 +162,7 @@ impl TextModel {
         Ok(text.get(start.len()..).unwrap_or_default().to_owned())
     }
 
-    /// The tokens that follow `prompt`; `each` is told every one.
+    /// The tokens that follow `prompt`; `each` receives every one.
     pub fn generate_tokens(
         &self,
         prompt: &[i64],
@@ -173,9 +173,8 @@ impl TextModel {
         generate(&*self.model, prompt, options, ends, each)
     }
 
-    /// Writes a folder of the same form, with the weights as they are now, in f32: configuration,
-    /// tokenizer, `model.safetensors`. Existing files of these names are replaced, each whole or
-    /// not at all.
+    /// Saves a folder in the same layout, with the current weights in f32: configuration,
+    /// tokenizer, `model.safetensors`. Existing files of these names are replaced atomically.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         let error = |path: &Path, e: &std::io::Error| Error::File {

@@ -7,22 +7,22 @@ use chainrule_nn::optim::{AdamW, AdamWOptions, Group, Optimizer, clip_finite_gra
 
 use crate::text_model::TextModel;
 
-/// Options of fine-tuning: AdamW on random pieces of the text.
+/// Options of fine-tuning: AdamW on random windows of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
     /// Steps; 100.
     pub steps: usize,
-    /// Pieces a step; 4.
+    /// Windows per step; 4.
     pub batch: usize,
-    /// Tokens that a piece predicts, at most the model's context; 64.
+    /// Predicted tokens per window, at most the context length; 64.
     pub context: usize,
-    /// The learning rate, which falls to a tenth along a cosine; 5e-5.
+    /// Peak learning rate, which decays to a tenth along a cosine; 5e-5.
     pub lr: f64,
     /// Weight decay of matrices; 0.01.
     pub weight_decay: f64,
-    /// The largest norm of the gradients; 1.
+    /// Gradient clipping norm; 1.
     pub clip: f64,
-    /// Seed of the pieces; 7.
+    /// Seed of the windows; 7.
     pub seed: u64,
 }
 
@@ -43,17 +43,17 @@ impl Default for FineTuning {
 /// A step of fine-tuning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TuningStep {
-    /// The number of the step, from 1 on.
+    /// Number of the step, from 1 on.
     pub step: usize,
-    /// The mean loss of its pieces before the step, in nats a token.
+    /// Mean loss of its windows before the step, in nats per token.
     pub loss: f64,
 }
 
 impl TextModel {
-    /// Trains all weights on tokens, as [`crate::Tokenizer::encode`] gives them; `each` is told
-    /// every step. The model is changed in place; [`TextModel::save`] keeps it.
+    /// Trains all weights on tokens from [`crate::Tokenizer::encode`]; `each` is called after every
+    /// step. The model is changed in place; [`TextModel::save`] saves it.
     ///
-    /// Errors for a text shorter than a piece, and for options out of their range.
+    /// Errors for a text shorter than a window, and for options out of range.
     pub fn fine_tune(
         &self,
         tokens: &[i64],
@@ -105,7 +105,7 @@ impl TextModel {
         Ok(())
     }
 
-    /// The mean loss over a text in pieces one after the other, in nats a token.
+    /// Mean loss over a text in consecutive windows, in nats per token.
     pub fn mean_loss(&self, tokens: &[i64], context: usize) -> Result<f64> {
         let context = context.clamp(1, self.model().context());
         if tokens.len() < 2 {

@@ -1,4 +1,4 @@
-//! Calls of functions in a pickle: those of PyTorch that describe tensors, and of containers.
+//! Known calls in a pickle: PyTorch's descriptions of tensors, and containers.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{Described, Node, Pickle, Storage, Value, node};
 use crate::budget::Budget;
 use crate::source::Outcome;
 
-/// Functions and types that are understood beside containers, by their names in Python.
+/// Known functions and types beside containers, by their names in Python.
 const KNOWN: [&str; 18] = [
     "collections.OrderedDict",
     "__builtin__.set",
@@ -31,7 +31,7 @@ const KNOWN: [&str; 18] = [
     "torch.UntypedStorage",
 ];
 
-/// The most axes of a tensor of PyTorch.
+/// PyTorch's limit on axes.
 const MOST_AXES: usize = 64;
 
 fn storage_dtype(name: &str) -> Option<DType> {
@@ -56,7 +56,7 @@ fn storage_dtype(name: &str) -> Option<DType> {
 /// The result of a call.
 enum Made {
     New(Node),
-    /// One of the arguments.
+    /// An argument.
     Given(Value),
 }
 
@@ -77,7 +77,7 @@ impl<R: Read> Pickle<R> {
         let Some((name, arguments)) = called(nodes, function, arguments) else {
             return Err("its pickle calls what is no function".into());
         };
-        // A tensor that has attributes of its own is its function with those behind it.
+        // A tensor with attributes is pickled as its function followed by them.
         let (name, arguments) = match (&**name, arguments) {
             ("torch._tensor._rebuild_from_type_v2", &[inner, _, of_inner, ..]) => {
                 called(nodes, inner, of_inner)
@@ -120,7 +120,7 @@ fn called(nodes: &[Node], function: Value, arguments: Value) -> Option<(&Arc<str
     }
 }
 
-/// The value of a call, whose bytes count before they are taken.
+/// The value of a call, whose size is charged before it is allocated.
 fn made(nodes: &[Node], name: &str, arguments: &[Value], budget: &mut Budget) -> Outcome<Made> {
     let wrong = || format!("its pickle calls `{name}` with arguments that do not fit");
     let first = arguments.first().copied();
@@ -130,7 +130,7 @@ fn made(nodes: &[Node], name: &str, arguments: &[Value], budget: &mut Budget) ->
             budget.take(list.len() * size_of::<(Value, Value)>())?;
             Ok(Made::New(Node::Dict(items(nodes, list).ok_or_else(wrong)?)))
         }
-        // A set is the list of its values: their order means nothing.
+        // A set is stored as a list in arbitrary order.
         "__builtin__.set" | "__builtin__.frozenset" | "builtins.set" | "builtins.frozenset" => {
             let list = first.map_or(Some(&[][..]), |list| parts(nodes, list)).ok_or_else(wrong)?;
             budget.take(size_of_val(list))?;
@@ -161,7 +161,7 @@ fn made(nodes: &[Node], name: &str, arguments: &[Value], budget: &mut Budget) ->
     }
 }
 
-/// Pairs of an OrderedDict that was pickled as a list of them.
+/// Pairs of an OrderedDict that was pickled as a list.
 fn items(nodes: &[Node], list: &[Value]) -> Option<Vec<(Value, Value)>> {
     let mut items = Vec::with_capacity(list.len());
     for &item in list {
@@ -171,7 +171,7 @@ fn items(nodes: &[Node], list: &[Value]) -> Option<Vec<(Value, Value)>> {
     Some(items)
 }
 
-/// A device by its name, as `cuda:0`.
+/// A device by name, such as `cuda:0`.
 fn device(nodes: &[Node], arguments: &[Value]) -> Option<String> {
     let Node::Str(kind) = node(nodes, *arguments.first()?)? else { return None };
     Some(match arguments.get(1) {
@@ -187,7 +187,7 @@ fn parts(nodes: &[Node], value: Value) -> Option<&[Value]> {
     }
 }
 
-/// A tensor of a storage, offset, shape and strides: nothing where they do not fit.
+/// A tensor of a storage, offset, shape and strides; `None` if they do not fit.
 fn described(nodes: &[Node], name: &str, arguments: &[Value]) -> Outcome<Option<Described>> {
     let [storage, offset, shape, strides, rest @ ..] = arguments else { return Ok(None) };
     let (is_v3, is_known) = match name {
@@ -195,7 +195,7 @@ fn described(nodes: &[Node], name: &str, arguments: &[Value]) -> Outcome<Option<
         "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor" => (false, true),
         _ => (false, false),
     };
-    // Behind the requirement of gradients and hooks, of the third version the dtype.
+    // The dtype follows requires_grad and hooks in version 3.
     let (dtype, marks) = if is_v3 { (rest.get(2), rest.get(3)) } else { (None, rest.get(2)) };
     if let Some(mark) = marks.and_then(|&marks| changed(nodes, marks)) {
         return Err(format!(
@@ -230,8 +230,8 @@ fn whole(value: &Value) -> Option<u64> {
     }
 }
 
-/// The mark of a tensor whose elements are others than those in its storage: negated (`neg`, as the
-/// imaginary part of a conjugate) or conjugate (`conj`).
+/// Flags of a lazily negated (`neg`, as the imaginary part of a conjugate) or conjugated (`conj`)
+/// tensor.
 fn changed(nodes: &[Node], marks: Value) -> Option<&'static str> {
     let Node::Dict(items) = node(nodes, marks)? else { return None };
     let is_set = |mark: &str| {

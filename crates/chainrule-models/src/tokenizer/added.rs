@@ -1,18 +1,18 @@
-//! Tokens that were added to those of the merges: they are found in a text as they are.
+//! Added tokens, which are matched before tokenization.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-/// A token that is found before all else.
+/// A token that is matched before all else.
 #[derive(Debug, Clone)]
 pub struct AddedToken {
     pub id: i64,
     pub text: String,
     special: bool,
-    /// Whether it takes up spaces before and behind it.
+    /// Whether it absorbs spaces on its left and right.
     strips: [bool; 2],
-    /// Whether letters beside it hide it.
+    /// Whether it must be a whole word.
     whole_word: bool,
 }
 
@@ -27,7 +27,7 @@ impl AddedToken {
         }
     }
 
-    /// From an object, whose number may stand elsewhere.
+    /// From an object, whose id may be elsewhere.
     pub fn read(id: Option<i64>, value: &Value) -> Result<AddedToken, String> {
         let id = id.or_else(|| value["id"].as_i64()).filter(|id| (0..1 << 31).contains(id));
         let text = value["content"].as_str().filter(|text| !text.is_empty());
@@ -63,7 +63,7 @@ impl Added {
         for token in tokens {
             by_first.entry(token.text.chars().next().unwrap_or_default()).or_default().push(token);
         }
-        // The longest first.
+        // Longest first.
         for all in by_first.values_mut() {
             all.sort_by_key(|t| std::cmp::Reverse(t.text.len()));
         }
@@ -79,7 +79,7 @@ impl Added {
         all.iter().find(|t| t.text == text).map(|t| t.id)
     }
 
-    /// The tokens in a text, and the plain pieces between them, none of them empty.
+    /// Splits a text into added tokens and the non-empty pieces between them.
     pub fn cut<'a>(&self, text: &'a str) -> Vec<Result<i64, &'a str>> {
         let mut out = Vec::new();
         let (mut from, mut at) = (0, 0);

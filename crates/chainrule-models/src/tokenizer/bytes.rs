@@ -1,8 +1,8 @@
-//! The alphabet of GPT-2's tokenizer, in which each byte is a character that can be printed.
+//! The byte alphabet of GPT-2's tokenizer, with a printable character for each byte.
 
 use std::sync::OnceLock;
 
-/// Bytes that stand for themselves: printable ones of Latin-1.
+/// Bytes that represent themselves: the printable ones of Latin-1.
 fn is_plain(b: u8) -> bool {
     matches!(b, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff)
 }
@@ -28,7 +28,7 @@ pub fn to_alphabet(text: &str) -> String {
     text.bytes().map(|b| alphabet()[usize::from(b)]).collect()
 }
 
-/// The bytes of a token; one with another character, as an added token has it, is its own text.
+/// The bytes of a token; one with another character, such as an added token, is its own text.
 pub fn from_alphabet(token: &str) -> Vec<u8> {
     let byte = |c: char| match u8::try_from(u32::from(c)) {
         Ok(b) if is_plain(b) => Some(b),

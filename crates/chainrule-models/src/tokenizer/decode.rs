@@ -1,4 +1,4 @@
-//! Tokens as a text.
+//! Decoding of tokens to text.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ pub struct TokenDecoder(Vec<DecodeStep>);
 enum DecodeStep {
     Bytes,
     Replace(Pattern, String),
-    /// Tokens `<0xE2>` as bytes.
+    /// Byte tokens such as `<0xE2>`.
     ByteFallback,
     Fuse,
-    /// Up to so many of this character at the begin and at the end of each token.
+    /// Strips up to so many of this character at both ends of each token.
     Strip(char, [usize; 2]),
     Metaspace {
         sign: String,
@@ -37,7 +37,7 @@ impl TokenDecoder {
     }
 
     pub fn of(&self, mut tokens: Vec<String>) -> String {
-        // Without a decoder tokens are words.
+        // Without a decoder tokens are joined by spaces.
         if self.0.is_empty() {
             return tokens.join(" ");
         }
@@ -87,7 +87,7 @@ fn strip(mut text: &str, c: char, left: usize, right: usize) -> &str {
     text
 }
 
-/// Runs of bytes as characters; a run that is no UTF-8 gives U+FFFD for each byte.
+/// Runs of bytes as characters; invalid UTF-8 gives U+FFFD for each byte.
 fn join_bytes(tokens: Vec<String>) -> Vec<String> {
     let (mut out, mut run) = (Vec::new(), Vec::new());
     let flush = |run: &mut Vec<u8>, out: &mut Vec<String>| {

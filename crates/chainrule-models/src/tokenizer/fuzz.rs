@@ -1,4 +1,4 @@
-//! The texts of tokenizers and configurations with changes: no panic, and errors of one line.
+//! Mutated texts of tokenizers and configurations: no panic, and errors of one line.
 //!
 //! `CHAINRULE_FUZZ=10000000` sets how many inputs each reader gets.
 
@@ -12,7 +12,7 @@ use crate::config::Json;
 use crate::gpt2::Gpt2Config;
 use crate::llama::LlamaConfig;
 
-/// Characters that mean something in these texts.
+/// Characters with a meaning in these texts.
 const SIGNS: &[u8] = b"0123456789-.{}[]\",:*(\\eE";
 
 fn inputs() -> u64 {
@@ -25,7 +25,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Gives the reader copies of a text with a few changes, which stay UTF-8.
+/// Feeds mutated copies of a text, which stay UTF-8, to the reader.
 fn fuzz(name: &str, good: &str, read: impl Fn(&str) -> Result<()>) {
     read(good).unwrap();
     let g = &mut Generator::manual_seed(3);

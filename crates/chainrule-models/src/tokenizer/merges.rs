@@ -1,4 +1,5 @@
-//! The merges of a word: the pair that was learned first is joined first, until none is left.
+//! Byte pair encoding of a word: merges pairs in the order in which they were learned, until none
+//! is left.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,20 +18,20 @@ pub struct Merges {
     habits: Habits,
 }
 
-/// The treatment of what is no token.
+/// Handling of unknown characters.
 #[derive(Debug, Clone, Default)]
 pub struct Habits {
     /// The token of an unknown character.
     unknown: Option<i64>,
-    /// One for several unknown characters in a row.
+    /// Whether several unknown characters in a row become one token.
     fuses: bool,
-    /// Unknown characters as tokens of their bytes, `<0xE2>`.
+    /// Byte fallback: unknown characters become tokens of their bytes, `<0xE2>`.
     bytes: bool,
-    /// A word that is a token is taken whole.
+    /// Whether a word that is a token is taken whole.
     whole_words: bool,
 }
 
-/// A pair that can be joined: its rank, the place of the first token, both tokens, the new one.
+/// A candidate merge: its rank, the index of the first token, both tokens, the new one.
 type Offer = (usize, usize, (i64, i64), i64);
 
 /// A token of a word, and its neighbours.
@@ -79,7 +80,7 @@ impl Merges {
         let none = Vec::new();
         let merges = json.get("merges").map_or(Some(&none), Value::as_array);
         let merges = merges.ok_or_else(|| json.error("`merges` is no list"))?;
-        // Pairs, or in earlier files texts with a space.
+        // Pairs, or in older files strings with a space.
         let pair = |value: &Value| match value {
             Value::String(text) => text.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())),
             value => match value.as_array().map(Vec::as_slice) {
@@ -127,7 +128,7 @@ impl Merges {
             self.offer(&symbols, at, &mut heap);
         }
         while let Some(Reverse((_, at, pair, joined))) = heap.pop() {
-            // Either side may have been joined to another in the meantime.
+            // Either side may have been merged in the meantime.
             let Some(next) = symbols[at].after.filter(|_| !symbols[at].is_merged) else { continue };
             if (symbols[at].id, symbols[next].id) != pair {
                 continue;
@@ -146,7 +147,7 @@ impl Merges {
         Ok(symbols.iter().filter(|s| !s.is_merged).map(|s| s.id).collect())
     }
 
-    /// The pair that begins at a symbol, by its rank and from the left.
+    /// The pair that begins at a symbol, ordered by rank and then from the left.
     fn offer(&self, symbols: &[Symbol], at: usize, heap: &mut BinaryHeap<Reverse<Offer>>) {
         let Some(next) = symbols[at].after else { return };
         let pair = (symbols[at].id, symbols[next].id);

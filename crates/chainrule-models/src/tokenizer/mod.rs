@@ -1,8 +1,8 @@
-//! Texts as tokens: byte pairs that were merged by a table (Sennrich et al. 2016), over bytes as in
-//! GPT-2 or over characters as in Llama 2.
+//! Tokenizers: byte pair encoding (Sennrich et al. 2016), over bytes as in GPT-2 or over characters
+//! as in Llama 2.
 //!
-//! A text passes through the tokens that were added, a normalization, the cut into words, the
-//! merges of each word, and what is put around; a text comes back through the decoders.
+//! Encoding: added tokens, normalization, pre-tokenization, merges of each word, post-processing.
+//! Decoding: the decoders.
 
 mod added;
 mod bytes;
@@ -24,10 +24,10 @@ use self::normal::Normal;
 use self::words::Words;
 use crate::config::{Json, read_text};
 
-/// The token of GPT-2 that is special without a word of its files.
+/// GPT-2's token that is special although its files don't say so.
 const END: &str = "<|endoftext|>";
 
-/// Turns texts into the numbers of tokens, and back.
+/// Converts texts to token ids, and back.
 ///
 /// Read from `tokenizer.json`, or from GPT-2's `vocab.json` and `merges.txt`.
 pub struct Tokenizer {
@@ -58,12 +58,12 @@ impl Tokenizer {
         Tokenizer::of_two(folder, &Json::read(&vocabulary)?, &merges)
     }
 
-    /// GPT-2's: a table of tokens and a list of merges.
+    /// GPT-2's: a vocabulary and a list of merges.
     fn of_two(folder: &Path, vocabulary: &Json, path: &Path) -> Result<Tokenizer> {
         Tokenizer::of_texts(vocabulary, (path, &read_text(path)?), more_tokens(folder)?)
     }
 
-    /// As [`Tokenizer::of_two`], with the text of the merges and tokens that other files add.
+    /// As [`Tokenizer::of_two`], with the text of the merges and the added tokens of other files.
     fn of_texts(
         vocabulary: &Json,
         (path, text): (&Path, &str),
@@ -120,8 +120,8 @@ impl Tokenizer {
         Tokenizer { added: Added::new(added), normal, words, merges, decoder, before, after, names }
     }
 
-    /// The tokens of a text; with `around` those too that the tokenizer puts before and behind a
-    /// text. Errors for a text with a character that the tokenizer has no token for.
+    /// Encodes a text; with `around` also the tokens that the tokenizer puts before and after a
+    /// text. Errors for a character without a token.
     pub fn encode(&self, text: &str, around: bool) -> Result<Vec<i64>> {
         let error = |why: String| Error::argument("encode", why);
         let mut out = if around { self.before.clone() } else { Vec::new() };
@@ -139,7 +139,7 @@ impl Tokenizer {
                         }
                         let ids: Vec<i64> = self.merges.of(&word).map_err(error)?;
                         out.extend_from_slice(&ids);
-                        // Words come again and again in a long text.
+                        // A cache, since words recur in a long text.
                         if word.len() < 32 && known.len() < 100_000 {
                             known.insert(word, ids);
                         }
@@ -154,8 +154,8 @@ impl Tokenizer {
         Ok(out)
     }
 
-    /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD. Errors for
-    /// a number that is no token.
+    /// Decodes tokens, without special ones; invalid UTF-8 becomes U+FFFD. Errors for an unknown
+    /// id.
     pub fn decode(&self, tokens: &[i64]) -> Result<String> {
         let mut names = Vec::with_capacity(tokens.len());
         for id in tokens {
@@ -170,17 +170,17 @@ impl Tokenizer {
         Ok(self.decoder.of(names))
     }
 
-    /// The token of this name, as `<|endoftext|>`.
+    /// The id of a token such as `<|endoftext|>`.
     pub fn token(&self, name: &str) -> Option<i64> {
         self.added.token(name).or_else(|| self.merges.token(name))
     }
 
-    /// The number of tokens.
+    /// Vocabulary size.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is no token.
+    /// Whether the vocabulary is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -196,7 +196,7 @@ fn vocabulary_of(map: &Map<String, Value>) -> Result<HashMap<String, i64>, Strin
         .collect()
 }
 
-/// Tokens that `added_tokens.json` and `tokenizer_config.json` add to a table.
+/// Tokens that `added_tokens.json` and `tokenizer_config.json` add to the vocabulary.
 fn more_tokens(folder: &Path) -> Result<Vec<AddedToken>> {
     let mut out = Vec::new();
     let path = folder.join("added_tokens.json");
@@ -221,7 +221,7 @@ fn more_tokens(folder: &Path) -> Result<Vec<AddedToken>> {
     Ok(out)
 }
 
-/// The tokens before and behind a text, by a post processor.
+/// Tokens before and after a text, from a post-processor.
 fn around(value: Option<&Value>) -> Result<(Vec<i64>, Vec<i64>), String> {
     let mut out = (Vec::new(), Vec::new());
     let Some(value) = value else { return Ok(out) };

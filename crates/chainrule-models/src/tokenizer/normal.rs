@@ -1,4 +1,4 @@
-//! Texts in one form, before they are cut.
+//! Normalization of texts.
 
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;

@@ -1,4 +1,4 @@
-//! The cut of a text into words, across which nothing is merged.
+//! Pre-tokenization: the split into words, across which nothing is merged.
 
 use fancy_regex::Regex;
 use serde_json::Value;
@@ -23,14 +23,14 @@ impl Pattern {
         }
         let text = value["Regex"].as_str().ok_or("`pattern` is neither String nor Regex")?;
         let regex = Regex::new(text).map_err(|e| {
-            // The parser points at the place in lines of their own.
+            // The parser marks the position on separate lines.
             let why: Vec<String> = e.to_string().split_whitespace().map(str::to_owned).collect();
             format!("the pattern {text:?}: {}", why.join(" "))
         })?;
         Ok(Pattern::Regex(Box::new(regex)))
     }
 
-    /// Begins and ends of what fits, in order.
+    /// Ranges of all matches, in order.
     fn find(&self, text: &str) -> Result<Vec<(usize, usize)>, String> {
         match self {
             Pattern::Text(part) if part.is_empty() => Ok(Vec::new()),
@@ -60,7 +60,7 @@ impl Pattern {
 #[derive(Default)]
 pub struct Words(Vec<WordStep>);
 
-/// The fate of what fits a pattern.
+/// Treatment of matches of a pattern.
 #[derive(Clone, Copy, PartialEq)]
 enum Fit {
     Isolated,
@@ -75,7 +75,7 @@ enum WordStep {
     Metaspace { sign: String, prepend: Prepend, split: bool },
 }
 
-/// Pieces that get a space before them.
+/// Pieces to be prefixed with a space.
 #[derive(Clone, Copy, PartialEq)]
 enum Prepend {
     Always,
@@ -88,7 +88,7 @@ fn regex(text: &str) -> Pattern {
 }
 
 impl Words {
-    /// GPT-2's cut into words of bytes.
+    /// GPT-2's byte-level split.
     pub fn bytes() -> Words {
         Words(vec![
             WordStep::Split { pattern: regex(GPT2), fit: Fit::Isolated, invert: false },
@@ -147,7 +147,7 @@ impl WordStep {
     }
 }
 
-/// Cuts where a pattern fits, or inverted where it does not.
+/// Splits at matches of a pattern, or if inverted at everything else.
 fn split_at(
     pattern: &Pattern,
     fit: Fit,
@@ -155,7 +155,7 @@ fn split_at(
     word: &str,
     out: &mut Vec<String>,
 ) -> Result<(), String> {
-    // All pieces, with whether they fit.
+    // All pieces, with whether they match.
     let (mut pieces, mut from) = (Vec::new(), 0);
     for (begin, end) in pattern.find(word)? {
         if begin > from {
@@ -194,7 +194,7 @@ fn add(value: &Value, steps: &mut Vec<WordStep>) -> Result<(), String> {
         "Sequence" => return list(value, "pretokenizers")?.iter().try_for_each(|v| add(v, steps)),
         "ByteLevel" => {
             let space_first = flag("add_prefix_space", true);
-            // The space comes before the cut.
+            // The space is added before the split.
             if flag("use_regex", true) {
                 if space_first {
                     steps.push(WordStep::Metaspace {
