@@ -2,8 +2,8 @@
 
 use crate::{Exchange, ExchangeError, Result};
 
-/// An error unless all ranks have the same texts under the same names: versions, settings, sums of
-/// data. It names the first rank that differs from rank 0, and in what.
+/// An error unless the named facts (versions, settings, checksums of data) are equal on all ranks.
+/// It names the first rank that differs from rank 0, and the fact.
 ///
 /// ```
 /// use chainrule_exchange::{Threads, agree};
@@ -31,7 +31,7 @@ pub fn agree(exchange: &mut (impl Exchange + ?Sized), facts: &[(&str, &str)]) ->
     Ok(())
 }
 
-/// The first fact that a rank has another value of than rank 0, or that one of them lacks.
+/// The first fact whose value on a rank differs from that of rank 0, or that one of them lacks.
 fn difference(first: &[String], theirs: &[String]) -> String {
     fn of<'t>(facts: &'t [String], name: &str) -> Option<&'t String> {
         facts.as_chunks::<2>().0.iter().find(|[n, _]| n == name).map(|[_, value]| value)
@@ -64,7 +64,7 @@ fn texts(mut bytes: &[u8]) -> Vec<String> {
     out
 }
 
-/// A value that fits into a line.
+/// A value shortened to fit into a line.
 fn shortened(value: &str) -> String {
     let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(60) {

@@ -1,18 +1,17 @@
-//! The time of a step on many ranks: by formula, and by ranks that wait as a slower network would
-//! let them.
+//! A cost model of a step on many ranks: formulas, and a simulated slow network.
 
 use std::time::{Duration, Instant};
 
 use crate::sum::{buckets, owners};
 use crate::{Begun, Exchange, Result, SumTree, ValuesLayout};
 
-/// A network by two numbers, the alpha-beta model: a message of n bytes takes
-/// `latency + n / bandwidth` seconds, and a rank sends and receives at the same time.
+/// The alpha-beta model of a network: a message of n bytes takes `latency + n / bandwidth` seconds,
+/// and a rank sends and receives at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Seconds until the first byte of a message is there.
+    /// Latency in seconds.
     pub latency: f64,
-    /// Bytes a second in each direction of a rank's link.
+    /// Bandwidth in bytes per second, in each direction of a rank's link.
     pub bandwidth: f64,
 }
 
@@ -24,16 +23,16 @@ impl Network {
     /// InfiniBand of 100 Gbit/s (EDR).
     pub const INFINIBAND_100G: Network = Network { latency: 1.5e-6, bandwidth: 12e9 };
 
-    /// Seconds in which a rank has exchanged these numbers of bytes with `peers` others.
+    /// Seconds for an exchange of these numbers of bytes with `peers` others.
     fn seconds(self, peers: usize, sent: usize, received: usize) -> f64 {
         peers as f64 * self.latency + sent.max(received) as f64 / self.bandwidth
     }
 }
 
-/// The work of a training's step.
+/// The work of a training step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// The parameters, in their order.
+    /// The parameters, in order.
     pub layouts: Vec<ValuesLayout>,
     /// The number of micro-batches of a step.
     pub micro_batches: usize,
@@ -41,21 +40,21 @@ pub struct Workload {
     pub micro_batch_seconds: f64,
     /// Seconds of the update of all parameters on one rank.
     pub update_seconds: f64,
-    /// Standard deviation of the time of a micro-batch, as a share of it: the slowest rank is
-    /// waited for.
+    /// Standard deviation of the time of a micro-batch, relative to it: the slowest rank is waited
+    /// for.
     pub jitter: f64,
 }
 
-/// The parts of a step's time on so many ranks, in seconds.
+/// Breakdown of a step's time on so many ranks, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepTimes {
     /// Forward and backward passes of the slowest rank.
     pub compute: f64,
-    /// Gradients on their way to their owners, after the last backward pass.
+    /// Reduction of the gradients to their owners, after the last backward pass.
     pub reduce: f64,
-    /// The update of the parameters of the rank that owns most.
+    /// Update on the rank that owns most.
     pub update: f64,
-    /// Parameters on their way from their owners to all.
+    /// Broadcast of the parameters from their owners.
     pub gather: f64,
     /// Most bytes of gradients that a rank sends or receives.
     pub bytes: usize,
@@ -69,8 +68,8 @@ impl StepTimes {
 }
 
 impl Workload {
-    /// The times of a step on so many ranks, without overlap of computing and sending. It follows
-    /// the tree, the owners and the buckets of a [`RankSum`](crate::RankSum) to the byte.
+    /// Breakdown of a step on so many ranks, without overlap of computation and communication. It
+    /// follows the tree, the owners and the buckets of a [`RankSum`](crate::RankSum) to the byte.
     ///
     /// With jitter it is the mean over 64 steps of a fixed generator.
     pub fn on(&self, ranks: usize, network: Network) -> StepTimes {
@@ -82,7 +81,7 @@ impl Workload {
         let nodes: Vec<usize> =
             (0..ranks).map(|rank| tree.nodes(tree.share(rank, ranks)).len()).collect();
         let every: usize = nodes.iter().sum();
-        // Each rank's link does one bucket after the other; the slowest rank is waited for.
+        // Each rank's link handles one bucket after the other; the slowest rank is waited for.
         let (mut reducing, mut gathering) = (vec![0.0f64; ranks], vec![0.0f64; ranks]);
         let (mut owned, mut moved) = (vec![0usize; ranks], vec![0usize; ranks]);
         for bucket in buckets(&self.layouts) {
@@ -102,7 +101,7 @@ impl Workload {
         let slowest = |times: Vec<f64>| times.into_iter().fold(0.0, f64::max);
         let (mut reduce, gather) = (slowest(reducing), slowest(gathering));
         if ranks > 1 {
-            // Loss, counts and what else all need to know before the update.
+            // Loss, counts and other headers before the update.
             reduce += network.seconds(peers, 0, 0);
         }
         let largest = owned.into_iter().max().unwrap_or(0);
@@ -123,7 +122,7 @@ impl Workload {
         }
         const STEPS: usize = 64;
         let mut state = 1u64;
-        // The sum of 12 uniform numbers is close enough to normal.
+        // The sum of 12 uniform samples approximates a normal one.
         let mut normal = || {
             (0..12).fold(-6.0, |sum, _| {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -142,7 +141,8 @@ impl Workload {
     }
 }
 
-/// An exchange that takes as long as on a slower network: each waits until that one would be done.
+/// An exchange slowed down to a simulated network: each call waits until that network would be
+/// done.
 ///
 /// ```
 /// use chainrule_exchange::{Delayed, Exchange, Network, Threads};
@@ -161,14 +161,14 @@ impl Workload {
 pub struct Delayed<E> {
     inner: E,
     network: Network,
-    /// When the link has sent what was begun.
+    /// Time at which the link has sent everything so far.
     free: Instant,
-    /// For each exchange that was begun: its time, and the bytes that it sends.
+    /// For each exchange in progress: its time, and the bytes that it sends.
     begun: std::collections::VecDeque<(Instant, usize)>,
 }
 
 impl<E: Exchange> Delayed<E> {
-    /// An exchange that is slowed down to that of a network.
+    /// Wraps an exchange in a simulated network.
     pub fn new(inner: E, network: Network) -> Delayed<E> {
         Delayed { inner, network, free: Instant::now(), begun: Default::default() }
     }

@@ -3,24 +3,24 @@
 /// Result of every exchange.
 pub(crate) type Result<T, E = ExchangeError> = std::result::Result<T, E>;
 
-/// An error of an exchange: one line that says which rank and what. After it the exchange is of no
-/// use any more.
+/// An error of an exchange, as one line that names the rank and the fault. The exchange is unusable
+/// afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// A peer's connection ended, or the peer said nothing for too long.
+    /// A peer's connection closed, or the peer timed out.
     #[error("rank {rank} of {size}: rank {peer} {why}")]
     Peer {
         /// The rank that noticed it.
         rank: usize,
         /// The number of ranks.
         size: usize,
-        /// The rank that is meant.
+        /// The rank at fault.
         peer: usize,
         /// The problem, and the remedy.
         why: String,
     },
-    /// The ranks could not come together.
+    /// The ranks could not connect.
     #[error("rank {rank} of {size}: {why}")]
     Start {
         /// The rank that noticed it.
@@ -30,7 +30,7 @@ pub enum ExchangeError {
         /// The problem, and the remedy.
         why: String,
     },
-    /// The settings from the environment or the caller make no sense.
+    /// The settings from the environment or the caller are invalid.
     #[error("{0}")]
     Settings(String),
 }

@@ -1,13 +1,13 @@
-//! Place among the ranks, as launchers tell it.
+//! Rank and address from the launcher's environment.
 
 use crate::{ExchangeError, Result};
 
 /// Most ranks that can be started.
 pub const MAX_RANKS: usize = 4096;
 
-/// Variables of launchers: number of ranks, this one, the number on this machine, and the run.
+/// Environment variables of launchers: number of ranks, rank, local rank, and run id.
 const LAUNCHERS: [[&str; 4]; 4] = [
-    // torchrun, Kubernetes' PyTorchJob, and whoever sets them by hand.
+    // torchrun, Kubernetes' PyTorchJob, and manual launches.
     ["WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"],
     // mpirun of Open MPI.
     [
@@ -16,43 +16,42 @@ const LAUNCHERS: [[&str; 4]; 4] = [
         "OMPI_COMM_WORLD_LOCAL_SIZE",
         "PMIX_NAMESPACE",
     ],
-    // mpirun of MPICH and what descends from it.
+    // mpirun of MPICH and its derivatives.
     ["PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "PMI_JOBID"],
-    // srun; the script of sbatch itself is no step of several tasks.
+    // srun; the script of sbatch itself is not a step with several tasks.
     ["SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID"],
 ];
 
-/// Ports after the first that rank 0 may take instead, where nobody chose the port by hand.
+/// Ports after the first on which rank 0 may fall back, unless the port was chosen by hand.
 const SPARE_PORTS: u16 = 15;
 
-/// Place among the ranks of a run.
+/// Rank, size and address of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The number of this rank, from 0.
+    /// This rank, from 0.
     pub rank: usize,
     /// The number of ranks.
     pub size: usize,
-    /// Host and port at which rank 0 waits for the others.
+    /// Host and port on which rank 0 listens.
     pub address: String,
-    /// The number of ports after that one which rank 0 may take instead if it is in use; the others
-    /// look for it at all of them.
+    /// Number of further ports on which rank 0 may fall back if that one is in use; the others try
+    /// all of them.
     pub spare_ports: u16,
-    /// The launcher's name of the run, by which runs on one machine are told apart.
+    /// The launcher's id of the run, which separates runs on one machine.
     pub run: Option<String>,
-    /// The number of ranks on this machine, where the launcher tells it.
+    /// Number of ranks on this machine, if known.
     pub local: Option<usize>,
-    /// The secret of the run, if it was given.
+    /// The shared secret of the run, if given.
     pub token: Option<String>,
 }
 
 impl Launch {
-    /// Place that the launcher wrote into the environment: `WORLD_SIZE` and `RANK`, or the
-    /// variables of Open MPI, MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`.
-    /// `None` where there is one rank.
+    /// Reads the launcher's environment: `WORLD_SIZE` and `RANK`, or the variables of Open MPI,
+    /// MPICH or Slurm; `MASTER_ADDR` and `MASTER_PORT`; `CHAINRULE_TOKEN`. `None` for a single
+    /// rank.
     ///
-    /// Errors for a number that is none, for a rank beyond the ranks, for one beyond the first
-    /// where nothing says how many there are, and where the ranks are on several machines and no
-    /// `MASTER_ADDR` says where they meet.
+    /// Errors for an invalid number, for a rank out of range, for a rank beyond 0 without a number
+    /// of ranks, and for several machines without `MASTER_ADDR`.
     pub fn from_env() -> Result<Option<Launch>> {
         Launch::from_variables(|name| std::env::var(name).ok())
     }
@@ -93,7 +92,7 @@ impl Launch {
                 token: variable("CHAINRULE_TOKEN").filter(|token| !token.is_empty()),
             }));
         }
-        // A rank beyond the first one is not alone, whoever forgot to say so.
+        // A rank beyond 0 implies others, even if the size is missing.
         for [sizes, ranks, ..] in LAUNCHERS {
             let rank = variable(ranks).and_then(|text| text.trim().parse::<usize>().ok());
             if let Some(rank) = rank.filter(|&rank| rank > 0) {
@@ -105,15 +104,15 @@ impl Launch {
     }
 }
 
-/// The host of rank 0, as it stands before a port.
+/// The host of rank 0, formatted for a port.
 fn host(variable: &impl Fn(&str) -> Option<String>, is_one_machine: bool) -> Result<String> {
-    // Launchers may give the machine's name in the network, where nobody else needs to listen.
+    // Launchers may give the machine's network name where loopback is enough.
     if is_one_machine {
         return Ok("127.0.0.1".into());
     }
     let given = variable("MASTER_ADDR").map(|host| host.trim().to_string());
     match given.filter(|host| !host.is_empty()) {
-        // An address of version 6 stands in brackets before a port.
+        // An IPv6 address is put in brackets before a port.
         Some(host) if host.contains(':') && !host.starts_with('[') => Ok(format!("[{host}]")),
         Some(host) => Ok(host),
         None => Err(ExchangeError::Settings(
@@ -124,14 +123,14 @@ fn host(variable: &impl Fn(&str) -> Option<String>, is_one_machine: bool) -> Res
     }
 }
 
-/// The port of rank 0, and the number of those after it that will do as well.
+/// The port of rank 0, and the number of fallback ports.
 fn ports(variable: &impl Fn(&str) -> Option<String>) -> Result<(u16, u16)> {
     let Some(text) = variable("MASTER_PORT") else { return Ok((29500, SPARE_PORTS)) };
     let port = text.trim().parse::<u16>().ok().filter(|&p| p > 0).ok_or_else(|| {
         let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
         ExchangeError::Settings(format!("MASTER_PORT is `{text}`, and a port is 1 to 65535"))
     })?;
-    // The agent of torchrun listens at the port itself for as long as the run lasts.
+    // The agent of torchrun listens on the port itself for as long as the run lasts.
     let is_taken = variable("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|is| is.trim() == "True");
     Ok(match port.checked_add(1 + SPARE_PORTS) {
         _ if !is_taken => (port, 0),
@@ -156,7 +155,7 @@ mod tests {
             [("WORLD_SIZE", "4"), ("RANK", "3"), ("MASTER_ADDR", "node0"), ("MASTER_PORT", "1234")];
         let launch = launched(&torchrun).unwrap().unwrap();
         assert_eq!((launch.rank, launch.size, &launch.address[..]), (3, 4, "node0:1234"));
-        // A port that was chosen by hand is that one.
+        // A port that was chosen by hand is final.
         assert_eq!(launch.spare_ports, 0);
         let mpirun = [
             ("OMPI_COMM_WORLD_SIZE", "2"),
@@ -164,7 +163,7 @@ mod tests {
             ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
         ];
         assert_eq!(launched(&mpirun).unwrap().unwrap().address, "127.0.0.1:29500");
-        // The agent of torchrun has its port itself, and the machine's name is not needed on it.
+        // The agent of torchrun has its own port, and the machine's name is not needed on it.
         let agent = |port| {
             [
                 ("WORLD_SIZE", "4"),
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(launched(&six).unwrap().unwrap().address, "[::1]:29500");
         assert_eq!(launched(&[]), Ok(None));
         assert_eq!(launched(&[("WORLD_SIZE", "1"), ("RANK", "0")]), Ok(None));
-        // The script of sbatch, and a variable that is nobody's rank.
+        // The script of sbatch, and an unrelated variable.
         assert_eq!(launched(&[("SLURM_PROCID", "0"), ("RANK", "of the colonel")]), Ok(None));
     }
 

@@ -1,10 +1,10 @@
-//! Ranks of one training: processes or threads that exchange bytes, and sums over them whose bits
-//! do not depend on their number.
+//! Ranks of one training run: processes or threads that exchange bytes, and reductions whose bits
+//! do not depend on the number of ranks.
 //!
-//! An [`Exchange`] is the way between the ranks. [`Threads`] are ranks in one process, [`Tcp`] are
-//! processes on one or several machines; MPI is a crate of its own, `chainrule-mpi`. A [`SumTree`]
-//! fixes the order in which the parts of a sum are added: each rank adds the parts of its share up
-//! to the nodes of that tree, and whoever needs the total adds these in the same order.
+//! An [`Exchange`] connects the ranks. [`Threads`] are ranks in one process, [`Tcp`] are processes
+//! on one or several machines; MPI is a separate crate, `chainrule-mpi`. A [`SumTree`] fixes the
+//! order in which the parts of a sum are added: each rank reduces its share to nodes of that tree,
+//! and the owner of the total adds these in the same order.
 //!
 //! ```
 //! use chainrule_exchange::{Exchange, Threads};

@@ -1,38 +1,38 @@
-//! The exchange of all with all, over links from each rank to each other one.
+//! The all-to-all exchange over pairwise links.
 
 use std::sync::Arc;
 
 use crate::exchange::{Begun, State};
 use crate::{ExchangeError, Result};
 
-/// Purpose of a message.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A part of an exchange.
     Part,
-    /// The reason of the sender's end.
+    /// The sender's reason for ending.
     Abort,
 }
 
-/// A message: its purpose, the number of the exchange, and its bytes.
+/// A message: kind, sequence number, and payload.
 pub(crate) type Message = (Kind, u64, Arc<Vec<u8>>);
 
-/// A link to one peer: messages arrive whole and in order.
+/// A link to one peer, reliable and in order.
 pub(crate) trait Link {
-    /// Sends without waiting for the peer.
+    /// Sends without blocking.
     fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String>;
 
-    /// The next message.
+    /// Receives the next message.
     fn receive(&mut self) -> Result<Message, String>;
 }
 
-/// Links to all peers; the place of this rank is empty.
+/// Links to all peers; this rank's own entry is empty.
 pub(crate) struct Links<L> {
     rank: usize,
     links: Vec<Option<L>>,
-    /// The number of exchanges so far, by which ranks that have lost step are found.
+    /// Number of exchanges started, as sequence number, which detects ranks that have lost step.
     call: u64,
-    /// The number of those that are finished.
+    /// Number of exchanges finished.
     finished: u64,
     ended: bool,
 }
@@ -67,7 +67,7 @@ impl<L: Link> Links<L> {
         let call = self.call;
         let mut parts: Vec<Option<Vec<u8>>> = parts.into_iter().map(Some).collect();
         let own = Arc::new(parts[self.rank].take().unwrap_or_default());
-        // Each rank begins with its neighbour, so that no two send to the same one at first.
+        // Each rank starts with its neighbour, to spread the load.
         for distance in 1..size {
             let peer = (self.rank + distance) % size;
             let part = Arc::new(parts[peer].take().unwrap_or_default());
@@ -97,7 +97,7 @@ impl<L: Link> Links<L> {
             let peer = (self.rank + size - distance) % size;
             let (kind, call, bytes) = self.with(peer, Link::receive)?;
             received[peer] = match kind {
-                // The only owner has it without a copy.
+                // Unwraps without a copy if it is the only owner.
                 Kind::Part if call == wanted => Arc::unwrap_or_clone(bytes),
                 Kind::Part => {
                     let why = format!(
@@ -108,7 +108,7 @@ impl<L: Link> Links<L> {
                 Kind::Abort => return Err(self.error(peer, ended(&bytes))),
             };
         }
-        // By now the links have let go of it, for the most part.
+        // The links have usually dropped it by now.
         received[self.rank] = Arc::unwrap_or_clone(own);
         Ok(received)
     }
@@ -118,7 +118,7 @@ impl<L: Link> Links<L> {
         self.finish(begun)
     }
 
-    /// Sends the same bytes to all.
+    /// Broadcasts bytes to all.
     pub fn begin_gather(&mut self, own: Vec<u8>) -> Result<Begun> {
         self.call += 1;
         let (call, shared) = (self.call, Arc::new(own));
@@ -136,7 +136,7 @@ impl<L: Link> Links<L> {
             return;
         }
         for link in self.links.iter_mut().flatten() {
-            // A peer that cannot be told has ended, or finds the link closed.
+            // An unreachable peer has ended, or finds the link closed.
             let _ = link.send(Kind::Abort, self.call, Arc::new(why.as_bytes().to_vec()));
         }
     }
@@ -154,14 +154,14 @@ impl<L: Link> Links<L> {
     }
 }
 
-/// A peer's reason to end, in one line of bounded length.
+/// A peer's reason for ending, in one line of bounded length.
 pub(crate) fn ended(why: &[u8]) -> String {
     let text = String::from_utf8_lossy(&why[..why.len().min(1000)]);
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("has ended: {line}")
 }
 
-/// The exchange of a rank that has links to all others.
+/// An exchange over links to all other ranks.
 macro_rules! exchange_by_links {
     ($name:ty) => {
         impl $crate::Exchange for $name {

@@ -1,12 +1,11 @@
-//! Large buffers of messages, used again: in a fresh one the system clears every page of it first,
-//! at each step.
+//! A pool of large message buffers: the system clears every page of a fresh one, at each step.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Least bytes of a buffer that is kept; the allocator has smaller ones at hand itself.
+/// Smallest buffer that is pooled; the allocator itself reuses smaller ones.
 const LEAST: usize = 1 << 16;
 
-/// Most bytes of all that are kept.
+/// Limit on the bytes in the pool.
 const MOST: usize = 64 << 20;
 
 static FREE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
@@ -15,14 +14,14 @@ fn free() -> MutexGuard<'static, Vec<Vec<u8>>> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty buffer with this room.
+/// An empty buffer with this capacity.
 pub(crate) fn take(room: usize) -> Vec<u8> {
     let mut buffer = find(room).unwrap_or_else(|| Vec::with_capacity(room));
     buffer.clear();
     buffer
 }
 
-/// A buffer of this many bytes, with left-over contents for the most part: so it is written once.
+/// A buffer of this length with arbitrary contents, so that it is written only once.
 #[cfg(any(test, all(feature = "tcp", not(target_family = "wasm"))))]
 pub(crate) fn take_filled(len: usize) -> Vec<u8> {
     let mut buffer = find(len).unwrap_or_default();
@@ -35,7 +34,7 @@ pub(crate) fn take_filled(len: usize) -> Vec<u8> {
     }
 }
 
-/// The smallest free buffer with this room, if it is not much too large.
+/// The smallest free buffer with this capacity, unless it is much too large.
 fn find(room: usize) -> Option<Vec<u8>> {
     if room >= LEAST {
         let mut free = free();
@@ -48,7 +47,7 @@ fn find(room: usize) -> Option<Vec<u8>> {
     None
 }
 
-/// Keeps a buffer that nobody needs any more.
+/// Returns a buffer to the pool.
 pub(crate) fn give(buffer: Vec<u8>) {
     if buffer.capacity() < LEAST {
         return;

@@ -1,4 +1,4 @@
-//! Sums over the ranks, in the order of a tree.
+//! Reductions over ranks, in tree order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use crate::tree::Stack;
 use crate::values::Operand;
 use crate::{Begun, Exchange, ExchangeError, Result, SumTree, Values, ValuesLayout, pool};
 
-/// The rank that owns each tensor: as even in bytes as whole tensors can be. It depends on the
+/// Owner rank of each tensor, balanced in bytes as far as whole tensors allow. It depends on the
 /// sizes alone.
 pub fn owners(bytes: &[usize], ranks: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..bytes.len()).collect();
@@ -22,12 +22,12 @@ pub fn owners(bytes: &[usize], ranks: usize) -> Vec<usize> {
     owner
 }
 
-/// Least bytes of a bucket, which leaves as soon as its tensors are there. `docs/src/ranks-cost.md`
-/// has the measurements that decided it.
+/// Smallest bucket, which is sent once its tensors are complete. `docs/src/ranks-cost.md` has the
+/// measurements behind it.
 const BUCKET: usize = 2 << 20;
 
-/// Tensors that travel together: ranges of consecutive ones, from the last to the first, since the
-/// backward pass gives the gradients of the last layers first.
+/// Buckets: ranges of consecutive tensors, from the last to the first, since the backward pass
+/// gives the gradients of the last layers first.
 pub(crate) fn buckets(layouts: &[ValuesLayout]) -> Vec<Range<usize>> {
     buckets_of(&sizes(layouts), BUCKET)
 }
@@ -48,8 +48,8 @@ fn buckets_of(sizes: &[usize], least: usize) -> Vec<Range<usize>> {
     buckets
 }
 
-/// The sum of tensors over parts that are spread over the ranks, such as the gradients of
-/// micro-batches. Its bits do not depend on the number of ranks.
+/// Sum of tensors over parts distributed over the ranks, such as the gradients of micro-batches.
+/// Its bits do not depend on the number of ranks.
 ///
 /// ```
 /// use chainrule_exchange::{RankSum, SumTree, Threads, Values, ValuesLayout};
@@ -75,18 +75,18 @@ pub struct RankSum {
     size: usize,
     layouts: Vec<ValuesLayout>,
     owners: Vec<usize>,
-    /// The sums of each tensor so far.
+    /// Partial sums of each tensor.
     stacks: Vec<Stack<Values>>,
-    /// The number of parts of each tensor that are there.
+    /// Number of parts added to each tensor.
     pushed: Vec<usize>,
     buckets: Vec<Range<usize>>,
-    /// Buckets that have left, and whose parts of other ranks are to come.
+    /// Buckets that were sent, and for which other ranks' parts are awaited.
     begun: VecDeque<Begun>,
 }
 
 impl RankSum {
-    /// The sum over the parts of the tree, of which this rank has its share; each part has tensors
-    /// of these layouts.
+    /// A sum over the parts of the tree, of which this rank has its share; each part has tensors of
+    /// these layouts.
     ///
     /// Errors if there are fewer parts than ranks.
     pub fn new(
@@ -116,15 +116,15 @@ impl RankSum {
         })
     }
 
-    /// With buckets of so many bytes or more, before the first has left; the same on all ranks. It
-    /// changes no bit.
+    /// Sets the bucket size in bytes, before the first is sent; the same on all ranks. It changes
+    /// no bit.
     #[doc(hidden)]
     pub fn with_buckets(mut self, least: usize) -> RankSum {
         self.buckets = buckets_of(&sizes(&self.layouts), least);
         self
     }
 
-    /// A sum of nothing, to stand in the place of one that is taken out.
+    /// An empty placeholder for a sum that is moved out.
     #[doc(hidden)]
     pub fn empty() -> RankSum {
         RankSum {
@@ -145,7 +145,7 @@ impl RankSum {
         self.tree.share(self.rank, self.size)
     }
 
-    /// The rank that adds up each tensor; see [`owners`].
+    /// Rank that reduces each tensor; see [`owners`].
     pub fn owners(&self) -> &[usize] {
         &self.owners
     }
@@ -171,15 +171,14 @@ impl RankSum {
         Ok(())
     }
 
-    /// Sends the buckets whose tensors are there, as far as those before them have left: also while
-    /// the rest is being computed.
+    /// Sends the buckets that are complete, in order, while the rest is still being computed.
     pub fn send(&mut self, exchange: &mut (impl Exchange + ?Sized)) -> Result<()> {
         let share = self.share().len();
         while self.size > 1
             && let Some(bucket) = self.buckets.get(self.begun.len())
             && self.pushed[bucket.clone()].iter().all(|&n| n == share)
         {
-            // Room at once: a vector that grows copies what it has again and again.
+            // Reserves room at once, since a growing vector copies its content again and again.
             let mut room = vec![0; self.size];
             for i in bucket.clone().filter(|&i| self.owners[i] != self.rank) {
                 room[self.owners[i]] += self.layouts[i].bytes() * self.stacks[i].nodes.len();
@@ -194,7 +193,7 @@ impl RankSum {
         Ok(())
     }
 
-    /// The total, on all ranks: each rank adds up the tensors that it owns, and all gather them.
+    /// All-reduce: each rank reduces the tensors that it owns, and all gather them.
     pub fn all_reduce(mut self, exchange: &mut (impl Exchange + ?Sized)) -> Result<Vec<Values>> {
         let mut gathering = Gathering::default();
         let mut totals: Vec<Option<Values>> = self.layouts.iter().map(|_| None).collect();
@@ -206,7 +205,7 @@ impl RankSum {
         gathering.finish(exchange, &self.owners, &self.layouts, totals)
     }
 
-    /// The totals of the tensors that this rank owns.
+    /// Reduce-scatter: the totals of the tensors that this rank owns.
     pub fn reduce_scatter(
         mut self,
         exchange: &mut (impl Exchange + ?Sized),
@@ -229,7 +228,7 @@ impl RankSum {
         self.send(exchange)
     }
 
-    /// The totals of the bucket that left first, where they are this rank's.
+    /// Totals of this rank's tensors in the oldest bucket.
     fn finish(
         &mut self,
         exchange: &mut (impl Exchange + ?Sized),
@@ -276,7 +275,7 @@ fn misfit() -> ExchangeError {
     )
 }
 
-/// Buckets of tensors on their way from their owners to all.
+/// Broadcast of buckets of tensors from their owners.
 #[derive(Default)]
 struct Gathering {
     begun: VecDeque<(Range<usize>, Begun)>,
@@ -303,7 +302,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Gives `take` the bytes of the tensors of other ranks, which have this many.
+    /// Passes the bytes of other ranks' tensors, which have these sizes, to `take`.
     fn finish_bytes(
         mut self,
         exchange: &mut (impl Exchange + ?Sized),
@@ -348,7 +347,7 @@ impl Gathering {
     }
 }
 
-/// The values of all tensors, each from its owner: `own` has them where this rank is that.
+/// Values of all tensors, each from its owner; `own` has those of this rank.
 pub fn gather(
     exchange: &mut (impl Exchange + ?Sized),
     owners: &[usize],
@@ -365,8 +364,8 @@ pub fn gather(
     gathering.finish(exchange, owners, layouts, own)
 }
 
-/// The bytes of all tensors, of these sizes, each from its owner: `write` appends those of a tensor
-/// that this rank owns, and `take` gets those of the others, without a copy between.
+/// Bytes of all tensors, of these sizes, each from its owner: `write` appends those of a tensor
+/// that this rank owns, and `take` receives those of the others, without a copy between.
 #[doc(hidden)]
 pub fn gather_bytes(
     exchange: &mut (impl Exchange + ?Sized),

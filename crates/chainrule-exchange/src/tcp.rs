@@ -1,9 +1,9 @@
-//! Ranks that are processes, joined by TCP.
+//! Ranks as processes, connected by TCP.
 //!
 //! Rank 0 listens at the run's address. Each other rank listens on the interface by which it
-//! reaches rank 0, tells it the port, and gets the addresses of all. Each pair has one connection;
-//! on it both prove by a keyed hash over fresh random numbers that they know the run's token. A
-//! stranger is turned away and disturbs nobody.
+//! reaches rank 0, tells it the port, and receives the addresses of all. Each pair has one
+//! connection, on which both authenticate by a keyed hash over fresh nonces with the run's token. A
+//! stranger is rejected and disturbs nobody.
 
 mod address;
 mod frame;
@@ -28,57 +28,57 @@ use self::token::Token;
 use crate::links::{Links, exchange_by_links};
 use crate::{Exchange, ExchangeError, Launch, Result};
 
-/// Times of a [`Tcp`] exchange.
+/// Timeouts of a [`Tcp`] exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Time for all ranks to come.
+    /// Time for all ranks to join.
     pub start: Duration,
-    /// Time without a sign of life after which a peer counts as gone. Signs are sent on a thread of
-    /// their own, so that a long computation is none.
+    /// Time without a heartbeat after which a peer counts as gone. A background thread sends
+    /// heartbeats, so that a long computation is no silence.
     pub timeout: Duration,
 }
 
 impl Default for TcpOptions {
-    /// Five minutes to start, as queues of clusters need them, and 30 seconds of silence.
+    /// Five minutes to start, for queues of clusters, and 30 seconds of silence.
     fn default() -> Self {
         TcpOptions { start: Duration::from_secs(300), timeout: Duration::from_secs(30) }
     }
 }
 
-/// Asked now and then by a rank that waits for others; a reason ends its waiting.
+/// Polled by a rank that waits for others; a reason ends its waiting.
 #[doc(hidden)]
 pub type Watch = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Connections that may prove themselves at once; more wait, so that strangers take no memory.
+/// Connections that may authenticate at once; more wait, so that strangers take no memory.
 const AT_ONCE: usize = 64;
 
-/// Time in which a rank with a secret of its own is turned away before it gives up: an earlier run
-/// may still listen at the port.
+/// Time for which a rejected rank with a given secret retries: an earlier run may still listen at
+/// the port.
 const TURNED_AWAY: Duration = Duration::from_secs(20);
 
-/// Time between two looks whether a rank has ended, or whether to wait no longer.
+/// Interval of checks whether a rank has ended, or whether to stop waiting.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Time between two questions where rank 0 is.
+/// Interval of attempts to find rank 0.
 const ASK: Duration = Duration::from_secs(5);
 
-/// Time for a connection to prove itself.
+/// Time for a connection to authenticate.
 const PROOF: Duration = Duration::from_secs(5);
 
-/// A rank that is a process.
+/// A rank as a process.
 pub struct Tcp(Links<TcpLink>);
 
 impl Tcp {
-    /// Joins the run, and returns when all ranks have come.
+    /// Joins the run, and returns when all ranks have joined.
     ///
     /// Without a token in `launch`, ranks on one machine share one by a file that only their user
-    /// can read. Errors say which rank is missing or wrong: a port in use, another number of ranks,
-    /// a rank that came twice or never.
+    /// can read. Errors name the rank at fault: a port in use, another number of ranks, a rank that
+    /// joined twice or never.
     pub fn join(launch: &Launch, options: TcpOptions) -> Result<Tcp> {
         Tcp::join_with(launch, options, None)
     }
 
-    /// As [`Tcp::join`], and asks `watch` whenever this rank waits, now and later.
+    /// As [`Tcp::join`], polling `watch` whenever this rank waits, now and later.
     #[doc(hidden)]
     pub fn join_watched(launch: &Launch, options: TcpOptions, watch: Watch) -> Result<Tcp> {
         Tcp::join_with(launch, options, Some(watch))
@@ -99,7 +99,7 @@ impl Tcp {
         let links = streams.map_err(&fail)?.into_iter().map(|s| s.map(link).transpose());
         let links = links.collect::<Result<Vec<_>, _>>().map_err(|e| fail(e.to_string()))?;
         let mut tcp = Tcp(Links::new(launch.rank, links));
-        // Nobody goes on before all have all their connections.
+        // A barrier, so that all have all their connections.
         if let Err(e) = tcp.barrier() {
             // A rank that waits for a third one learns from this one that it is gone.
             tcp.abort(&e.to_string());
@@ -113,20 +113,20 @@ exchange_by_links!(Tcp);
 
 type Streams = Vec<Option<TcpStream>>;
 
-/// The coming together of the ranks.
+/// The rendezvous of the ranks.
 struct Meeting<'a> {
     launch: &'a Launch,
     token: Token,
     start: Duration,
     deadline: Instant,
-    /// The end of the time in which the name of rank 0 may become known or move.
+    /// Deadline for the name of rank 0 to become known or move.
     patience: Instant,
     timeout: Duration,
     watch: Option<Watch>,
 }
 
 impl Meeting<'_> {
-    /// Rank 0: waits for all others, then tells them where all are.
+    /// Rank 0: accepts all others, then sends the addresses of all.
     fn host(&self) -> Result<Streams, String> {
         let name = &self.launch.address;
         let listener = address::until(self.patience, name, || self.listener(address::find(name)?))?;
@@ -152,13 +152,13 @@ impl Meeting<'_> {
         Ok(streams)
     }
 
-    /// A listener at the first port that is free.
+    /// A listener on the first free port.
     fn listener(&self, address: SocketAddr) -> Result<TcpListener, Failure> {
         for bound in self.places(address).map(TcpListener::bind) {
             match bound {
                 Ok(listener) => return Ok(listener),
                 Err(e) if e.kind() == ErrorKind::AddrInUse => {}
-                // A name server may still tell where an earlier rank 0 was.
+                // A name server may still return the address of an earlier rank 0.
                 Err(e) => {
                     return Err(Failure {
                         may_pass: e.kind() == ErrorKind::AddrNotAvailable,
@@ -176,25 +176,26 @@ impl Meeting<'_> {
         )))
     }
 
-    /// The places at which rank 0 may listen, in the order in which it tries them.
+    /// Addresses on which rank 0 may listen, in the order of attempts.
     fn places(&self, address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
         let first = address.port();
         let last = first.saturating_add(self.launch.spare_ports);
         (first..=last).map(move |port| SocketAddr::new(address.ip(), port))
     }
 
-    /// Other ranks: find rank 0, learn where the others are, and connect to those before them.
+    /// Other ranks: find rank 0, receive the addresses of the others, and connect to those of lower
+    /// rank.
     fn guest(&mut self, address: SocketAddr) -> Result<Streams, String> {
         let (rank, size) = (self.launch.rank, self.launch.size);
         let (listener, mut first) = self.reach(0, address)?;
-        // Rank 0 came before now, and may wait for the others as long as its own start takes.
+        // Rank 0 started earlier, and waits for the others as long as its own deadline allows.
         let until = Instant::now() + self.start + PROOF;
         let of_first = |why: String| format!("rank 0 {why}");
         while !hello::is_heard(&first, LOOK).map_err(of_first)? && Instant::now() < until {
             self.look()?;
         }
         let table = hello::read_table(&mut first, size, PROOF).map_err(of_first)?;
-        // All have come, however long this one has waited for them.
+        // All have joined, however long this one has waited for them.
         self.deadline = self.deadline.max(Instant::now() + PROOF);
         let mut streams: Streams = (0..size).map(|_| None).collect();
         streams[0] = Some(first);
@@ -213,8 +214,8 @@ impl Meeting<'_> {
         Ok(streams)
     }
 
-    /// A connection to rank 0, which may come later than this one, and the listener that it is
-    /// told of: on the interface of that connection, and no other.
+    /// A connection to rank 0, which may start later than this one, and the listener announced on
+    /// it: on the interface of that connection, and no other.
     fn reach(
         &self,
         peer: usize,
@@ -224,7 +225,7 @@ impl Meeting<'_> {
         let mut asked = Instant::now();
         loop {
             self.look()?;
-            // Started again, rank 0 may be at another address.
+            // After a restart, rank 0 may have another address.
             if asked.elapsed() > ASK {
                 address = address::find(&self.launch.address).unwrap_or(address);
                 asked = Instant::now();
@@ -235,7 +236,7 @@ impl Meeting<'_> {
                     Ok(Err(refusal @ (Refusal::Size(_) | Refusal::Twice))) => {
                         return Err(refusal.to_string());
                     }
-                    // A run before this one may still listen, or have left its token.
+                    // An earlier run may still listen, or have left its token.
                     Ok(Err(refusal)) => {
                         why = refusal.to_string();
                         refused = refused.or(Some(Instant::now()));
@@ -291,15 +292,14 @@ impl Meeting<'_> {
         hello::greet(stream, &self.token.secret()?, Hello { rank, size, port })
     }
 
-    /// A seat for each rank.
+    /// A slot for each rank.
     fn nobody(&self) -> Vec<Option<Came>> {
         (0..self.launch.size).map(|_| None).collect()
     }
 
-    /// Seats connections from these ranks, by rank, as long as none that is here has ended.
+    /// Accepts connections from these ranks into their slots, while none that has joined ends.
     ///
-    /// Each connection proves itself on a thread of its own, so that one that says nothing holds up
-    /// nobody.
+    /// Each connection authenticates on its own thread, so that a silent one blocks nobody.
     fn accept(
         &self,
         listener: &TcpListener,
@@ -324,7 +324,7 @@ impl Meeting<'_> {
                 std::thread::spawn(move || {
                     let mut stream = stream;
                     match hello::ask(&mut stream, &secret, PROOF) {
-                        // Nobody waits any more once all have come.
+                        // Nobody waits any longer once all have joined.
                         Ok(proved) => drop(send.try_send((proved, stream, from.ip()))),
                         Err(_) => drop(strangers.fetch_add(1, Ordering::AcqRel)),
                     }
@@ -370,14 +370,14 @@ impl Meeting<'_> {
             hello::refuse(&mut stream, Refusal::Twice);
             return Err(format!("two processes say that they are rank {rank}; give each its own"));
         }
-        // A peer that is gone again is missed by its connection later.
+        // A peer that left again is noticed later by its connection.
         if hello::admit(&mut stream, proved).is_ok() {
             came[rank] = Some(Came { stream, address: SocketAddr::new(ip, hello.port) });
         }
         Ok(())
     }
 
-    /// An error if this rank is to wait no longer.
+    /// An error if this rank is to stop waiting.
     fn look(&self) -> Result<(), String> {
         self.watch.as_ref().and_then(|watch| watch()).map_or(Ok(()), Err)
     }
@@ -387,7 +387,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The rank that was here and has ended, with its reason if it has told one.
+/// A rank that joined and has ended, with its reason if it sent one.
 fn gone(came: &[Option<Came>], first: Option<&TcpStream>) -> Option<String> {
     let seated = came.iter().enumerate();
     let seated = seated.filter_map(|(rank, came)| came.as_ref().map(|came| (rank, &came.stream)));
@@ -395,7 +395,7 @@ fn gone(came: &[Option<Came>], first: Option<&TcpStream>) -> Option<String> {
     all.find_map(|(rank, stream)| Some(format!("rank {rank} {}", hello::unread_end(stream)?)))
 }
 
-/// Names the ranks that have not come.
+/// Names the missing ranks.
 fn missing(wanted: std::ops::Range<usize>, came: &[Option<Came>], strangers: usize) -> String {
     let absent: Vec<usize> = wanted.filter(|&rank| came[rank].is_none()).collect();
     let mut names: Vec<String> = absent.iter().take(10).map(|rank| rank.to_string()).collect();
@@ -414,7 +414,7 @@ fn missing(wanted: std::ops::Range<usize>, came: &[Option<Came>], strangers: usi
     )
 }
 
-/// A rank that has proved itself.
+/// An authenticated rank.
 struct Came {
     stream: TcpStream,
     address: SocketAddr,

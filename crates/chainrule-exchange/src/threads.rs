@@ -1,4 +1,4 @@
-//! Ranks that are threads of one process.
+//! Ranks as threads of one process.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::links::{Kind, Link, Links, Message, exchange_by_links};
 
-/// A rank that is a thread; made by [`Threads::group`].
+/// A rank as a thread; made by [`Threads::group`].
 pub struct Threads(Links<Channel>);
 
 struct Channel {
@@ -16,13 +16,12 @@ struct Channel {
 }
 
 impl Threads {
-    /// The ranks of a group, each to be moved to a thread of its own. Empty for a size of 0.
+    /// The ranks of a group, each to be moved to its own thread. Empty for a size of 0.
     pub fn group(size: usize) -> Vec<Threads> {
         Threads::group_within(size, None)
     }
 
-    /// As [`Threads::group`]; a rank that says nothing for `timeout` while another waits for it is
-    /// an error there.
+    /// As [`Threads::group`], with a timeout for ranks that others wait for.
     pub fn group_within(size: usize, timeout: Option<Duration>) -> Vec<Threads> {
         let mut links: Vec<Vec<Option<Channel>>> = Vec::new();
         for _ in 0..size {
@@ -45,7 +44,7 @@ impl Threads {
 
 impl Link for Channel {
     fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String> {
-        // A peer that has ended is noticed when its part is waited for, with its reason.
+        // A peer's end is noticed when its part is awaited, with its reason.
         let _ = self.to.send((kind, call, bytes));
         Ok(())
     }

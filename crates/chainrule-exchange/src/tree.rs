@@ -4,9 +4,9 @@ use std::ops::Range;
 
 /// A binary tree over a fixed number of parts.
 ///
-/// Its leaves are the parts in order; a node of level `l` and place `i` is the sum of the parts
+/// Its leaves are the parts in order; the node of level `l` and index `i` is the sum of the parts
 /// from `i * 2^l` up to `(i + 1) * 2^l` or the last, left half plus right half. So the total is one
-/// formula of the parts, whoever adds them up.
+/// formula of the parts, whoever evaluates it.
 ///
 /// ```
 /// use chainrule_exchange::SumTree;
@@ -23,9 +23,9 @@ pub struct SumTree {
 /// A node of a [`SumTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SumNode {
-    /// Height above the parts.
+    /// Height above the leaves.
     pub level: u32,
-    /// Place among the nodes of its level.
+    /// Index among the nodes of its level.
     pub place: usize,
 }
 
@@ -40,14 +40,14 @@ impl SumTree {
         self.parts
     }
 
-    /// The parts of a rank: consecutive ones, as equal in number as can be.
+    /// The parts of a rank: a consecutive, balanced range.
     pub fn share(&self, rank: usize, size: usize) -> Range<usize> {
         let bound =
             |rank: usize| (self.parts as u128 * rank as u128 / size.max(1) as u128) as usize;
         bound(rank)..bound(rank + 1)
     }
 
-    /// The fewest nodes that cover these parts and no others, in their order.
+    /// The fewest nodes that cover exactly these parts, in order.
     pub fn nodes(&self, parts: Range<usize>) -> Vec<SumNode> {
         let mut nodes = Vec::new();
         let (mut at, end) = (parts.start, parts.end.min(self.parts));
@@ -64,7 +64,7 @@ impl SumTree {
 
     /// Whether the node that begins at `at` on this level ends at `end` or before.
     fn covers(&self, at: usize, level: u32, end: usize) -> bool {
-        // The level above the root's would be the root again, alone.
+        // The level above the root's would repeat the root.
         if level > self.height() || !at.is_multiple_of(1 << level) {
             return false;
         }
@@ -75,7 +75,7 @@ impl SumTree {
         self.parts.max(1).next_power_of_two().trailing_zeros()
     }
 
-    /// The values of [`SumTree::nodes`] of a range, from the values of its parts.
+    /// Values of [`SumTree::nodes`] of a range, from the values of its parts.
     pub fn add_up<T: Clone>(
         &self,
         range: Range<usize>,
@@ -89,7 +89,7 @@ impl SumTree {
         stack.nodes
     }
 
-    /// The total, from the values of the nodes of all ranks in their order.
+    /// The total, from the values of the nodes of all ranks in order.
     pub fn total<T>(
         &self,
         nodes: impl IntoIterator<Item = (SumNode, T)>,
@@ -103,8 +103,8 @@ impl SumTree {
     }
 }
 
-/// Values of nodes from left to right, added up as soon as a node's halves are there: of `n` parts
-/// no more than the logarithm of `n` are held.
+/// Values of nodes from left to right, added as soon as both halves are known: of `n` parts at most
+/// log n values are held.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
     tree: SumTree,
@@ -140,7 +140,7 @@ impl<T> Stack<T> {
                 && self.tree.covers(begin, node.level + 1, self.end))
             {
                 // A right half without its left stays, as does a left half whose right is to come;
-                // a node without a right half is its parent.
+                // a node without a right half equals its left one.
                 break;
             }
             node = SumNode { level: node.level + 1, place: node.place / 2 };
@@ -161,7 +161,7 @@ mod tests {
         (0..n).map(|i| i.to_string()).collect()
     }
 
-    /// The formula by its definition, from the top.
+    /// The formula by its definition, top down.
     fn defined(from: usize, level: u32, n: usize) -> String {
         if level == 0 {
             return from.to_string();

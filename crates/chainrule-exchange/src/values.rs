@@ -1,6 +1,6 @@
-//! The numbers of tensors that ranks add up.
+//! Elements of tensors to be reduced.
 
-/// The numbers of one tensor.
+/// The elements of one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Single precision.
@@ -34,7 +34,7 @@ impl Values {
         }
     }
 
-    /// The sum of two of one layout.
+    /// The elementwise sum of two of one layout.
     pub(crate) fn plus(mut self, right: Values) -> Values {
         match (&mut self, &right) {
             (Values::F32(x), Values::F32(y)) => x.iter_mut().zip(y).for_each(|(x, y)| *x += y),
@@ -44,7 +44,7 @@ impl Values {
         self
     }
 
-    /// Puts `of(own, sent)` in the place of each number.
+    /// Replaces each element by `of(own, sent)`.
     fn with(&mut self, sent: &[u8], of32: fn(f32, f32) -> f32, of64: fn(f64, f64) -> f64) {
         match self {
             Values::F32(x) => {
@@ -59,14 +59,14 @@ impl Values {
     }
 }
 
-/// Numbers to add up: of this rank, or as another one has sent them.
+/// Elements to be reduced: of this rank, or received from another one.
 pub(crate) enum Operand<'b> {
     Own(Values),
     Sent(ValuesLayout, &'b [u8]),
 }
 
 impl Operand<'_> {
-    /// The sum of two of one layout, from left to right, in the memory of either.
+    /// The elementwise sum of two of one layout, left plus right, in the memory of either.
     pub fn plus(self, right: Self) -> Self {
         Operand::Own(match (self, right) {
             (Operand::Own(left), Operand::Own(right)) => left.plus(right),
@@ -90,8 +90,7 @@ impl Operand<'_> {
     }
 }
 
-/// Writes numbers by way of a block that stays in the cache: room in the target would be set to
-/// zeros first.
+/// Encodes elements by way of a block that stays in cache, which avoids zeroing the target first.
 fn write_blocks<T: Copy, const N: usize>(x: &[T], out: &mut Vec<u8>, bytes: impl Fn(T) -> [u8; N]) {
     const BLOCK: usize = 512;
     let mut block = [[0; N]; BLOCK];
@@ -101,7 +100,7 @@ fn write_blocks<T: Copy, const N: usize>(x: &[T], out: &mut Vec<u8>, bytes: impl
     }
 }
 
-/// Dtype and count of the numbers of a tensor.
+/// Dtype and count of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValuesLayout {
     /// Single precision, and the count.
@@ -127,20 +126,20 @@ impl ValuesLayout {
         }
     }
 
-    /// Numbers of this layout from the first of the bytes.
+    /// Decodes elements of this layout from the start of the bytes.
     #[doc(hidden)]
     pub fn read(self, bytes: &mut &[u8]) -> Option<Values> {
         self.split_off(bytes).map(|own| self.values(own))
     }
 
-    /// The first of the bytes, as many as numbers of this layout have.
+    /// The first of the bytes, as many as elements of this layout have.
     pub(crate) fn split_off<'b>(self, bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
         let (own, rest) = bytes.split_at_checked(self.bytes())?;
         *bytes = rest;
         Some(own)
     }
 
-    /// The numbers in these bytes, which are as many as this layout has.
+    /// The elements in these bytes, which are as many as this layout has.
     fn values(self, bytes: &[u8]) -> Values {
         match self {
             ValuesLayout::F32(_) => {

@@ -1,24 +1,24 @@
-//! The address of rank 0, which a name server may learn later than the ranks start.
+//! Resolution of rank 0's address, which may become known only after the ranks start.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Time in which a name may still become known or move: a cluster gives a pod its name when it
-/// runs, and name servers keep an old answer for half a minute.
+/// Time for which a name may still become known or move: a cluster registers a pod's name when it
+/// runs, and name servers cache an old answer for half a minute.
 const UNKNOWN: Duration = Duration::from_secs(60);
 
-/// Time between two questions.
+/// Interval of attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The time in which a name may become known or move, of a start that ends at `deadline`.
+/// Deadline for a name to become known or move, if the start ends at `deadline`.
 pub(super) fn patience(deadline: Instant) -> Instant {
     deadline.min(Instant::now() + UNKNOWN)
 }
 
-/// Asks `once` again until it has an answer, while `address` is a name and there is time.
+/// Retries `once` until it succeeds, while `address` is a name and there is time.
 ///
-/// Numbers have one answer; so has a name that no server could know.
+/// A numeric address has one answer; so has an invalid name.
 pub(super) fn until<T>(
     patience: Instant,
     address: &str,
@@ -40,7 +40,7 @@ pub(super) fn until<T>(
     }
 }
 
-/// An error, and whether time may mend it.
+/// An error, and whether a retry may succeed.
 pub(super) struct Failure {
     pub why: String,
     pub may_pass: bool,
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// The place that `address` names now.
+/// The current socket address of `address`.
 pub(super) fn find(address: &str) -> Result<SocketAddr, Failure> {
     let unknown = |more: String| {
         format!("the address {address} of rank 0 is not known{more}; check MASTER_ADDR")
@@ -100,7 +100,7 @@ mod tests {
         let found = until(soon, "nobody.invalid:29500", || find("nobody.invalid:29500"));
         assert!(found.unwrap_err().contains("is not known"));
         assert!(Instant::now() >= soon);
-        // No port: no server is asked.
+        // Without a port no server is asked.
         assert!(!find("nobody.invalid").is_err_and(|failure| failure.may_pass));
     }
 }

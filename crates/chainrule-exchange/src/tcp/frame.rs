@@ -1,22 +1,22 @@
-//! Messages on a byte stream.
+//! Framing of messages on a byte stream.
 //!
-//! A message is a head of 17 bytes, that is kind, number of the exchange and length, and then its
-//! bytes. All numbers are little endian.
+//! A message is a header of 17 bytes (kind, sequence number and length), followed by the payload.
+//! Integers are little-endian.
 
 use std::io::{ErrorKind, Read, Write};
 
 use crate::links::Kind;
 use crate::pool;
 
-/// A sign of life, which is no message.
+/// Heartbeat, which is not a message.
 const ALIVE: u8 = 0;
 const PART: u8 = 1;
 const ABORT: u8 = 2;
 
-/// Most bytes of a message: a length beyond it is damage or hostile.
+/// Largest payload: a greater length is damaged or hostile.
 pub(crate) const MOST: u64 = 1 << 40;
 
-/// Bytes asked for at once, so that memory is taken as data come and not as a length claims.
+/// Bytes per read, so that memory is allocated as data arrive and not as a length claims.
 const CHUNK: u64 = 1 << 24;
 
 fn head(kind: u8, call: u64, len: u64) -> [u8; 17] {
@@ -43,13 +43,13 @@ pub(crate) fn write(
     out.flush()
 }
 
-/// Writes a sign of life.
+/// Writes a heartbeat.
 pub(crate) fn write_alive(out: &mut impl Write) -> std::io::Result<()> {
     out.write_all(&head(ALIVE, 0, 0))?;
     out.flush()
 }
 
-/// Reads the next message; signs of life are passed over.
+/// Reads the next message, skipping heartbeats.
 pub(crate) fn read(input: &mut impl Read) -> Result<(Kind, u64, Vec<u8>), String> {
     loop {
         let mut head = [0u8; 17];
@@ -90,7 +90,7 @@ fn body(input: &mut impl Read, len: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The system's error as what the peer does.
+/// Describes the system's error as an act of the peer.
 pub(crate) fn reason(e: std::io::Error) -> String {
     match e.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Bytes of a fixed generator: no input makes a panic, an endless loop or a large buffer.
+    /// Random bytes cause no panic, endless loop or large buffer.
     #[test]
     fn random_bytes_do_no_harm() {
         let mut state = 1u64;

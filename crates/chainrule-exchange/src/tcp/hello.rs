@@ -1,9 +1,8 @@
-//! The first words on a connection: who calls, and proof that both know the token.
+//! The handshake of a connection, with mutual authentication by the token.
 //!
-//! Listener: magic, random number a. Caller: magic, random number b, rank, size, port, and the
-//! keyed hash of "caller", a, b and these. Listener: a byte 0 and the keyed hash of "listener", b
-//! and a; or the reason of a refusal. A connection without the token's hash is closed without a
-//! word.
+//! Listener: magic, nonce a. Caller: magic, nonce b, rank, size, port, and the keyed hash of
+//! "caller", a, b and these. Listener: a byte 0 and the keyed hash of "listener", b and a; or the
+//! reason of a refusal. A connection without the token's hash is closed without a word.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +18,7 @@ use crate::links::{Kind, ended};
 /// Name and version of the protocol.
 const MAGIC: [u8; 8] = *b"chainru1";
 
-/// The caller's place.
+/// The caller's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub rank: u32,
@@ -27,12 +26,12 @@ pub(super) struct Hello {
     pub port: u16,
 }
 
-/// Reason of the listener to refuse a peer that knows the token.
+/// The listener's reason to refuse an authenticated peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The run has this many ranks.
+    /// The number of ranks differs.
     Size(u32),
-    /// The rank is there already.
+    /// The rank has joined already.
     Twice,
     /// The listener closed the connection: the token differs.
     Token,
@@ -77,7 +76,7 @@ fn keyed(secret: &[u8], parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
     Some(mac)
 }
 
-/// Sets the time for each read and write.
+/// Sets the read and write timeout.
 pub(super) fn limit(stream: &TcpStream, time: Duration) -> Result<(), String> {
     let set = stream.set_read_timeout(Some(time)).and(stream.set_write_timeout(Some(time)));
     set.and(stream.set_nodelay(true)).map_err(|e| e.to_string())
@@ -122,13 +121,13 @@ pub(super) fn greet(
     }
 }
 
-/// A caller that has proved itself waits for the verdict with this tag.
+/// An authenticated caller, which waits for the verdict with this tag.
 pub(super) struct Proved {
     pub hello: Hello,
     tag: [u8; 32],
 }
 
-/// The listener's side: an error for whoever does not know the token.
+/// The listener's side: an error for a peer without the token.
 pub(super) fn ask(stream: &mut TcpStream, secret: &[u8], time: Duration) -> Result<Proved, String> {
     stream.set_nonblocking(false).map_err(|e| e.to_string())?;
     limit(stream, time)?;
@@ -160,18 +159,18 @@ pub(super) fn admit(stream: &mut TcpStream, proved: &Proved) -> Result<(), Strin
     stream.write_all(&answer).map_err(frame::reason)
 }
 
-/// Refuses a caller that knows the token.
+/// Refuses an authenticated caller.
 pub(super) fn refuse(stream: &mut TcpStream, refusal: Refusal) {
     let answer = match refusal {
         Refusal::Size(size) => [&[1u8][..], &size.to_le_bytes()].concat(),
         Refusal::Twice => vec![2],
         Refusal::Token => vec![3],
     };
-    // The caller's own time is up otherwise.
+    // Otherwise the caller times out.
     let _ = stream.write_all(&answer);
 }
 
-/// Tells a rank the places of all, as one message.
+/// Sends a rank the addresses of all, as one message.
 pub(super) fn write_table(
     stream: &mut TcpStream,
     table: &[Option<SocketAddr>],
@@ -181,7 +180,7 @@ pub(super) fn write_table(
     frame::write(stream, Kind::Part, 0, text.join("\n").as_bytes()).map_err(frame::reason)
 }
 
-/// The places of all ranks.
+/// Receives the addresses of all ranks.
 pub(super) fn read_table(
     stream: &mut TcpStream,
     size: usize,
@@ -200,23 +199,23 @@ pub(super) fn read_table(
     Ok(table)
 }
 
-/// Waits until the peer has sent something or has gone, for this time at most.
+/// Waits until the peer has sent something or has closed, up to this time.
 pub(super) fn is_heard(stream: &TcpStream, time: Duration) -> Result<bool, String> {
     stream.set_read_timeout(Some(time)).map_err(|e| e.to_string())?;
     match stream.peek(&mut [0]) {
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(false),
-        // A connection that has failed tells its reason to whoever reads.
+        // A failed connection reports its reason to the reader.
         _ => Ok(true),
     }
 }
 
-/// Tells a rank why the ranks do not come together.
+/// Tells a rank why the rendezvous failed.
 pub(super) fn write_end(stream: &mut TcpStream, why: &str) {
-    // It finds the connection closed otherwise.
+    // Otherwise it finds the connection closed.
     let _ = frame::write(stream, Kind::Abort, 0, why.as_bytes());
 }
 
-/// The reason of a rank's end, if it has sent one that nobody has read yet.
+/// The unread reason for a rank's end, if it sent one.
 pub(super) fn unread_end(stream: &TcpStream) -> Option<String> {
     let mut bytes = vec![0; 1 << 12];
     stream.set_nonblocking(true).ok()?;

@@ -1,4 +1,4 @@
-//! A connection to one peer, with a thread that writes.
+//! A connection to one peer, with a writer and a reader thread.
 
 use std::io::BufReader;
 use std::net::{Shutdown, TcpStream};
@@ -12,10 +12,10 @@ use crate::links::{Kind, Link, Message};
 use crate::pool;
 use crate::tcp::{LOOK, Watch};
 
-/// Signs of life in a timeout.
+/// Heartbeats per timeout.
 const SIGNS: u32 = 4;
 
-/// Time for the peer's last bytes at the end.
+/// Time to flush the peer's last bytes at the end.
 const LAST: Duration = Duration::from_secs(2);
 
 pub(crate) struct TcpLink {
@@ -41,8 +41,8 @@ impl TcpLink {
         let ((to, messages), (arrived, from)) = (channel(), channel());
         let thread = || std::thread::Builder::new().name("chainrule exchange".into());
         let writer = thread().spawn(move || write(out, &messages, timeout / SIGNS))?;
-        // Messages are taken while this rank computes: else the peer's writer would wait for it,
-        // and take a long computation for an end.
+        // Messages are received during computation: otherwise the peer's writer would block, and
+        // take a long computation for an end.
         let reader = thread().spawn(move || {
             let mut input = BufReader::with_capacity(1 << 16, input);
             loop {
@@ -59,7 +59,7 @@ impl TcpLink {
     }
 }
 
-/// Writes messages until there are no more, and signs of life between them.
+/// Writes messages until the queue closes, and heartbeats in between.
 fn write(mut out: TcpStream, messages: &Receiver<Message>, every: Duration) {
     loop {
         let written = match messages.recv_timeout(every) {
@@ -71,7 +71,7 @@ fn write(mut out: TcpStream, messages: &Receiver<Message>, every: Duration) {
             Err(RecvTimeoutError::Timeout) => frame::write_alive(&mut out),
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        // The reader's side finds out why.
+        // The reader finds the reason.
         if written.is_err() {
             break;
         }
@@ -81,7 +81,7 @@ fn write(mut out: TcpStream, messages: &Receiver<Message>, every: Duration) {
 
 impl Link for TcpLink {
     fn send(&mut self, kind: Kind, call: u64, bytes: Arc<Vec<u8>>) -> Result<(), String> {
-        // A peer that has ended is noticed when its part is waited for, with its reason.
+        // A peer's end is noticed when its part is awaited, with its reason.
         if let Some(to) = &self.to {
             let _ = to.send((kind, call, bytes));
         }
@@ -104,8 +104,8 @@ impl Link for TcpLink {
 }
 
 impl Drop for TcpLink {
-    /// Sends what is left, and takes what the peer has sent: a connection that is closed with
-    /// unread bytes is reset, which would take the last message from the peer.
+    /// Flushes the queue, and drains the connection: closing it with unread bytes resets it, and
+    /// the peer would lose the last message.
     fn drop(&mut self) {
         self.to = None;
         if let Some(writer) = self.writer.take() {

@@ -1,4 +1,4 @@
-//! The secret of a run.
+//! The shared secret of a run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 use crate::Launch;
 
-/// Most bytes of a token's file.
+/// Largest token file.
 const MOST: u64 = 4096;
 
-/// The secret of a run, or the file that it is in.
+/// The secret of a run, or its file.
 pub(super) enum Token {
     Given(Vec<u8>),
     /// A file that only the user can read, for ranks on one machine.
@@ -23,7 +23,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// The token of a run: the one that was given, or on one machine a file's.
+    /// The token of a run: the given one, or on one machine that of a file.
     pub fn of(launch: &Launch, address: SocketAddr) -> Result<Token, String> {
         if let Some(token) = &launch.token {
             return Ok(Token::Given(token.as_bytes().to_vec()));
@@ -48,7 +48,7 @@ impl Token {
         Ok(Token::File { path, own: OnceLock::new() })
     }
 
-    /// Rank 0 writes a new secret, in the place of one that an earlier run left.
+    /// Rank 0 writes a new secret, replacing that of an earlier run.
     pub fn publish(&self) -> Result<(), String> {
         let Token::File { path, own } = self else { return Ok(()) };
         let fail = |e: std::io::Error| format!("{}: the secret of the run: {e}", path.display());
@@ -65,7 +65,7 @@ impl Token {
         Ok(())
     }
 
-    /// The secret. A guest may find none yet, or an earlier run's, and asks again.
+    /// The secret. Other ranks may find none yet, or that of an earlier run, and read again.
     pub fn secret(&self) -> Result<Vec<u8>, String> {
         let path = match self {
             Token::Given(secret) => return Ok(secret.clone()),
@@ -86,7 +86,7 @@ impl Token {
 }
 
 impl Drop for Token {
-    /// Once the ranks have met, nobody needs the file. Another run's stays.
+    /// Removes the file once the ranks have met, unless it is another run's.
     fn drop(&mut self) {
         if let Token::File { path, own } = self
             && let Some(own) = own.get()
@@ -110,7 +110,7 @@ fn private(path: &std::path::Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Whether a file is this user's alone.
+/// Whether a file is private to this user.
 #[cfg(unix)]
 fn is_private(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
