@@ -1,8 +1,8 @@
-//! One model for any size of the batch, from two graphs of different sizes.
+//! A dynamic batch size, inferred from two graphs of different sizes.
 //!
-//! Both have the same nodes. A constant that differs depends on the size of the batch: as a
-//! multiple of it and a rest, as a quotient by it, or as the numbers up to it. Nodes that compute
-//! it from an argument's shape take its place.
+//! Both have the same nodes. A constant that differs depends on the batch size: affinely, as a
+//! quotient by it, or as a range up to it. It is replaced by nodes that compute it from an
+//! argument's shape.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use crate::export::Built;
 use crate::graph::{Array, Attr, Graph};
 use crate::proto::{DimProto, NodeProto, TensorProto};
 
-/// The sizes of the batch in both graphs.
+/// Batch sizes of both graphs.
 pub(crate) struct Batch {
     sizes: (i64, i64),
 }
 
-/// A size as a multiple of the batch and a rest.
+/// A size as an affine function of the batch size: factor and offset.
 struct Linear {
     times: i64,
     plus: i64,
 }
 
 impl Batch {
-    /// Makes `a` a graph for any size.
+    /// Makes `a` a graph for any batch size.
     pub fn merge(a: &mut Built, b: &Built) -> Result<Batch> {
         let dims = |built: &Built| built.inputs.iter().map(|x| x.dims.clone()).collect::<Vec<_>>();
         let (first, second) = (dims(a), dims(b));
@@ -77,7 +77,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Sizes as they are declared: a multiple of the batch has a name.
+    /// Declared sizes: a multiple of the batch size is symbolic.
     pub fn declared(&self, dims: &[(i64, i64)]) -> Vec<DimProto> {
         let one = |&(x, y): &(i64, i64)| {
             let name = match self.linear(x, y) {
@@ -99,7 +99,7 @@ impl Batch {
         (times * b + plus == y).then_some(Linear { times, plus })
     }
 
-    /// The size of the batch, as a row of one number.
+    /// The batch size, as a vector of one element.
     fn size(&self, g: &mut Graph, input: &Array) -> Array {
         let attrs = vec![("start", Attr::Int(0)), ("end", Attr::Int(1))];
         g.node("Shape", &[input], attrs, DType::I64, vec![1])
@@ -115,7 +115,7 @@ impl Batch {
         )))
     }
 
-    /// The name of a value that equals both constants, each in its size.
+    /// Name of a value that equals both constants, each at its batch size.
     fn computed(
         &self,
         g: &mut Graph,
@@ -141,7 +141,7 @@ impl Batch {
         })
     }
 
-    /// The same element everywhere, in a shape that depends on the batch: a state to begin with.
+    /// A constant fill of a shape that depends on the batch size: an initial state.
     fn stretched(
         &self,
         g: &mut Graph,
@@ -206,7 +206,7 @@ impl Batch {
         g.pair("Add", &product, &plus)
     }
 
-    /// A number that is a quotient by the batch, or a multiple of it.
+    /// A number that is a quotient by the batch size, or a multiple of it.
     fn float(
         &self,
         g: &mut Graph,
@@ -224,7 +224,7 @@ impl Batch {
         let size = g.reshape(size, &[]);
         let size = g.cast(&size, dtype);
         if near(x * a, y * b) {
-            // A whole number over the batch is exact.
+            // An integer divided by the batch size is exact.
             let top = if near((x * a).round(), x * a) { (x * a).round() } else { x * a };
             let top = g.scalar(dtype, top);
             return g.pair("Div", &top, &size);
@@ -244,7 +244,7 @@ impl Batch {
     }
 }
 
-/// The bytes of the element that all are, if there are several.
+/// Bytes of the element that all are, if there are several.
 fn uniform(t: &TensorProto) -> Option<&[u8]> {
     let bytes = t.raw_data.as_deref()?;
     let count = usize::try_from(t.dims.iter().product::<i64>()).ok()?;

@@ -1,4 +1,4 @@
-//! The elementwise functions of NumPy that are more than one node.
+//! NumPy's elementwise functions that take several nodes.
 
 use chainrule_core::dtype::DType;
 
@@ -20,7 +20,7 @@ pub(crate) fn elementwise(at: &mut Interpreter, name: &str, given: &Given<'_>) -
         .or_else(|| divisions(at, name, given.args))
 }
 
-/// The parts of a number, and choices among numbers.
+/// Decomposition of numbers, and selection.
 fn selections(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     let first = args.first()?;
     Some(match name {
@@ -41,7 +41,7 @@ fn selections(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
             let both = at.graph.together(&[first, args.get(1)?])?;
             let size: Val = at.graph.unary("Abs", &both[0]).into();
             let back = at.binary("*", size.clone(), Val::Float(-1.0))?;
-            // The reciprocal shows the sign of a zero.
+            // The reciprocal tells the sign of a zero.
             let one = at.binary("/", Val::Float(1.0), args.get(1)?.clone())?;
             let negative = at.binary("<", one, Val::Int(0))?;
             let below = at.binary("<", args.get(1)?.clone(), Val::Int(0))?;
@@ -69,7 +69,7 @@ fn selections(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     })
 }
 
-/// Functions that are true or false.
+/// Predicates.
 fn conditions(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     let first = args.first()?;
     Some(match name {
@@ -139,7 +139,7 @@ fn powers(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     })
 }
 
-/// Division with a remainder.
+/// Division with remainder.
 fn divisions(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     let first = args.first()?;
     Some(match name {
@@ -175,7 +175,7 @@ fn divisions(at: &mut Interpreter, name: &str, args: &[Val]) -> Made<Val> {
     })
 }
 
-/// NaN and the infinities replaced by numbers.
+/// Replaces NaN and infinities.
 fn nan_to_num(at: &mut Interpreter, first: &Val, given: &Given<'_>) -> Made<Val> {
     let a = at.graph.array(first, None)?;
     let nan = is_nan(at, &a)?;

@@ -1,4 +1,4 @@
-//! From programs to models.
+//! Export of programs to models.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,44 +21,43 @@ use crate::model::Model;
 use crate::proto::*;
 use crate::value::Val;
 
-/// Definitions in one another before an op is given up.
+/// Limit on nested definitions.
 const DEEPEST: usize = 8;
 
-/// The version of ONNX's ops that models ask for.
+/// Opset of exported models.
 const OPSET: i64 = 21;
 
-/// The version of the file's format that goes with it.
+/// Matching IR version of the file format.
 const IR_VERSION: i64 = 10;
 
-/// A program as a graph, and the values that it takes and gives.
+/// A program as a graph, with its inputs and outputs.
 pub(crate) struct Built {
     pub graph: Graph,
     pub inputs: Vec<Array>,
     pub outputs: Vec<Array>,
-    /// Names of what lasts from run to run, with those of the new values.
+    /// Names of persistent cells, with those of their new values.
     pub state: Vec<(String, Option<String>)>,
     /// Parameters and their gradients.
     gradients: Vec<(String, String)>,
-    /// Values of what lasts.
+    /// Values of persistent cells.
     stored: Vec<TensorProto>,
     steps: bool,
 }
 
-/// A program as an ONNX model of opset 21, in plain ops.
+/// Exports a program as an ONNX model of opset 21, in standard ops.
 ///
-/// The arguments are the inputs, the results the outputs. The model stores what the program reads
-/// and never writes (weights in an inference). If it writes (a training step), everything
-/// that lasts from run to run is an input with its present value as the default, and its new value
-/// is an output: a session that feeds the new values back trains. The model's metadata name the
-/// pairs (`chainrule.state`) and the gradient of each parameter (`chainrule.parameters`), both as
-/// JSON.
+/// The arguments are the inputs, the results the outputs. The model stores cells that the program
+/// only reads (weights in an inference). If it writes any (a training step), every persistent cell
+/// is an input with its current value as the default, and its new value is an output: a session
+/// that feeds the new values back trains. The model's metadata name the pairs (`chainrule.state`)
+/// and the gradient of each parameter (`chainrule.parameters`), both as JSON.
 ///
-/// Names of nodes begin with the modules that they are part of, as `/blocks.0/norm/Sub`, if the
-/// program was traced with [these](chainrule_nn::nn::with_scopes).
+/// Names of nodes have their modules as scopes, such as `/blocks.0/norm/Sub`, if the program was
+/// traced with [`with_scopes`](chainrule_nn::nn::with_scopes).
 ///
-/// Random numbers are drawn by the runtime, whose generator is another.
+/// Random numbers are drawn by the runtime, with its own generator.
 ///
-/// Errors for an op that has no form, which it names.
+/// Errors for an op without a form, by its name.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Program};
@@ -77,10 +76,10 @@ pub fn export(program: &Program) -> Result<Model> {
     Ok(finish(built, &dims, &dims))
 }
 
-/// As [`export`], for any size of the batch: of two programs of the same function, traced for
+/// As [`export`], for a dynamic batch size: from two programs of the same function, traced for
 /// different sizes of the first axis of their arguments. The model declares that size as `batch`.
 ///
-/// Errors also where the programs differ in more than sizes that follow from it.
+/// Errors also where the programs differ in more than the sizes that follow from it.
 pub fn export_batched(one: &Program, other: &Program) -> Result<Model> {
     let (mut a, b) = (build(one, None)?, build(other, None)?);
     let batch = Batch::merge(&mut a, &b)?;
@@ -89,7 +88,7 @@ pub fn export_batched(one: &Program, other: &Program) -> Result<Model> {
     Ok(finish(a, &|x| find(&inputs, x), &|x| find(&outputs, x)))
 }
 
-/// The sizes of each value in both programs.
+/// Sizes of each value in both programs.
 fn pairs(a: &[Array], b: &[Array]) -> HashMap<String, Vec<(i64, i64)>> {
     let dims = |(a, b): (&Array, &Array)| {
         (a.name.clone(), a.dims.iter().copied().zip(b.dims.iter().copied()).collect())
@@ -139,7 +138,7 @@ fn json(pairs: impl Iterator<Item = (String, String)>) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// The graph of a program: a model, or nodes for a device, which takes some attention as one node.
+/// The graph of a program: for a model, or for a device, which supports some attention as one node.
 pub(crate) fn build(program: &Program, takes: Option<Takes>) -> Result<Built> {
     let program = &program.optimized();
     let news = program.states().enumerate().filter_map(|(cell, (read, write, _))| {
@@ -185,8 +184,8 @@ pub(crate) fn build(program: &Program, takes: Option<Takes>) -> Result<Built> {
     Ok(Built { graph: exporter.at.graph, inputs, outputs, state, gradients, stored, steps })
 }
 
-/// The name of what lasts: with its dots where it has them, as `blocks.0.weight`, which is no name
-/// of a value in a program.
+/// Name of a persistent cell: dotted if it has a path, such as `blocks.0.weight`, which no value of
+/// a program is called.
 fn leaf_name(program: &Program, cell: usize, read: Id) -> String {
     let plain = |name: &String| {
         let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -196,9 +195,8 @@ fn leaf_name(program: &Program, cell: usize, read: Id) -> String {
     given.unwrap_or_else(|| program.infos()[read.index()].name.clone())
 }
 
-/// The beginning of the names of an instruction's nodes: the modules that it is part of, below the
-/// phase if that is not the forward one. Outside of all modules it is the value, where that has a
-/// name.
+/// Scope of an instruction's nodes: its modules, below the phase unless that is forward. Outside of
+/// all modules it is the value's name, if any.
 fn scope(program: &Program, instruction: &Instruction) -> String {
     let phase = match instruction.phase {
         Phase::Forward => String::new(),
@@ -224,7 +222,7 @@ fn plain(value: Arc<Value>) -> Tensor {
     Tensor::from_parts(value, Source::None)
 }
 
-/// A tensor as it is stored.
+/// A tensor as stored in the model.
 fn stored_as(name: &str, t: &Tensor) -> Result<TensorProto> {
     Ok(TensorProto {
         dims: t.shape().iter().map(|d| *d as i64).collect(),
@@ -235,7 +233,7 @@ fn stored_as(name: &str, t: &Tensor) -> Result<TensorProto> {
     })
 }
 
-/// The elements of a value where they are.
+/// The elements of a value, without a copy.
 struct Elements(Arc<Value>);
 
 impl AsRef<[u8]> for Elements {
@@ -244,7 +242,7 @@ impl AsRef<[u8]> for Elements {
     }
 }
 
-/// The elements, low bytes first, without a copy where they lie so in memory.
+/// The elements, little-endian, without a copy if they are contiguous.
 fn bytes_of(t: &Tensor) -> Result<Bytes> {
     match cfg!(target_endian = "big") {
         true => Ok(t.try_to_bytes()?.into()),
@@ -255,7 +253,7 @@ fn bytes_of(t: &Tensor) -> Result<Bytes> {
 struct Exporter {
     at: Interpreter,
     depth: usize,
-    /// The names of new values of what lasts.
+    /// Names of new values of persistent cells.
     news: HashMap<Id, String>,
 }
 
@@ -282,7 +280,7 @@ impl Exporter {
         array
     }
 
-    /// A value that is known by now, or a constant.
+    /// A value that is already computed, or a constant.
     fn value(
         &mut self,
         program: &Program,
@@ -323,7 +321,7 @@ impl Exporter {
         for instruction in program.list() {
             let inputs = instruction.inputs.iter().map(|id| self.value(program, *id, known));
             let inputs = inputs.collect::<Result<Vec<Array>>>()?;
-            // Nodes of a definition belong where the op does.
+            // Nodes of a definition get the scope of the op.
             if self.depth == 0 {
                 self.at.graph.scope = scope(program, instruction);
             }
@@ -351,7 +349,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// The results where none has elements: runtimes differ in what they take then.
+    /// Results without elements, which runtimes treat differently.
     fn empty(&mut self, program: &Program, instruction: &Instruction) -> Option<Vec<Array>> {
         let one = |id: &Id| {
             let meta = &program.infos()[id.index()].meta;
@@ -362,7 +360,7 @@ impl Exporter {
         instruction.outputs.iter().map(one).collect()
     }
 
-    /// The results by the NumPy form, if that can be read.
+    /// The results by the NumPy form, if it is supported.
     fn form(
         &mut self,
         program: &Program,
@@ -382,7 +380,7 @@ impl Exporter {
         found
     }
 
-    /// The arrays of a value, if they are of the shapes that the program says.
+    /// The arrays of a value, if their shapes match the program's.
     fn results(
         &mut self,
         program: &Program,

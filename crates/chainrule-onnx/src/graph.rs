@@ -1,4 +1,4 @@
-//! A graph in the making: nodes, constants, and the type of each value.
+//! Construction of a graph: nodes, constants, and the type of each value.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 
 use crate::proto::*;
 
-/// The largest constant of a graph's own, in elements: larger ones would be written out in full.
+/// Largest inline constant, in elements: larger ones would be written out in full.
 const MOST: i64 = 1 << 28;
 
 /// A value of the graph.
@@ -16,7 +16,7 @@ pub(crate) struct Array {
     pub name: String,
     pub dtype: DType,
     pub dims: Vec<i64>,
-    /// Whether it was made a number of Python, which takes the dtype of what it meets.
+    /// Whether it comes from a Python number, which adopts the dtype of its operand.
     pub weak: bool,
 }
 
@@ -30,7 +30,7 @@ impl Array {
     }
 }
 
-/// A parameter of a node.
+/// An attribute.
 pub(crate) enum Attr {
     Int(i64),
     Text(&'static str),
@@ -42,16 +42,16 @@ pub(crate) enum Attr {
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub constants: Vec<TensorProto>,
-    /// Names of the constants by their dtype, shape and elements.
+    /// Names of constants by dtype, shape and elements.
     known: HashMap<(i32, Vec<i64>, Bytes), String>,
     names: HashSet<String>,
     /// The type of each value by its name.
     pub types: HashMap<String, (DType, Vec<i64>)>,
-    /// Beginning of the names of new nodes.
+    /// Prefix of new nodes' names.
     pub scope: String,
 }
 
-/// ONNX's number of a dtype.
+/// ONNX's code of a dtype.
 pub(crate) fn number(dtype: DType) -> i32 {
     match dtype {
         DType::F32 => 1,
@@ -83,7 +83,7 @@ pub(crate) fn fixed(dims: &[i64]) -> Vec<DimProto> {
 }
 
 impl Graph {
-    /// A name that no value has yet.
+    /// A fresh name.
     pub fn fresh(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_string();
         let mut n = 1;
@@ -94,7 +94,7 @@ impl Graph {
         name
     }
 
-    /// A node of one result, whose type the caller knows.
+    /// Adds a node with one result, whose type the caller knows.
     pub fn node(
         &mut self,
         op: &str,
@@ -117,7 +117,7 @@ impl Graph {
         Array { name: out, dtype, dims, weak: false }
     }
 
-    /// Another result of the last node.
+    /// Adds a result to the last node.
     pub fn beside(&mut self, dtype: DType, dims: Vec<i64>) -> Array {
         let name = self.fresh(&format!("{}/beside", self.scope));
         if let Some(node) = self.nodes.last_mut() {
@@ -127,7 +127,7 @@ impl Graph {
         Array { name, dtype, dims, weak: false }
     }
 
-    /// The constant of these bytes, which is written once.
+    /// A constant of these bytes, deduplicated.
     pub fn constant(&mut self, dtype: DType, dims: &[i64], bytes: Bytes) -> Array {
         let key = (number(dtype), dims.to_vec(), bytes.clone());
         let name = match self.known.get(&key) {
@@ -149,13 +149,13 @@ impl Graph {
         Array { name, dtype, dims: dims.to_vec(), weak: false }
     }
 
-    /// A row of integers.
+    /// A vector of integers.
     pub fn ints(&mut self, values: &[i64]) -> Array {
         let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         self.constant(DType::I64, &[values.len() as i64], bytes)
     }
 
-    /// A number without axes.
+    /// A scalar.
     pub fn scalar(&mut self, dtype: DType, x: f64) -> Array {
         let bytes = match dtype {
             DType::F64 => x.to_le_bytes().to_vec(),
@@ -166,7 +166,7 @@ impl Graph {
         self.constant(dtype, &[], bytes.into())
     }
 
-    /// The same number everywhere.
+    /// A constant fill.
     pub fn full(&mut self, dtype: DType, dims: &[i64], x: f64) -> Option<Array> {
         let size = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
         if size > MOST {
@@ -180,7 +180,7 @@ impl Graph {
         Some(self.node("Expand", &[&one, &shape], vec![], dtype, dims.to_vec()))
     }
 
-    /// Gives the result of a node made since `from` another name, if it is one.
+    /// Renames the result of a node made since `from`, if it is one.
     pub fn rename(&mut self, array: &mut Array, from: usize, wanted: &str) {
         let made = |n: &NodeProto| n.output.contains(&array.name);
         let Some(at) = self.nodes.iter().rposition(made).filter(|at| *at >= from) else { return };

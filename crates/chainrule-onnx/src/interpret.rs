@@ -1,8 +1,8 @@
-//! A form read with arrays of a graph for its names: what Python would compute becomes nodes.
+//! An interpreter of NumPy forms over graph values: the computation of Python becomes nodes.
 //!
-//! The functions that forms call are read in the same way, so an op has one form for NumPy and
-//! ONNX. Tests of known values (shapes, parameters) are decided here; a test of an array chooses
-//! between both results.
+//! Functions that forms call are interpreted in the same way, so an op has one form for NumPy and
+//! ONNX. Conditions on known values (shapes, parameters) are decided here; a condition on an array
+//! selects between both results.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,23 +15,23 @@ use crate::ops::{Made, axis};
 use crate::syntax::{Expr, Function, Statement, expression, functions};
 use crate::value::Val;
 
-/// Calls in one another before a form is given up.
+/// Limit on nested calls.
 const DEEPEST: usize = 40;
 
-/// Names and their values.
+/// Variables by name.
 type Scope = HashMap<String, Val>;
 
-/// A reader of forms, which adds to a graph.
+/// An interpreter, which adds to a graph.
 pub(crate) struct Interpreter {
     pub graph: Graph,
-    /// The attention that stays one node, for a device; nothing for a model.
+    /// Attention that stays one node, for a device; `None` for a model.
     pub takes: Option<Takes>,
     functions: Rc<HashMap<String, Function>>,
     depth: usize,
 }
 
 impl Interpreter {
-    /// Reads forms that call the functions of these files.
+    /// For forms that call the functions of these files.
     pub fn new(files: &[&str]) -> Interpreter {
         let all = files.iter().flat_map(|text| functions(text));
         let functions = Rc::new(all.map(|f| (f.name.clone(), f)).collect());
@@ -226,7 +226,7 @@ impl Interpreter {
     }
 
     fn power(&mut self, a: &Val, b: &Val) -> Made<Val> {
-        // Squares and roots are the common ones, and exact.
+        // Squares and roots are common, and exact.
         match b.number() {
             Some(2.0) => return self.binary("*", a.clone(), a.clone()),
             Some(1.0) => return Some(a.clone()),
@@ -306,7 +306,7 @@ impl Interpreter {
         self.block(&f.body, &mut scope)?
     }
 
-    /// Runs statements: nothing where one is not understood, else what they return, if they do.
+    /// Runs statements; `None` if one is unsupported, else the return value, if any.
     fn block(&mut self, body: &[Statement], scope: &mut Scope) -> Made<Option<Val>> {
         for statement in body {
             match statement {
@@ -359,7 +359,7 @@ impl Interpreter {
                     self.bind(target, value, scope)?;
                 }
             }
-            // An item of a list of the function's own.
+            // An item of a local list.
             Expr::Subscript(base, index) => {
                 let index = self.expr(index, scope)?.int()?;
                 let Expr::Name(name) = &**base else { return None };
@@ -398,7 +398,7 @@ fn named(name: &str, scope: &Scope) -> Val {
     }
 }
 
-/// A name of a module.
+/// A module's attribute.
 fn constant(module: &str, name: &str) -> Made<Val> {
     Some(match name {
         "inf" => Val::Float(f64::INFINITY),
@@ -412,7 +412,7 @@ fn constant(module: &str, name: &str) -> Made<Val> {
     })
 }
 
-/// Result of an operator of two known values.
+/// Result of an operator on two known values.
 fn known(op: &str, a: &Val, b: &Val) -> Made<Val> {
     if let ("in", Val::Row(row)) = (op, b) {
         return Some(Val::Bool(row.iter().any(|v| v.same(a) == Some(true))));
@@ -525,7 +525,7 @@ fn picked(items: &[Val], index: &Val) -> Made<Val> {
     }
 }
 
-/// Start, count and step of a slice of so many.
+/// Normalised start, count and step of a slice.
 fn stretch(parts: &[Option<i64>], size: i64) -> Made<(i64, i64, i64)> {
     let part = |i: usize| parts.get(i).copied().flatten();
     let step = part(2).unwrap_or(1);

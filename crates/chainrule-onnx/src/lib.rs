@@ -1,11 +1,10 @@
-//! chainrule's programs as ONNX models.
+//! Export of chainrule's programs to ONNX, and import of models.
 //!
-//! A whole training step (forward, backward, update) becomes one graph of plain ops, so that any
-//! runtime of ONNX trains: see [`export`]. Each op has one form, its NumPy form
-//! (`Op::numpy`); this crate reads it, and the Python functions that it calls, with values of the
-//! graph for its operands, and so makes nodes of what Python would compute. Functions that walk
-//! elements have nodes of their own (`native`). An op without a form is written by its definition
-//! in primitive ops.
+//! A whole training step (forward, backward, update) becomes one graph of standard ops, so that any
+//! ONNX runtime trains: see [`export`]. Each op has one form, its NumPy form (`Op::numpy`); this
+//! crate interprets it, and the Python functions that it calls, over graph values, and so turns
+//! Python's computation into nodes. Functions that loop over elements have hand-written nodes
+//! (`native`). An op without a form is expanded by its definition in primitive ops.
 //!
 //! | stage | module | from | to |
 //! | --- | --- | --- | --- |
@@ -14,9 +13,8 @@
 //! | batch | `batch` | graphs of two sizes | a graph for any |
 //! | write | `model`, `proto` | nodes | a file |
 //!
-//! The other way, [`import()`] reads a model of any origin as a function over tensors, through
-//! which gradients flow: its nodes become steps (`import/plan`), each with the rule of its op
-//! (`import/table`).
+//! In the other direction, [`import()`] turns any model into a differentiable function over
+//! tensors: its nodes become steps (`import/plan`), each with the rule of its op (`import/table`).
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A program as plain nodes with the type of every value: for printers of other forms.
+//! Programs lowered to plain nodes with the type of every value, for other back ends.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use chainrule_core::dtype::DType;
 use chainrule_core::error::Result;
 use chainrule_program::Program;
 
-/// A value by its name, with its type.
+/// A named value with its type.
 #[derive(Clone, Debug)]
 pub struct Typed {
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Node {
     pub inputs: Vec<String>,
     pub outputs: Vec<Typed>,
     pub ints: HashMap<String, Vec<i64>>,
-    /// Whether what it scatters is added to what is there.
+    /// Whether its scatter accumulates.
     pub adds: bool,
 }
 
@@ -33,32 +33,32 @@ pub struct Constant {
     pub bytes: Vec<u8>,
 }
 
-/// A program whose ops are plain nodes, in order.
+/// A lowered program, its nodes in order.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     pub nodes: Vec<Node>,
     pub constants: Vec<Constant>,
     pub arguments: Vec<Typed>,
-    /// For each cell of the program its value when a run begins, and the one when it ends if that
-    /// is another.
+    /// For each cell of the program its value at the start of a run, and that at the end if it
+    /// differs.
     pub states: Vec<(Typed, Option<String>)>,
     /// The results, by their names in `nodes`.
     pub outputs: Vec<String>,
 }
 
-/// An attention that a device may take as one node.
+/// An attention that a device may support as one node.
 pub struct Attended {
-    /// Dtypes and shapes of queries, keys, values and the mask, if there is one.
+    /// Dtypes and shapes of queries, keys, values and the mask, if any.
     pub operands: Vec<(DType, Vec<i64>)>,
-    /// The factor of scores.
+    /// Scale of the scores.
     pub scale: f64,
 }
 
-/// Whether a device takes an attention, and then its gradient, as one node.
+/// Whether a device supports an attention, and then its gradient, as one node.
 pub type Takes = fn(&Attended) -> bool;
 
-/// The nodes of a program for a device, with some that ONNX does not have. Errors for an op that
-/// has no form, which it names.
+/// Lowers a program for a device, with some nodes beyond ONNX. Errors for an op without a form, by
+/// its name.
 ///
 /// `Attention` of queries, keys, values, the mask, if there is one, and the drawn seed of its
 /// dropout gives the result and two numbers for each row; `AttentionGrad` of the upstream

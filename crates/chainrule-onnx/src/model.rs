@@ -11,10 +11,10 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 
 use crate::proto::{EntryProto, ModelProto};
 
-/// Bytes of a file from which on the elements go into another: a message holds no 2 GB.
+/// Size from which on the elements are external: a protobuf message is limited to 2 GB.
 const LARGEST: usize = 2_000_000_000;
 
-/// Elements of fewer bytes stay in the file.
+/// Elements of fewer bytes are always internal.
 const SMALL: usize = 1024;
 
 /// An ONNX model; made by [`export`](crate::export).
@@ -39,20 +39,19 @@ impl Model {
         nodes.filter_map(|n| n.op_type.as_deref()).collect()
     }
 
-    /// The name of each node: the modules that it is part of, and its op.
+    /// The name of each node: its modules, and its op.
     pub fn nodes(&self) -> Vec<&str> {
         let nodes = self.0.graph.iter().flat_map(|g| &g.node);
         nodes.filter_map(|n| n.name.as_deref()).collect()
     }
 
-    /// The model as the bytes of a file, with all elements inside.
+    /// The bytes of a file, without external data.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.encode_to_vec()
     }
 
-    /// Writes the model as a file, at once: an old one stays until the new one is complete. The
-    /// elements of a model of more than 2 GB go into a file beside it, of the same name with
-    /// `.data` behind, which ONNX finds there.
+    /// Writes the model atomically. The elements of a model of more than 2 GB go into an external
+    /// file beside it, of the same name with `.data` appended, where ONNX finds it.
     ///
     /// Errors if a file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -73,7 +72,7 @@ impl Model {
         replace(path, |file| stream(&model, file))
     }
 
-    /// The model with its large elements in a file of this name, and these elements.
+    /// The model with large elements in an external file of this name, and these elements.
     fn parted(&self, name: &str) -> (ModelProto, Vec<Bytes>) {
         let mut model = self.0.clone();
         let mut parts = Vec::new();
@@ -95,14 +94,14 @@ impl Model {
     }
 }
 
-/// Numbers of the fields that [`stream`] writes by itself: a model's graph, a graph's stored
-/// tensors, a tensor's elements.
+/// Field numbers that [`stream`] writes by itself: a model's graph, a graph's stored tensors, a
+/// tensor's elements.
 const GRAPH: u32 = 7;
 const INITIALIZER: u32 = 5;
 const RAW_DATA: u32 = 9;
 
-/// Writes the message with the elements from where they are: encoded at once, it would need them in
-/// memory a second time. The order of fields is free.
+/// Streams the message with elements from their storage, to avoid a second copy in memory. The
+/// order of fields is free.
 fn stream(model: &ModelProto, out: &mut impl Write) -> io::Result<()> {
     let mut around = model.clone();
     let graph = around.graph.take();
@@ -123,7 +122,7 @@ fn stream(model: &ModelProto, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The number and the length of a field whose bytes follow.
+/// Number and length of a length-delimited field.
 fn begin(field: u32, len: usize, out: &mut impl Write) -> io::Result<()> {
     let mut head = Vec::new();
     encode_key(field, WireType::LengthDelimited, &mut head);
@@ -131,7 +130,7 @@ fn begin(field: u32, len: usize, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&head)
 }
 
-/// Writes a file beside the path and moves it there.
+/// Writes a temporary file beside the path and renames it.
 fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));

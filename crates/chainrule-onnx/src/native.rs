@@ -1,4 +1,5 @@
-//! Functions of the forms whose Python writes into arrays or walks elements: as nodes.
+//! Hand-written nodes for functions of the forms whose Python writes into arrays or loops over
+//! elements.
 
 mod attention;
 mod indexing;
@@ -11,7 +12,7 @@ use crate::interpret::Interpreter;
 use crate::ops::{Made, axis};
 use crate::value::Val;
 
-/// The result of a function that stands here; nothing for another.
+/// The result of a supported function, or `None`.
 pub(crate) fn call(
     at: &mut Interpreter,
     name: &str,
@@ -75,13 +76,13 @@ fn each(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     }
 }
 
-/// The numbers rounded to bf16, in their own dtype.
+/// Elements rounded to bf16, in their own dtype.
 fn bf16(at: &mut Interpreter, x: &Array) -> Array {
     let near = at.graph.cast(x, DType::BF16);
     at.graph.cast(&near, x.dtype)
 }
 
-/// The wanted gradients; `rounds` rounds the operands of products.
+/// The requested gradients; `rounds` rounds the operands of products.
 fn linear_grad(at: &mut Interpreter, args: &[Val], rounds: bool) -> Made<Val> {
     let (g, mut x, mut weight) = (array(args, 0)?, array(args, 1)?, array(args, 2)?);
     let mut near = g.clone();
@@ -117,7 +118,7 @@ fn linear_grad(at: &mut Interpreter, args: &[Val], rounds: bool) -> Made<Val> {
     if out.len() == 1 { out.pop() } else { Some(Val::Row(out)) }
 }
 
-/// The norm of all arrays laid end to end, in f64.
+/// Norm of the concatenated arrays, in f64.
 fn grad_norm(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     let (p, gradients) = (args.first()?.number()?, args.get(1..)?);
     let power = |at: &mut Interpreter, x: Array, p: f64| at.binary("**", x.into(), Val::Float(p));

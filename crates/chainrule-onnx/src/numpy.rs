@@ -1,4 +1,4 @@
-//! The functions of NumPy and Python that forms call.
+//! The NumPy and Python functions that forms call.
 
 use chainrule_core::dtype::DType;
 use prost::bytes::Bytes;
@@ -69,7 +69,7 @@ const UNARY: [(&str, &str); 20] = [
     ("math.log", "Log"),
 ];
 
-/// Functions of two that are an operator.
+/// Functions of two operands that are an operator.
 const OPERATORS: [(&str, &str); 7] = [
     ("np.equal", "=="),
     ("np.not_equal", "!="),
@@ -80,7 +80,7 @@ const OPERATORS: [(&str, &str); 7] = [
     ("np.matmul", "@"),
 ];
 
-/// A call, if the function is known here.
+/// A call, if the function is supported.
 pub(crate) fn call(
     at: &mut Interpreter,
     name: &str,
@@ -103,7 +103,7 @@ pub(crate) fn call(
         .or_else(|| making(at, name, &given))
 }
 
-/// Functions of known numbers and rows.
+/// Functions of known numbers and vectors.
 fn numbers(name: &str, args: &[Val]) -> Made<Val> {
     let x = args.first().and_then(Val::number);
     Some(match name {

@@ -1,14 +1,14 @@
-//! The steps that NumPy's functions are made of, as nodes: with NumPy's promotion and broadcasting.
+//! NumPy's primitive steps as nodes, with its promotion and broadcasting.
 
 use chainrule_core::dtype::DType;
 
 use crate::graph::{Array, Attr, Graph};
 use crate::value::Val;
 
-/// A step that has no nodes, or is no step.
+/// A step without nodes, or an error.
 pub(crate) type Made<T> = Option<T>;
 
-/// The common shape of two.
+/// The broadcast shape of two.
 pub(crate) fn broadcast(a: &[i64], b: &[i64]) -> Made<Vec<i64>> {
     let rank = a.len().max(b.len());
     let at = |s: &[i64], i: usize| (i + s.len()).checked_sub(rank).map_or(1, |k| s[k]);
@@ -30,7 +30,7 @@ fn order(dtype: DType) -> u8 {
     }
 }
 
-/// The dtype of two together, as NumPy has it.
+/// The promoted dtype of two.
 fn promoted(a: DType, b: DType) -> DType {
     match (a, b) {
         (DType::F32, DType::I64) | (DType::I64, DType::F32) => DType::F64,
@@ -50,7 +50,7 @@ impl Graph {
         out
     }
 
-    /// A value as an array, a number in this dtype.
+    /// A value as an array; a number gets this dtype.
     pub fn array(&mut self, v: &Val, dtype: Option<DType>) -> Made<Array> {
         match v {
             Val::Array(a) => Some(a.clone()),
@@ -81,8 +81,8 @@ impl Graph {
         }
     }
 
-    /// Operands in their common dtype. Numbers of Python take that of arrays, but a float among
-    /// integers makes floats.
+    /// Operands promoted to a common dtype. Python numbers adopt that of arrays, but a float among
+    /// integers gives floats.
     pub fn together(&mut self, all: &[&Val]) -> Made<Vec<Array>> {
         let strong = all.iter().filter_map(|v| v.strong());
         let strong = strong.reduce(promoted);
@@ -113,7 +113,7 @@ impl Graph {
         out
     }
 
-    /// As [`Graph::unary`], of floats.
+    /// As [`Graph::unary`], for floats.
     pub fn float(&mut self, op: &str, v: &Val) -> Made<Array> {
         let a = self.array(v, None)?;
         let a = if a.dtype.is_float() { a } else { self.cast(&a, DType::F64) };
@@ -126,14 +126,14 @@ impl Graph {
         self.pair(op, &all[0], &all[1])
     }
 
-    /// As [`Graph::binary`], of operands in one dtype.
+    /// As [`Graph::binary`], for operands of one dtype.
     pub fn pair(&mut self, op: &str, a: &Array, b: &Array) -> Made<Array> {
         let dims = broadcast(&a.dims, &b.dims)?;
         let compares =
             matches!(op, "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual");
         let dtype = if compares { DType::Bool } else { a.dtype };
         let (a, b) = match a.dtype {
-            // These have no bools there.
+            // These ops don't support bools.
             DType::Bool if !matches!(op, "And" | "Or" | "Xor" | "Equal") => {
                 (self.cast(a, DType::I64), self.cast(b, DType::I64))
             }
@@ -221,7 +221,7 @@ impl Graph {
         Some(self.node(op, &[a, &row], keep, a.dtype, dims))
     }
 
-    /// A product of matrices, with NumPy's rules for rows and stacks.
+    /// A matrix product, with NumPy's rules for vectors and stacks.
     pub fn matmul(&mut self, a: &Val, b: &Val) -> Made<Array> {
         let all = self.together(&[a, b])?;
         let (a, b) = (&all[0], &all[1]);
@@ -246,7 +246,7 @@ impl Graph {
         Some(self.node("Concat", &parts, vec![("axis", Attr::Int(at))], all[0].dtype, dims))
     }
 
-    /// Rows picked along an axis.
+    /// Takes slices along an axis.
     pub fn gather(&mut self, a: &Array, index: &Array, at: i64) -> Made<Array> {
         let at = axis(at, a.rank())? as usize;
         let mut dims = a.dims[..at].to_vec();
@@ -256,14 +256,14 @@ impl Graph {
         Some(self.node("Gather", &[a, index], attrs, a.dtype, dims))
     }
 
-    /// Elements picked along an axis.
+    /// Takes elements along an axis.
     pub fn elements(&mut self, a: &Array, index: &Array, at: i64) -> Made<Array> {
         let at = axis(at, a.rank())?;
         let attrs = vec![("axis", Attr::Int(at))];
         Some(self.node("GatherElements", &[a, index], attrs, a.dtype, index.dims.clone()))
     }
 
-    /// A stretch of each axis: start, end and step, with NumPy's ends where the step is negative.
+    /// A slice of each axis: start, end and step, with NumPy's ends where the step is negative.
     pub fn slice(&mut self, a: &Array, cuts: &[(i64, i64, i64, i64)]) -> Array {
         let mut dims = a.dims.clone();
         let (mut starts, mut ends, mut axes, mut steps) = (vec![], vec![], vec![], vec![]);
@@ -287,7 +287,7 @@ impl Graph {
         self.node("Slice", &[a, s, e, x, t], vec![], a.dtype, dims)
     }
 
-    /// Elements added at places of the flat result, among zeros.
+    /// Scatter-adds elements at flat indices into zeros.
     pub fn scattered(&mut self, g: &Array, at: &[i64], dims: &[i64]) -> Made<Array> {
         let size: i64 = dims.iter().product();
         let zeros = self.full(g.dtype, &[size], 0.0)?;
@@ -303,7 +303,7 @@ impl Graph {
     }
 }
 
-/// An axis counted from the front.
+/// An axis, normalised.
 pub(crate) fn axis(at: i64, rank: i64) -> Made<i64> {
     let at = if at < 0 { at + rank } else { at };
     (0..rank).contains(&at).then_some(at)

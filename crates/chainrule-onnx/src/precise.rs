@@ -1,11 +1,11 @@
-//! Functions of several nodes whose steps are chosen for their digits.
+//! Compositions whose steps are chosen for accuracy.
 
 use crate::interpret::Interpreter;
 use crate::numpy::call;
 use crate::ops::Made;
 use crate::value::Val;
 
-/// exp(x) - 1: 2 t / (1 - t) with t = tanh(x / 2) near 0, where the difference would lose digits.
+/// exp(x) - 1: 2 t / (1 - t) with t = tanh(x / 2) near 0, where the difference would cancel.
 pub(crate) fn expm1(at: &mut Interpreter, x: &Val) -> Made<Val> {
     let half = at.binary("*", x.clone(), Val::Float(0.5))?;
     let t: Val = at.graph.float("Tanh", &half)?.into();
@@ -19,7 +19,7 @@ pub(crate) fn expm1(at: &mut Interpreter, x: &Val) -> Made<Val> {
     Some(at.graph.choose(&small, &near, &far)?.into())
 }
 
-/// log(1 + x): the rounding of 1 + x is taken back by the quotient.
+/// log(1 + x): the quotient compensates the rounding of 1 + x.
 pub(crate) fn log1p(at: &mut Interpreter, x: &Val) -> Made<Val> {
     let one = at.binary("+", x.clone(), Val::Float(1.0))?;
     let back = at.binary("-", one.clone(), Val::Float(1.0))?;
@@ -33,8 +33,7 @@ pub(crate) fn log1p(at: &mut Interpreter, x: &Val) -> Made<Val> {
     Some(at.graph.choose(&lost, x, &rest.into())?.into())
 }
 
-/// The angle of (x, y): the arc tangent of the smaller coordinate over the larger, moved into the
-/// octant where it belongs.
+/// atan2: the arc tangent of the smaller coordinate over the larger, moved into the right octant.
 pub(crate) fn arctan2(at: &mut Interpreter, y: &Val, x: &Val) -> Made<Val> {
     use std::f64::consts::{FRAC_PI_2, PI};
     let sizes = [y, x].map(|v| call(at, "np.abs", std::slice::from_ref(v), &[]));
@@ -51,7 +50,7 @@ pub(crate) fn arctan2(at: &mut Interpreter, y: &Val, x: &Val) -> Made<Val> {
     let low: Val = at.graph.float("Atan", &ratio.into())?.into();
     let high = at.binary("-", Val::Float(FRAC_PI_2), low.clone())?;
     let angle: Val = at.graph.choose(&steep, &high, &low)?.into();
-    // The sign of a zero counts: it tells by that of a number with it.
+    // The sign of a zero counts; copysign reads it.
     let one = call(at, "np.copysign", &[Val::Float(1.0), x.clone()], &[])?;
     let back = at.binary("<", one, Val::Int(0))?;
     let turned = at.binary("-", Val::Float(PI), angle.clone())?;

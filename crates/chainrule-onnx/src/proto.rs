@@ -1,5 +1,4 @@
-//! The messages of an ONNX file that are written and read here, by their numbers in ONNX's
-//! definition.
+//! ONNX's protobuf messages, as far as they are read and written here.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -23,7 +22,7 @@ pub struct ModelProto {
     pub functions: Vec<FunctionProto>,
 }
 
-/// An op that the file itself defines by a graph.
+/// A function defined by the file.
 #[derive(Clone, PartialEq, Message)]
 pub struct FunctionProto {
     #[prost(string, optional, tag = "1")]
@@ -38,12 +37,12 @@ pub struct FunctionProto {
     pub opset_import: Vec<OperatorSetProto>,
     #[prost(string, optional, tag = "10")]
     pub domain: Option<String>,
-    /// Parameters with their defaults.
+    /// Attributes with their defaults.
     #[prost(message, repeated, tag = "11")]
     pub attribute_proto: Vec<AttributeProto>,
 }
 
-/// A version of the ops.
+/// An opset.
 #[derive(Clone, PartialEq, Message)]
 pub struct OperatorSetProto {
     #[prost(string, optional, tag = "1")]
@@ -74,12 +73,12 @@ pub struct GraphProto {
     pub input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
-    /// Sparse elements, which are not read; only that there are some.
+    /// Sparse initialisers, which are only counted.
     #[prost(bytes = "vec", repeated, tag = "15")]
     pub sparse_initializer: Vec<Vec<u8>>,
 }
 
-/// A use of an op.
+/// A node.
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeProto {
     #[prost(string, repeated, tag = "1")]
@@ -92,12 +91,12 @@ pub struct NodeProto {
     pub op_type: Option<String>,
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
-    /// The set of ops; empty for ONNX's own.
+    /// The domain; empty for ONNX's default.
     #[prost(string, optional, tag = "7")]
     pub domain: Option<String>,
 }
 
-/// A parameter of a node.
+/// An attribute.
 #[derive(Clone, PartialEq, Message)]
 pub struct AttributeProto {
     #[prost(string, optional, tag = "1")]
@@ -118,11 +117,10 @@ pub struct AttributeProto {
     pub ints: Vec<i64>,
     #[prost(bytes = "vec", repeated, tag = "9")]
     pub strings: Vec<Vec<u8>>,
-    /// The field that counts: 1 float, 2 integer, 3 text, 4 tensor, 5 graph, 6 floats, 7 integers,
-    /// 8 texts.
+    /// The type: 1 float, 2 integer, 3 text, 4 tensor, 5 graph, 6 floats, 7 integers, 8 texts.
     #[prost(int32, optional, tag = "20")]
     pub r#type: Option<i32>,
-    /// In a function: the parameter of the function that stands here.
+    /// In a function: the name of its attribute that is substituted here.
     #[prost(string, optional, tag = "21")]
     pub ref_attr_name: Option<String>,
 }
@@ -142,7 +140,7 @@ pub struct TensorProto {
     pub int64_data: Vec<i64>,
     #[prost(string, optional, tag = "8")]
     pub name: Option<String>,
-    /// Not copied with the message: models have gigabytes of them.
+    /// Not copied with the message, since models have gigabytes of them.
     #[prost(bytes = "bytes", optional, tag = "9")]
     pub raw_data: Option<Bytes>,
     #[prost(double, repeated, tag = "10")]
@@ -151,11 +149,10 @@ pub struct TensorProto {
     pub uint64_data: Vec<u64>,
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<EntryProto>,
-    /// 1: in another file.
+    /// 1: external.
     #[prost(int32, optional, tag = "14")]
     pub data_location: Option<i32>,
-    /// Place and length of elements that were left in the file, which no file has: see
-    /// `import/left`.
+    /// Offset and length of elements left in the file, which no file has: see `import/left`.
     #[prost(uint64, optional, tag = "1000")]
     pub left_at: Option<u64>,
     #[prost(uint64, optional, tag = "1001")]
@@ -194,7 +191,7 @@ pub struct ShapeProto {
     pub dim: Vec<DimProto>,
 }
 
-/// A size: a number or a name.
+/// A size: a number or a symbol.
 #[derive(Clone, PartialEq, Message)]
 pub struct DimProto {
     #[prost(int64, optional, tag = "1")]

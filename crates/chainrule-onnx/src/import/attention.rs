@@ -8,7 +8,7 @@ use chainrule_core::ops::PadMode;
 use super::call::{Call, NodeResult, scalar, signed};
 use super::{stored, wrong};
 
-/// Heads as an axis of their own: `[batch, heads, positions, size]`.
+/// Splits heads: `[batch, heads, positions, size]`.
 fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     match signed(x)[..] {
         [_, _, _, _] => Ok(x.clone()),
@@ -19,7 +19,7 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     }
 }
 
-/// The summand of the products of queries and keys: 0, or minus infinity where no key is seen.
+/// Additive mask of the scores: 0, or minus infinity where a key is masked.
 struct Bias {
     sum: Option<Tensor>,
     dtype: DType,
@@ -34,7 +34,7 @@ impl Bias {
         Ok(())
     }
 
-    /// Leaves out what the mask does not have.
+    /// Drops what the mask lacks.
     fn allow(&mut self, mask: &Tensor) -> Result<()> {
         let no = scalar(f64::NEG_INFINITY, self.dtype)?;
         self.add(mask.try_where(&scalar(0.0, self.dtype)?, &no)?)
@@ -71,7 +71,7 @@ pub(super) fn attention(c: &Call<'_>) -> NodeResult {
     }
     let valid = c.opt(6).map(|n| n.try_to_dtype(DType::I64)).transpose()?;
     let column = Tensor::arange(0, keys);
-    // The positions of the queries among the keys: of each batch its own, if its keys end early.
+    // Positions of the queries among the keys: per batch, if the keys' lengths differ.
     let mut row = Tensor::arange(0, queries).try_unsqueeze(1)?;
     row = match &valid {
         Some(valid) if c.opt(4).is_none() => {
@@ -102,7 +102,7 @@ pub(super) fn attention(c: &Call<'_>) -> NodeResult {
     let scale = scalar(scale.sqrt(), dtype)?;
     let keys = k.try_mul(&scale)?.try_transpose(2, 3)?;
     let mut scores = q.try_mul(&scale)?.try_matmul(&keys)?;
-    // The stage of the scores that the last result shows.
+    // Stage of the scores in the last result.
     let mode = c.int("qk_matmul_output_mode", 0);
     let mut shown = scores.clone();
     let cap = c.float("softcap", 0.0);
@@ -122,7 +122,7 @@ pub(super) fn attention(c: &Call<'_>) -> NodeResult {
     let wide = scores.try_to_dtype(precision.unwrap_or(dtype))?;
     let mut weights = wide.try_softmax(-1)?.try_to_dtype(dtype)?;
     if let Some(bias) = &bias.sum {
-        // A query that sees no key gets zeros.
+        // A query whose keys are all masked gives zeros.
         let none = bias.try_amax(&[-1i64][..], true)?.try_eq(f64::NEG_INFINITY)?;
         weights = none.try_where(&weights.zeros_like(), &weights)?;
     }

@@ -1,4 +1,4 @@
-//! A node as its rule sees it: inputs and parameters.
+//! Arguments of a rule: inputs and attributes of a node.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use super::plan::{Body, PlanScope, Step};
 use super::wrong;
 
-/// A parameter of a node.
+/// An attribute.
 pub(super) enum CallAttr {
     Float(f64),
     Int(i64),
@@ -35,22 +35,22 @@ pub(super) fn one(t: Tensor) -> NodeResult {
 }
 
 impl Call<'_> {
-    /// An input that the op needs.
+    /// A required input.
     pub fn x(&self, i: usize) -> Result<&Tensor> {
         self.opt(i).ok_or_else(|| wrong(format!("its input {i} is missing")))
     }
 
-    /// An input that may be left out.
+    /// An optional input.
     pub fn opt(&self, i: usize) -> Option<&Tensor> {
         self.inputs.get(i)?.as_ref()
     }
 
-    /// All inputs, none of which may be left out.
+    /// All inputs, none of which may be omitted.
     pub fn all(&self) -> Result<Vec<&Tensor>> {
         (0..self.inputs.len()).map(|i| self.x(i)).collect()
     }
 
-    /// Whether the result of this number is wanted.
+    /// Whether the result of this index is used.
     pub fn wants(&self, i: usize) -> bool {
         self.step.outputs.get(i).is_some_and(|name| !name.is_empty())
     }
@@ -87,7 +87,7 @@ impl Call<'_> {
     }
 
     pub fn float(&self, name: &str, default: f64) -> f64 {
-        // Parameters are f32, and so are their defaults.
+        // Attributes are f32, and so are their defaults.
         self.float_or_none(name).unwrap_or(f64::from(default as f32))
     }
 
@@ -123,7 +123,7 @@ impl Call<'_> {
         }
     }
 
-    /// Numbers that are an input or, in earlier sets of ops, a parameter.
+    /// Numbers from an input or, in older opsets, an attribute.
     pub fn ints_at(&self, i: usize, name: &str) -> Result<Option<Vec<i64>>> {
         match self.opt(i) {
             Some(t) => integers(t).map(Some),
@@ -131,7 +131,7 @@ impl Call<'_> {
         }
     }
 
-    /// The one number of an input.
+    /// The scalar of an input.
     pub fn int_at(&self, i: usize) -> Result<Option<i64>> {
         let Some(t) = self.opt(i) else { return Ok(None) };
         match integers(t)?.as_slice() {
@@ -148,25 +148,25 @@ impl Call<'_> {
         }
     }
 
-    /// The axis of a parameter, counted from the front.
+    /// An axis attribute, normalised.
     pub fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
         axis(self.int(name, default), rank)
     }
 }
 
-/// An axis counted from the front.
+/// An axis, normalised.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize> {
     let at = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let at = at.and_then(|at| usize::try_from(at).ok()).filter(|&at| at < rank);
     at.ok_or_else(|| wrong(format!("axis {axis} of {rank} axes")))
 }
 
-/// The elements of a tensor of integers, as sizes and places need them.
+/// The elements of an integer tensor, as sizes and indices.
 pub(super) fn integers(t: &Tensor) -> Result<Vec<i64>> {
     t.try_to_dtype(DType::I64)?.try_to_vec::<i64>()
 }
 
-/// The elements of a tensor of numbers.
+/// The elements of a tensor.
 pub(super) fn numbers(t: &Tensor) -> Result<Vec<f64>> {
     t.try_to_dtype(DType::F64)?.try_to_vec::<f64>()
 }
@@ -177,17 +177,17 @@ pub(super) fn sizes(all: &[i64]) -> Result<Vec<usize>> {
     all.iter().map(size).collect()
 }
 
-/// The most numbers that a rule makes from sizes which a file gives.
+/// Limit on elements that a rule allocates for sizes in a file.
 const MOST: usize = 1 << 28;
 
-/// The number of elements of these sizes, if it is no absurd one.
+/// The number of elements of these sizes, within that limit.
 pub(super) fn bounded(sizes: &[usize]) -> Result<usize> {
     let count = sizes.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
     let count = count.filter(|&count| count <= MOST);
     count.ok_or_else(|| wrong(format!("sizes {sizes:?} are more than it can take")))
 }
 
-/// A row of integers.
+/// A vector of integers.
 pub(super) fn row(all: &[i64]) -> Result<Tensor> {
     Tensor::try_from_slice(all, [all.len()])
 }

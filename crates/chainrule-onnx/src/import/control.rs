@@ -6,7 +6,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, axis, numbers, one};
 use super::wrong;
 
-/// The most steps of a loop without a bound, in which a condition that never ends would hang.
+/// Limit on steps of an unbounded loop, which would hang if its condition never fails.
 const MOST_STEPS: i64 = 1 << 24;
 
 fn truth(t: &Tensor) -> Result<bool> {
@@ -77,7 +77,7 @@ pub(super) fn scan(c: &Call<'_>) -> NodeResult {
     scanned_by(c, &all, &order)
 }
 
-/// The first set of ops had a batch in front of all inputs, and the lengths of its sequences.
+/// Opset 8 of Scan had a batch axis on all inputs, and sequence lengths.
 fn batches(c: &Call<'_>, scanned: usize, backwards: &dyn Fn(usize) -> bool) -> NodeResult {
     if c.opt(0).is_some() {
         return Err(wrong("lengths of sequences are not known here; leave them out"));
@@ -96,7 +96,7 @@ fn batches(c: &Call<'_>, scanned: usize, backwards: &dyn Fn(usize) -> bool) -> N
     (0..count).map(|i| stacked(&made, i, 0)).collect()
 }
 
-/// The inputs that are walked through, and the axes and directions of these and of what is made.
+/// The scanned inputs, and axes and directions of these and of the outputs.
 struct Order<'a> {
     scanned: usize,
     axis: &'a dyn Fn(usize) -> i64,
@@ -144,7 +144,7 @@ fn scanned_by(c: &Call<'_>, all: &[Tensor], order: &Order<'_>) -> NodeResult {
     Ok(carried)
 }
 
-/// Whether an input that may be left out is there.
+/// Whether an optional input is present.
 pub(super) fn has_element(c: &Call<'_>) -> NodeResult {
     one(Tensor::scalar(c.opt(0).is_some()))
 }

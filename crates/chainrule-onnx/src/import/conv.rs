@@ -8,12 +8,12 @@ use chainrule_core::ops::{Conv, ConvTranspose, PadMode, Padding, Slice};
 use super::call::{Call, NodeResult, dims, one, signed};
 use super::wrong;
 
-/// The sizes of a sliding window along the axes of an image.
+/// A sliding window along the spatial axes.
 pub(super) struct Window {
     pub kernel: Vec<usize>,
     pub strides: Vec<usize>,
     pub dilations: Vec<usize>,
-    /// Elements before and after each axis.
+    /// Padding before and after each axis.
     pub pads: Vec<[usize; 2]>,
 }
 
@@ -50,13 +50,13 @@ impl Window {
         Ok(window)
     }
 
-    /// The elements from the first to the last of the window along an axis.
+    /// Extent of the window along an axis.
     pub fn reach(&self, i: usize) -> Result<usize> {
         let far = (self.kernel[i] - 1).checked_mul(self.dilations[i]);
         far.and_then(|far| far.checked_add(1)).ok_or_else(|| wrong("its window has no end"))
     }
 
-    /// Zeros on both sides, if both sides have the same number.
+    /// Symmetric padding, if both sides are equal.
     pub fn symmetric<const N: usize>(&self) -> Option<[usize; N]> {
         let mut out = [0; N];
         for (out, &[before, after]) in out.iter_mut().zip(&self.pads) {
@@ -68,7 +68,7 @@ impl Window {
         Some(out)
     }
 
-    /// The image with its surroundings.
+    /// The padded image.
     pub fn padded(&self, x: &Tensor, value: f64, more: &[usize]) -> Result<Tensor> {
         let mut all = Vec::new();
         for (i, &[before, after]) in self.pads.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Window {
         if all.is_empty() { Ok(x.clone()) } else { x.try_pad(&all, PadMode::Constant(value)) }
     }
 
-    /// The elements under the window at each place, as axes behind: `[n, c, places, kernel]`.
+    /// Unfolded windows, with kernel axes behind: `[n, c, places, kernel]`.
     pub fn views(&self, padded: &Tensor) -> Result<Tensor> {
         let mut x = padded.clone();
         for i in 0..self.kernel.len() {
@@ -99,7 +99,7 @@ pub(super) fn array<const N: usize>(all: &[usize]) -> [usize; N] {
     std::array::from_fn(|i| all[i])
 }
 
-/// A convolution of any number of axes.
+/// A convolution with any number of axes.
 fn convolved(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Result<Tensor> {
     let n = window.kernel.len();
     match n {
@@ -133,7 +133,7 @@ fn convolved(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Res
     }
 }
 
-/// A convolution as a product of matrices.
+/// A convolution as a matrix product (im2col).
 fn by_products(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Result<Tensor> {
     let n = window.kernel.len();
     let views = window.views(&window.padded(x, 0.0, &[])?)?;
@@ -158,7 +158,7 @@ fn by_products(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> R
     y.try_reshape(full.as_slice())?.try_movedim(&[-1], &[1])
 }
 
-/// Adds a number for each channel.
+/// Adds a bias per channel.
 fn biased(y: Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let Some(bias) = bias else { return Ok(y) };
     let mut shape = vec![1i64; y.rank() - 1];
@@ -173,7 +173,7 @@ fn image(x: &Tensor) -> Result<Vec<usize>> {
     }
 }
 
-/// The convolution of a node, of operands that may be others than its inputs.
+/// The convolution of a node, of operands that may differ from its inputs.
 pub(super) fn of(c: &Call<'_>, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let image = image(x)?;
     if weight.rank() != x.rank() {
@@ -183,7 +183,7 @@ pub(super) fn of(c: &Call<'_>, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     convolved(x, weight, &window, c.int("group", 1).max(0) as usize)
 }
 
-/// A convolution of one axis with one kernel for each channel, without zeros around.
+/// A depthwise convolution of one axis, without padding.
 pub(super) fn of_window(x: &Tensor, weight: &Tensor, channels: usize) -> Result<Tensor> {
     x.try_conv1d_with(weight, None, &Conv { groups: channels, ..Conv::default() })
 }
@@ -192,7 +192,7 @@ pub(super) fn conv(c: &Call<'_>) -> NodeResult {
     one(biased(of(c, c.x(0)?, c.x(1)?)?, c.opt(2))?)
 }
 
-/// A convolution reversed: what each element of the input adds around its place.
+/// A transposed convolution.
 pub(super) fn conv_transpose(c: &Call<'_>) -> NodeResult {
     let (x, weight) = (c.x(0)?, c.x(1)?);
     let (image, n) = (image(x)?, x.rank() - 2);
@@ -212,7 +212,7 @@ pub(super) fn conv_transpose(c: &Call<'_>) -> NodeResult {
     let mut y = reversed(x, weight, &window, groups)?;
     let auto = c.text("auto_pad", "NOTSET");
     let wanted = match c.sizes("output_shape")? {
-        // Some files name the batch and the channels, too.
+        // Some files include the batch and channel axes.
         Some(all) => Some(all[all.len().saturating_sub(n)..].to_vec()),
         None if auto.starts_with("SAME") => {
             Some((0..n).map(|i| image[i] * window.strides[i]).collect())
@@ -266,7 +266,7 @@ fn reversed(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Resu
         }
         _ => {}
     }
-    // Zeros between the elements, and a convolution with the kernel from behind.
+    // Zeros between the elements, and a convolution with the flipped kernel.
     let mut y = x.clone();
     for (i, &step) in window.strides.iter().enumerate() {
         let at = 2 + i as i64;
@@ -300,12 +300,12 @@ fn reversed(x: &Tensor, weight: &Tensor, window: &Window, groups: usize) -> Resu
     by_products(&y, &kernel, &inner, groups)
 }
 
-/// A convolution of whole numbers.
+/// An integer convolution.
 pub(super) fn conv_integer(c: &Call<'_>) -> NodeResult {
     let wide = |i: usize, zero: usize| {
         let t = c.x(i)?.try_to_dtype(DType::F64)?;
         match c.opt(zero) {
-            // Kernels may have one zero point each.
+            // Kernels may have a zero point each.
             Some(zero) if zero.numel() > 1 => {
                 let mut shape = vec![1i64; t.rank()];
                 shape[0] = -1;
@@ -315,6 +315,6 @@ pub(super) fn conv_integer(c: &Call<'_>) -> NodeResult {
             None => Ok(t),
         }
     };
-    // A quick algorithm may leave a whole number by a rounding error.
+    // A fast algorithm may round an integer result.
     one(of(c, &wide(0, 2)?, &wide(1, 3)?)?.try_round()?.try_to_dtype(DType::I32)?)
 }

@@ -1,4 +1,4 @@
-//! Convolutions whose windows are bent by offsets.
+//! Deformable convolution.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -12,8 +12,8 @@ fn signs(all: &[usize]) -> Vec<i64> {
     all.iter().map(|&d| d as i64).collect()
 }
 
-/// Elements of images `[batch, groups, channels, height, width]` at places `[batch, groups, any]`,
-/// between four neighbours; zeros outside.
+/// Bilinear samples of images `[batch, groups, channels, height, width]` at positions `[batch,
+/// groups, any]`; zeros outside.
 fn sampled(x: &Tensor, y_at: &Tensor, x_at: &Tensor) -> Result<Tensor> {
     let [n, g, c, h, w] = dims(x)[..] else { return Err(wrong("its input has not 4 axes")) };
     let count = y_at.size(2);
@@ -64,7 +64,7 @@ pub(super) fn conv(c: &Call<'_>) -> NodeResult {
     }
     let (k, places) = (kh * kw, oh * ow);
     bounded(&[*n, *channels, k, places])?;
-    // The places of a window that is not bent: [1, 1, k, places].
+    // Positions of the undeformed window: [1, 1, k, places].
     let straight = |axis: usize| {
         let at = |i: usize| {
             let (inner, outer) = (i / places, i % places);

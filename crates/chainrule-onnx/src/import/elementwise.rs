@@ -1,4 +1,4 @@
-//! Ops that go element by element.
+//! Elementwise ops.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, CallAttr, NodeResult, one, scalar};
 use super::{stored, wrong};
 
-/// Rules that are one op of one operand.
+/// Rules with one op of one operand.
 macro_rules! unary {
     ($($name:ident $method:ident),* $(,)?) => {
         $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
@@ -25,7 +25,7 @@ unary! {
     hard_swish try_hardswish,
 }
 
-/// Rules that leave unsigned numbers, whole ones or both as they are.
+/// Rules that pass unsigned operands, integers or both unchanged.
 macro_rules! same_for {
     ($($name:ident $method:ident $is_same:expr),* $(,)?) => {
         $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
@@ -132,8 +132,7 @@ pub(super) fn is_inf(c: &Call<'_>) -> NodeResult {
     })
 }
 
-/// The first operand at the sizes of the second one, where an axis is named from which on these
-/// begin (before opset 7).
+/// The first operand broadcast to the second one, from an `axis` attribute on (before opset 7).
 fn placed(c: &Call<'_>) -> Result<(Tensor, Tensor)> {
     let (a, b) = (c.x(0)?.clone(), c.x(1)?.clone());
     match c.int_or_none("axis").filter(|_| c.opset() < 7 && c.flag("broadcast")) {
@@ -147,7 +146,7 @@ fn placed(c: &Call<'_>) -> Result<(Tensor, Tensor)> {
     }
 }
 
-/// Rules that are one op of two operands.
+/// Rules with one op of two operands.
 macro_rules! binary {
     ($($name:ident $method:ident),* $(,)?) => {
         $(pub(super) fn $name(c: &Call<'_>) -> NodeResult {
@@ -163,7 +162,7 @@ binary! {
     bitwise_and try_bitwise_and, bitwise_or try_bitwise_or, bitwise_xor try_bitwise_xor,
 }
 
-/// Whole numbers are divided towards zero.
+/// Integer division truncates.
 pub(super) fn div(c: &Call<'_>) -> NodeResult {
     let (a, b) = placed(c)?;
     if a.dtype().is_float() {
@@ -225,7 +224,7 @@ pub(super) fn where_(c: &Call<'_>) -> NodeResult {
 
 pub(super) fn prelu(c: &Call<'_>) -> NodeResult {
     let (x, slope) = (c.x(0)?, c.x(1)?);
-    // Before opset 7 a slope has one number for each channel.
+    // Before opset 7 a slope has one element per channel.
     let slope = match slope.rank() == 1 && x.rank() > 2 && c.opset() < 7 {
         true => slope.try_reshape([&[-1], vec![1; x.rank() - 2].as_slice()].concat().as_slice())?,
         false => slope.clone(),
@@ -253,7 +252,7 @@ pub(super) fn clip(c: &Call<'_>) -> NodeResult {
 pub(super) fn cast(c: &Call<'_>) -> NodeResult {
     let to = match c.attr("to") {
         Some(CallAttr::Int(n)) => *n,
-        // The first set of ops had names.
+        // Opset 1 had names of dtypes.
         Some(CallAttr::Text(name)) => match name.as_str() {
             "FLOAT" => 1,
             "INT32" => 6,
@@ -271,7 +270,7 @@ pub(super) fn cast_like(c: &Call<'_>) -> NodeResult {
     one(c.x(0)?.try_to_dtype(c.x(1)?.dtype())?)
 }
 
-/// The same bits as another dtype.
+/// Bitcast to another dtype.
 pub(super) fn bit_cast(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let dtype = stored::dtype(c.int("to", 0))?;

@@ -1,4 +1,4 @@
-//! Ops that pick elements by number, or put them there.
+//! Gather, scatter and selection.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, axis, dims, integers, numbers, one, row, scalar, signed};
 use super::wrong;
 
-/// Places counted from the front, of an axis of this size.
+/// Indices normalised along an axis of this size.
 fn from_front(places: &Tensor, size: usize) -> Result<Tensor> {
     let places = places.try_to_dtype(DType::I64)?;
     let moved = places.try_add(Tensor::scalar(size as i64))?;
@@ -32,7 +32,7 @@ pub(super) fn gather_elements(c: &Call<'_>) -> NodeResult {
     one(x.try_gather(at as i64, &from_front(c.x(1)?, x.shape()[at])?)?)
 }
 
-/// Rows of places as numbers of slices, of a tensor whose first axes (but for the batch) they name.
+/// Slice indices as row numbers, of a tensor whose first axes (but for the batch) they index.
 fn linear(x: &Tensor, places: &Tensor, batch: usize) -> Result<(Tensor, usize)> {
     let depth = *places.shape().last().ok_or_else(|| wrong("its places have no axis"))?;
     if batch + depth > x.rank() || batch >= places.rank() {
@@ -72,7 +72,7 @@ pub(super) fn gather_nd(c: &Call<'_>) -> NodeResult {
     one(x.try_reshape(flat.as_slice())?.try_index_select(0, &at)?.try_reshape(new.as_slice())?)
 }
 
-/// Puts rows into others, whose numbers may come several times, by a rule for two.
+/// Scatters rows, with possible duplicates, reduced by a rule for two.
 fn put(x: &Tensor, at: &Tensor, rows: &Tensor, rule: &str) -> Result<Tensor> {
     let two: fn(&Tensor, &Tensor) -> Result<Tensor> = match rule {
         "none" => return x.try_index_copy(0, at, rows),
@@ -82,7 +82,7 @@ fn put(x: &Tensor, at: &Tensor, rows: &Tensor, rule: &str) -> Result<Tensor> {
         "min" => |a, b| a.try_minimum(b),
         other => return Err(wrong(format!("reduction {other:?} is not known"))),
     };
-    // In rounds, each with its numbers once.
+    // In rounds, each without duplicates.
     let mut rounds: Vec<(Vec<i64>, Vec<i64>)> = Vec::new();
     let mut seen: HashMap<i64, usize> = HashMap::new();
     for (from, &to) in integers(at)?.iter().enumerate() {
@@ -123,7 +123,7 @@ pub(super) fn scatter_elements(c: &Call<'_>) -> NodeResult {
         "none" => one(x.try_scatter(at as i64, &places, updates)?),
         "add" => one(x.try_scatter_add(at as i64, &places, updates)?),
         rule => {
-            // Places among all elements.
+            // Flat indices.
             let sizes = dims(x);
             let mut sum = Tensor::try_full(places.shape(), 0.0, DType::I64)?;
             for (i, &size) in sizes.iter().enumerate() {
@@ -145,7 +145,7 @@ pub(super) fn scatter_elements(c: &Call<'_>) -> NodeResult {
     }
 }
 
-/// New rows of a cache, from a position of each sequence on.
+/// Writes new rows into a cache, from each sequence's position on.
 pub(super) fn tensor_scatter(c: &Call<'_>) -> NodeResult {
     let (x, update) = (c.x(0)?, c.x(1)?);
     let at = c.axis("axis", -2, x.rank())?;
@@ -213,7 +213,7 @@ pub(super) fn unique(c: &Call<'_>) -> NodeResult {
         let pairs = a.iter().zip(b).map(|(a, b)| a.total_cmp(b));
         pairs.fold(Ordering::Equal, Ordering::then)
     };
-    // The first of each kind, sorted or in the order in which they come.
+    // First occurrence of each value, sorted or in order of appearance.
     let mut sorted: Vec<usize> = (0..rows).collect();
     sorted.sort_by(|&a, &b| order(slice(a), slice(b)));
     let mut kinds: Vec<Vec<usize>> = Vec::new();
@@ -240,7 +240,7 @@ pub(super) fn unique(c: &Call<'_>) -> NodeResult {
     Ok(vec![y, row(&first)?, row(&inverse)?, row(&counts)?])
 }
 
-/// Boxes in the order of their scores, without those that overlap one before.
+/// Non-maximum suppression: boxes in order of scores, without those that overlap an earlier one.
 pub(super) fn non_max_suppression(c: &Call<'_>) -> NodeResult {
     let (boxes, scores) = (c.x(0)?, c.x(1)?);
     let ([batches, count, 4], [_, classes, _]) = (&dims(boxes)[..], &dims(scores)[..]) else {

@@ -1,5 +1,5 @@
-//! The messages of a file without the elements of its large tensors, which stay in the file until
-//! their tensor has its memory: so that no element is in memory twice.
+//! The messages of a file without the elements of large tensors, which stay in the file until their
+//! tensor is allocated, so that no element is in memory twice.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _};
@@ -7,16 +7,15 @@ use std::io::{BufReader, Read as _};
 /// Elements of fewer bytes are read with the messages.
 const LARGE: u64 = 1 << 16;
 
-/// Messages in one another.
+/// Limit on nested messages.
 const DEEPEST: usize = 100;
 
-/// The field of a tensor with its elements, and those in which is written where they stay: none of
-/// ONNX's.
+/// Field of a tensor with its elements, and private fields for their location in the file.
 const RAW: u64 = 9;
 const AT: u64 = 1000;
 const LEN: u64 = 1001;
 
-/// A message that leads to tensors.
+/// A message type that contains tensors.
 #[derive(Clone, Copy, PartialEq)]
 enum Message {
     Model,
@@ -27,7 +26,7 @@ enum Message {
 }
 
 impl Message {
-    /// The message in a field, if it leads to tensors.
+    /// Type of the message in a field, if it contains tensors.
     fn inner(self, field: u64) -> Option<Message> {
         Some(match (self, field) {
             (Message::Model, 7) | (Message::Attribute, 6) => Message::Graph,
@@ -39,8 +38,8 @@ impl Message {
     }
 }
 
-/// The messages of a file of this length, if it is made of whole ones; what is wrong with others is
-/// for their reader to say.
+/// The messages of a file of this length, if they are well-formed; the decoder reports the faults
+/// of others.
 pub(super) fn messages(file: File, len: u64) -> Option<Vec<u8>> {
     let mut from = Messages { reader: BufReader::new(file), at: 0 };
     from.copy(len, Message::Model, DEEPEST)
@@ -97,7 +96,7 @@ impl Messages {
         (bytes.len() as u64 == len).then_some(bytes)
     }
 
-    /// A number of 7 bits in each byte.
+    /// A varint.
     fn number(&mut self) -> Option<u64> {
         let mut sum = 0;
         for shift in (0..64).step_by(7) {

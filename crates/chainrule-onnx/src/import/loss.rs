@@ -1,4 +1,4 @@
-//! Losses.
+//! Loss ops.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, one};
 use super::wrong;
 
-/// The loss of logarithms of probabilities `[rows, classes, ...]` and the numbers of classes.
+/// Negative log likelihood of log-probabilities `[rows, classes, ...]` and class indices.
 fn likelihood(c: &Call<'_>, logs: &Tensor) -> Result<Tensor> {
     let target = c.x(1)?.try_to_dtype(DType::I64)?;
     if logs.rank() < 2 || target.rank() + 1 != logs.rank() {

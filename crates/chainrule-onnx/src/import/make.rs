@@ -1,4 +1,4 @@
-//! Ops that make tensors, and products of matrices.
+//! Ops that create tensors, and matrix products.
 
 use std::f64::consts::PI;
 
@@ -60,7 +60,7 @@ pub(super) fn mat_mul(c: &Call<'_>) -> NodeResult {
     if a.dtype().is_float() {
         return one(a.try_matmul(b)?);
     }
-    // Products of whole numbers are exact in f64 up to 2^53.
+    // Integer products are exact in f64 up to 2^53.
     let wide = |t: &Tensor| t.try_to_dtype(DType::F64);
     one(wide(a)?.try_matmul(&wide(b)?)?.try_to_dtype(a.dtype())?)
 }
@@ -90,7 +90,7 @@ pub(super) fn einsum(c: &Call<'_>) -> NodeResult {
     one(Tensor::try_einsum(&equation, &all)?)
 }
 
-/// The determinant of matrices, by elimination, through which gradients flow.
+/// Determinants by elimination, which is differentiable.
 pub(super) fn det(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let [.., n, m] = dims(x)[..] else { return Err(wrong("its input is no matrix")) };
@@ -104,7 +104,7 @@ pub(super) fn det(c: &Call<'_>) -> NodeResult {
         let mut a = flat.try_narrow(0, b, 1)?.try_squeeze(&[0][..])?;
         let mut product = Tensor::try_full((), 1.0, x.dtype())?;
         for k in (1..=n).rev() {
-            // The largest element of the column comes first.
+            // Pivot: the largest element of the column.
             let column = numbers(&a.try_narrow(1, 0, 1)?)?;
             let best = (0..k).max_by(|&i, &j| column[i].abs().total_cmp(&column[j].abs()));
             let best = best.unwrap_or(0);
@@ -128,7 +128,7 @@ pub(super) fn det(c: &Call<'_>) -> NodeResult {
     one(all.try_reshape(&batch.iter().map(|&d| d as i64).collect::<Vec<_>>()[..])?)
 }
 
-/// A window of a sum of cosines.
+/// A cosine-sum window.
 fn window(c: &Call<'_>, factors: &[f64]) -> NodeResult {
     let size = c.int_at(0)?.unwrap_or(0).max(0);
     bounded(&[size as usize])?;
@@ -154,7 +154,7 @@ pub(super) fn blackman(c: &Call<'_>) -> NodeResult {
     window(c, &[0.42, -0.5, 0.08])
 }
 
-/// The Fourier transform of real or complex numbers, which lie along the last axis, by its matrix.
+/// Discrete Fourier transform of real or complex numbers along the last axis, by its matrix.
 fn fourier(x: &Tensor, at: usize, len: usize, inverse: bool, onesided: bool) -> Result<Tensor> {
     let last = x.rank() - 1;
     let x = x.try_movedim(&[at as i64], &[last as i64 - 1])?;
@@ -193,7 +193,7 @@ fn fourier(x: &Tensor, at: usize, len: usize, inverse: bool, onesided: bool) -> 
     y.try_movedim(&[last as i64 - 1], &[at as i64])
 }
 
-/// The real numbers whose transform has this first half, the other being its mirror image.
+/// Inverse of a one-sided transform; the other half is its mirror image.
 fn real_inverse(x: &Tensor, at: usize, len: usize) -> Result<Tensor> {
     let half = len / 2 + 1;
     bounded(&[half, len])?;

@@ -1,4 +1,4 @@
-//! ONNX models as functions over tensors.
+//! Import of ONNX models as functions over tensors.
 
 mod attention;
 mod call;
@@ -37,16 +37,15 @@ use self::plan::{Body, PlanScope, Planner};
 use self::stored::Files;
 use crate::proto::{DimProto, ModelProto, TensorProto, ValueInfoProto};
 
-/// The largest file: what a message of this form can hold.
+/// Largest file: the limit of protobuf messages.
 const MOST_BYTES: u64 = (1 << 31) - 1;
 
 /// An ONNX model that was read: a function over tensors, and a module, through which gradients flow
 /// to its parameters. NodeResult by [`import`] and [`import_bytes`].
 ///
 /// Its parameters are the float tensors of the file, by their names there: an optimizer changes
-/// them. Buffers are those that no gradient is meant to change: running statistics, factors of
-/// sizes, ends of ranges, and masks, which have infinite elements. Numbers that have no axis stay
-/// as they are.
+/// them. Buffers are those without a meaningful gradient: running statistics, resize factors,
+/// limits of ranges, and masks, which have infinite elements. Scalars are constant.
 ///
 /// ```
 /// use chainrule::nn::Module;
@@ -68,25 +67,25 @@ pub struct ImportedModel {
     body: Body,
     stored: HashMap<String, Tensor>,
     inputs: Vec<InputType>,
-    /// Parameters and buffers in the order of the file; the second says which it is.
+    /// Parameters and buffers in file order; the flag says which it is.
     leaves: Vec<(String, Tensor, bool)>,
 }
 
-/// An input of a model: name, dtype, and sizes, of which some may be open.
+/// An input of a model: name, dtype, and sizes, some of which may be dynamic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputType {
     /// The name in the file.
     pub name: String,
-    /// The dtype, if the file says it.
+    /// Dtype, if declared.
     pub dtype: Option<DType>,
-    /// The sizes, if the file says how many there are; those without a number are open.
+    /// Sizes, if the rank is declared; dynamic ones are `None`.
     pub sizes: Option<Vec<Option<usize>>>,
 }
 
-/// Reads a model from a file. Elements in other files are looked for beside it.
+/// Imports a model from a file. External data are looked up beside it.
 ///
-/// Errors name the file and what is wrong: it is cut off or no model, or has an op, a dtype or a
-/// type of values that is not known here.
+/// Errors name the file and the fault: it is truncated or no model, or has an unsupported op, dtype
+/// or type of values.
 pub fn import(path: impl AsRef<Path>) -> Result<ImportedModel> {
     let path = path.as_ref();
     let error = |why: String| Error::File { path: path.to_owned(), why };
@@ -109,7 +108,7 @@ pub fn import(path: impl AsRef<Path>) -> Result<ImportedModel> {
     })
 }
 
-/// As [`import`], from the bytes of a file whose elements are all inside.
+/// As [`import`], from the bytes of a file without external data.
 pub fn import_bytes(bytes: &[u8]) -> Result<ImportedModel> {
     read(bytes, Files::none())
 }
@@ -144,7 +143,7 @@ fn read(bytes: &[u8], files: Files) -> Result<ImportedModel> {
     Ok(ImportedModel { body, stored, inputs, leaves })
 }
 
-/// Whether an element is infinite, without a tensor of as many elements where none is NaN.
+/// Whether an element is infinite, without a temporary tensor unless one is NaN.
 fn has_infinite(t: &Tensor) -> Result<bool> {
     if t.numel() == 0 {
         return Ok(false);
@@ -179,7 +178,7 @@ impl Module for ImportedModel {
 }
 
 impl ImportedModel {
-    /// The inputs that the file has no value for.
+    /// The inputs without a value in the file.
     pub fn inputs(&self) -> &[InputType] {
         &self.inputs
     }
@@ -189,13 +188,13 @@ impl ImportedModel {
         &self.body.outputs
     }
 
-    /// The ops of the nodes, those in bodies of loops and branches too.
+    /// The ops of the nodes, including those in bodies of loops and branches.
     pub fn ops(&self) -> Vec<&str> {
         self.body.ops()
     }
 
-    /// The values of the tensors of the file with their names, and whether each is trained; the
-    /// model holds them no longer, and takes them as inputs.
+    /// Moves the file's tensors out of the model, with names and whether each is trained; they
+    /// become inputs of the model.
     #[doc(hidden)]
     pub fn hand_over(&mut self) -> Vec<(String, Tensor, bool)> {
         let all = std::mem::take(&mut self.leaves).into_iter();
@@ -211,7 +210,7 @@ impl ImportedModel {
 
     /// The results for these inputs, in the order of [`ImportedModel::inputs`].
     ///
-    /// Errors if their number is another one, and as [`ImportedModel::run`].
+    /// Errors for another number of inputs, and as [`ImportedModel::run`].
     pub fn forward(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         if inputs.len() != self.inputs.len() {
             let names: Vec<&str> = self.inputs.iter().map(|i| i.name.as_str()).collect();
@@ -222,11 +221,11 @@ impl ImportedModel {
         self.run(&names.zip(inputs.iter().copied()).collect::<Vec<_>>())
     }
 
-    /// The results for these inputs by name. A tensor of the file may be given, too, and then
-    /// stands for the one there.
+    /// Runs the model on inputs by name. A tensor of the file may be given too, and overrides the
+    /// one there.
     ///
-    /// Errors for an input that is missing or unknown, and for a node whose op cannot take what it
-    /// gets: with the name of the node.
+    /// Errors for a missing or unknown input, and for a node whose op rejects its inputs, with the
+    /// name of the node.
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let mut scope = PlanScope::new(&self.stored);
         for &(name, tensor) in inputs {
@@ -254,12 +253,12 @@ impl ImportedModel {
     }
 }
 
-/// The names of the ops of ONNX that [`import`] knows.
+/// Names of the ONNX ops that [`import`] supports.
 pub fn ops() -> impl Iterator<Item = &'static str> {
     table::known()
 }
 
-/// The tensor of a file of one, as ONNX's tests have them.
+/// Reads a file with one tensor, as ONNX's tests have them.
 #[doc(hidden)]
 pub fn parse_tensor(bytes: &[u8]) -> Result<Tensor> {
     let proto = TensorProto::decode(bytes)
@@ -267,7 +266,7 @@ pub fn parse_tensor(bytes: &[u8]) -> Result<Tensor> {
     stored::tensor(proto, &Files::none())
 }
 
-/// The longest reason: a name in a file may have any length.
+/// Limit on the length of a message: a name in a file may have any length.
 const LONGEST: usize = 400;
 
 /// An error about a model, in one line whatever the names in it are.

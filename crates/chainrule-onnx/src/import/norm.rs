@@ -1,4 +1,4 @@
-//! Normalisations, and what goes with them.
+//! Normalisation, dropout, rotary embedding and optimizer ops.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -8,7 +8,7 @@ use chainrule_core::ops::PadMode;
 use super::call::{Call, NodeResult, dims, one, scalar, signed};
 use super::wrong;
 
-/// A number for each channel, at the channels' axis.
+/// A per-channel tensor, broadcast along the channel axis.
 fn channels(t: &Tensor, rank: usize) -> Result<Tensor> {
     let mut shape = vec![1i64; rank.saturating_sub(1).max(1)];
     shape[0] = -1;
@@ -40,7 +40,7 @@ pub(super) fn batch(c: &Call<'_>) -> NodeResult {
     Ok(vec![y, moved(mean, &used)?, moved(var, &spread)?])
 }
 
-/// The dtype of the statistics, and back.
+/// Converts to the dtype of the statistics, and back.
 fn stashed(c: &Call<'_>, x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::F64 => Ok(x.clone()),
@@ -55,7 +55,7 @@ pub(super) fn layer(c: &Call<'_>) -> NodeResult {
     let axes: Vec<i64> = (at as i64..x.rank() as i64).collect();
     let wide = stashed(c, x)?;
     if !c.wants(1) && !c.wants(2) {
-        // As one op, which keeps less for its gradient.
+        // As one op, which saves less for its gradient.
         let shape = &dims(x)[at..];
         let fits =
             |t: Option<&Tensor>| t.is_none_or(|t| dims(t) == shape && t.dtype() == x.dtype());
@@ -94,7 +94,7 @@ pub(super) fn group(c: &Call<'_>) -> NodeResult {
     let groups = usize::try_from(c.int("num_groups", 1)).ok().filter(|&g| g > 0);
     let groups = groups.ok_or_else(|| wrong("its number of groups is 0"))?;
     let each = x.shape().get(1).copied().unwrap_or(0) / groups;
-    // Before opset 21 a group has one factor.
+    // Before opset 21 the scale is per group.
     let spread = |t: &Tensor| match t.numel() == groups && each > 1 {
         true => t.try_repeat_interleave(each, 0),
         false => Ok(t.clone()),
@@ -102,7 +102,8 @@ pub(super) fn group(c: &Call<'_>) -> NodeResult {
     one(x.try_group_norm(groups, Some(&spread(c.x(1)?)?), Some(&spread(c.x(2)?)?), eps)?)
 }
 
-/// Each element divided by a power of the squares of the channels around it.
+/// Local response normalisation: each element divided by a power of the squares of the channels
+/// around it.
 pub(super) fn local_response(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let size = usize::try_from(c.int("size", 1)).ok().filter(|&s| s > 0);
@@ -123,7 +124,7 @@ pub(super) fn lp(c: &Call<'_>) -> NodeResult {
         1 => x.try_abs()?.try_sum(&[at][..], true)?,
         _ => x.try_mul(x)?.try_sum(&[at][..], true)?.try_sqrt()?,
     };
-    // Rows of zeros stay.
+    // Rows of zeros stay zero.
     let zero = norm.try_eq(0.0)?;
     one(x.try_div(&zero.try_where(&norm.ones_like(), &norm)?)?)
 }
@@ -136,7 +137,7 @@ pub(super) fn mean_variance(c: &Call<'_>) -> NodeResult {
     one(x.try_sub(&mean)?.try_div(&spread.try_sqrt()?.try_add(1e-9)?)?)
 }
 
-/// A dropout outside training, which changes nothing.
+/// Dropout outside of training: the identity.
 pub(super) fn dropout(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let ratio = c.float_at(1)?.unwrap_or_else(|| c.float("ratio", 0.5));
@@ -147,12 +148,12 @@ pub(super) fn dropout(c: &Call<'_>) -> NodeResult {
         ));
     }
     let mask = Tensor::try_full(x.shape(), 1.0, DType::Bool)?;
-    // The first sets of ops had a mask of the input's dtype.
+    // Older opsets had a mask of the input's dtype.
     let mask = if c.opset() < 10 { mask.try_to_dtype(x.dtype())? } else { mask };
     Ok(vec![x.clone(), mask])
 }
 
-/// Pairs of numbers turned by an angle that grows with their position.
+/// Rotary position embedding.
 pub(super) fn rotary(c: &Call<'_>) -> NodeResult {
     let (x, cos, sin) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let four = x.rank() == 4;
@@ -200,14 +201,14 @@ pub(super) fn rotary(c: &Call<'_>) -> NodeResult {
     one(if four { y.try_permute(&[0, 2, 1, 3])? } else { y.try_reshape(sizes.as_slice())? })
 }
 
-/// The places of a grid under a linear map, for each batch.
+/// An affine grid for each batch.
 pub(super) fn affine_grid(c: &Call<'_>) -> NodeResult {
     let (theta, size) = (c.x(0)?, super::call::integers(c.x(1)?)?);
     let image = size.get(2..).ok_or_else(|| wrong("its size has no axes of an image"))?;
     let corners = c.flag("align_corners");
     let n = image.len();
     let mut lines = Vec::new();
-    // The last axis comes first among the coordinates.
+    // Coordinates are in reverse order of the axes.
     for (i, &d) in image.iter().enumerate().rev() {
         let step = |j: i64| match corners {
             true if d == 1 => 0.0,
@@ -229,7 +230,7 @@ pub(super) fn affine_grid(c: &Call<'_>) -> NodeResult {
     one(y.try_reshape(shape.as_slice())?)
 }
 
-/// A step of an optimizer: as ONNX's training ops define them.
+/// An optimizer step, as ONNX's training ops define it.
 pub(super) fn momentum(c: &Call<'_>) -> NodeResult {
     let (alpha, beta) = (c.float("alpha", 0.0), c.float("beta", 0.0));
     let decay = c.float("norm_coefficient", 0.0);

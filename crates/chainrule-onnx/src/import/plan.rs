@@ -1,4 +1,4 @@
-//! Graphs as lists of steps, and their run.
+//! Graphs as lists of steps, and their execution.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::table::{Rule, rule};
 use super::wrong;
 use crate::proto::{AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetProto};
 
-/// Graphs in one another before a file is refused.
+/// Limit on nested graphs.
 const DEEPEST: usize = 32;
 
-/// The newest set of ops whose rules are known.
+/// Newest supported opset.
 const NEWEST: i64 = 28;
 
 /// The work of a step.
 enum Work {
     Rule(Rule),
-    /// An op that the file defines.
+    /// A function of the model.
     Function(Body),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Step {
     pub attrs: HashMap<String, CallAttr>,
     pub opset: i64,
     work: Work,
-    /// Values that nobody needs behind it.
+    /// Values whose last use this is.
     last: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Body {
     constants: HashMap<String, Tensor>,
 }
 
-/// Values by name, with those of the graph around.
+/// Values by name, in nested scopes.
 pub(super) struct PlanScope<'a> {
     values: HashMap<String, Tensor>,
     stored: &'a HashMap<String, Tensor>,
@@ -71,7 +71,7 @@ impl<'a> PlanScope<'a> {
 }
 
 impl Body {
-    /// The results in a scope that has the inputs.
+    /// Runs a graph in a scope with its inputs.
     pub fn run(&self, mut scope: PlanScope<'_>) -> Result<Vec<Tensor>> {
         for step in &self.steps {
             let made = step.run(&scope)?;
@@ -95,7 +95,7 @@ impl Body {
         self.outputs.iter().map(result).collect()
     }
 
-    /// The results of a graph inside another one.
+    /// Runs a subgraph.
     pub fn call(&self, outer: &PlanScope<'_>, inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
         self.run(self.scope(Some(outer), inputs)?)
     }
@@ -133,7 +133,7 @@ impl Body {
         ops
     }
 
-    /// Values that no gradient is meant to reach.
+    /// Values without a meaningful gradient.
     pub fn untrained(&self) -> HashSet<String> {
         let mut names = HashSet::new();
         for step in &self.steps {
@@ -188,19 +188,19 @@ impl Step {
     }
 }
 
-/// Reads graphs.
+/// The builder of graphs.
 pub(super) struct Planner {
     opsets: HashMap<String, i64>,
     functions: HashMap<(String, String), Arc<FunctionProto>>,
     files: Files,
     depth: usize,
-    /// Bytes that steps may still take: functions that call each other could make any number.
+    /// Remaining bytes for steps: functions that call each other could generate any number.
     left: usize,
-    /// Ops without a rule, each with the name of a node.
+    /// Unsupported ops, each with the name of a node.
     unknown: BTreeMap<String, String>,
 }
 
-/// The bytes of a step, beside its parameters.
+/// Bytes of a step, without its attributes.
 const STEP: usize = 512;
 
 fn opsets(imports: &[OperatorSetProto]) -> Result<HashMap<String, i64>> {
@@ -217,7 +217,7 @@ fn opsets(imports: &[OperatorSetProto]) -> Result<HashMap<String, i64>> {
     Ok(all)
 }
 
-/// ONNX's own set of ops has two names.
+/// ONNX's default domain has two names.
 fn plain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
@@ -247,7 +247,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A graph, and the values that it stores.
+    /// A graph, and its initialisers.
     pub fn graph(&mut self, graph: GraphProto) -> Result<(Body, Vec<(String, Tensor)>)> {
         if !graph.sparse_initializer.is_empty() {
             return Err(wrong("sparse tensors are not read; export the model with dense ones"));
@@ -303,7 +303,7 @@ impl Planner {
             match &attribute.ref_attr_name {
                 None => protos.push((own, attribute)),
                 Some(wanted) => {
-                    // A parameter that the call leaves out is left out here, too.
+                    // An attribute omitted in the call is omitted here, too.
                     if let Some(attribute) = given.get(wanted) {
                         self.charge(2 * attribute.encoded_len())?;
                         protos.push((own, attribute.clone()));
@@ -329,7 +329,7 @@ impl Planner {
             }
             None => Work::Rule(rule(&domain, &op).unwrap_or_else(|| {
                 let of = if domain.is_empty() { String::new() } else { format!(" of {domain}") };
-                // The error names all of them, and a place of each.
+                // The error names all unsupported ops, with a node of each.
                 self.unknown.entry(format!("{op}{of}")).or_insert_with(|| shown.clone());
                 |_| Err(wrong("it is not known"))
             })),
@@ -354,7 +354,7 @@ impl Planner {
         given: &HashMap<String, AttributeProto>,
     ) -> Result<CallAttr> {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        // Files before version 3 of the format have no kind.
+        // Files before IR version 3 have no type.
         let guess = match () {
             () if proto.f.is_some() => 1,
             () if proto.i.is_some() => 2,
@@ -384,7 +384,7 @@ impl Planner {
         })
     }
 
-    /// The graph of a branch or a loop.
+    /// The subgraph of a branch or a loop.
     fn inner(
         &mut self,
         graph: GraphProto,
@@ -405,7 +405,7 @@ impl Planner {
 }
 
 impl Body {
-    /// Says at each step which values it is the last to need. A graph inside may read any of them.
+    /// Computes last uses, at which values are dropped. A subgraph may read any value.
     fn find_last(&mut self) {
         let mut seen: HashSet<&str> = self.outputs.iter().map(String::as_str).collect();
         let has_inner =

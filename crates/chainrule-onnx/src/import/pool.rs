@@ -9,7 +9,7 @@ use super::call::{Call, NodeResult, bounded, dims, integers, one, row, signed, s
 use super::conv::{Window, array};
 use super::wrong;
 
-/// The window of a pooling node, and how far the last places reach beyond the padded image.
+/// The window of a pooling node, and how far the last positions reach beyond the padded image.
 fn window(c: &Call<'_>, x: &Tensor) -> Result<(Window, Vec<usize>)> {
     if x.rank() < 3 {
         return Err(wrong(format!("its input has {} axes, and not 3 or more", x.rank())));
@@ -26,7 +26,7 @@ fn window(c: &Call<'_>, x: &Tensor) -> Result<(Window, Vec<usize>)> {
         }
         if c.flag("ceil_mode") {
             let mut places = (padded - reach).div_ceil(window.strides[i]) + 1;
-            // A window that begins behind the image has nothing of it.
+            // Drops a window that starts beyond the image.
             if (places - 1) * window.strides[i] >= image[i] + window.pads[i][0] {
                 places -= 1;
             }
@@ -36,7 +36,7 @@ fn window(c: &Call<'_>, x: &Tensor) -> Result<(Window, Vec<usize>)> {
     Ok((window, over))
 }
 
-/// The axes of the window's elements joined, behind the places.
+/// Merges the kernel axes.
 fn joined(views: &Tensor, n: usize) -> Result<Tensor> {
     views.try_flatten(2 + n as i64, -1)
 }
@@ -71,11 +71,11 @@ pub(super) fn max(c: &Call<'_>) -> NodeResult {
     Ok(vec![y.clone(), places(c, x, &window, &at)?])
 }
 
-/// The places of the largest elements in the whole input, from their places in the windows.
+/// Flat indices of the maxima, from their indices in the windows.
 fn places(c: &Call<'_>, x: &Tensor, window: &Window, at: &Tensor) -> Result<Tensor> {
     let n = window.kernel.len();
     let (image, out) = (&dims(x)[2..], dims(at));
-    // The first axis of an image may change fastest.
+    // The storage order may be column-major.
     let columns = c.int("storage_order", 0) == 1;
     let size: usize = image.iter().product();
     let mut found = integers(at)?;
@@ -105,7 +105,7 @@ pub(super) fn average(c: &Call<'_>) -> NodeResult {
     let (window, over) = window(c, x)?;
     let n = window.kernel.len();
     let sum = |x: &Tensor| joined(&window.views(x)?, n)?.try_sum(&[-1i64][..], false);
-    // The number of elements in each window, with the padding or without it.
+    // Number of elements in each window, with or without padding.
     let ones = Tensor::try_full(&[&[1, 1], &dims(x)[2..]].concat()[..], 1.0, x.dtype())?;
     let around = if c.flag("count_include_pad") { 1.0 } else { 0.0 };
     let bare = Window {

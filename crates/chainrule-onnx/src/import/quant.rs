@@ -1,4 +1,4 @@
-//! Numbers in few bits, with a scale and a zero point.
+//! Quantised tensors, with a scale and a zero point.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, axis, one};
 use super::{conv, stored, wrong};
 
-/// Scales along an axis, or in blocks along it, so that they fit the input.
+/// Per-axis or blocked scales, broadcast to the input.
 fn placed(c: &Call<'_>, t: &Tensor, x: &Tensor) -> Result<Tensor> {
     if t.numel() == 1 && t.rank() <= 1 {
         return t.try_reshape(());
@@ -26,7 +26,7 @@ fn placed(c: &Call<'_>, t: &Tensor, x: &Tensor) -> Result<Tensor> {
     t.try_repeat_interleave(each, at as i64)?.try_narrow(at as i64, 0, wanted)
 }
 
-/// The least and the largest number of a dtype of few bits.
+/// Range of a quantised dtype.
 fn bounds(dtype: DType) -> Result<(f64, f64)> {
     Ok(match dtype {
         DType::U8 => (0.0, 255.0),
@@ -37,7 +37,7 @@ fn bounds(dtype: DType) -> Result<(f64, f64)> {
     })
 }
 
-/// Rounded to whole numbers around the zero point, and cut at the ends of the dtype.
+/// Quantises: rounds, adds the zero point, and saturates.
 fn quantized(x: &Tensor, scale: &Tensor, zero: Option<&Tensor>, dtype: DType) -> Result<Tensor> {
     let (least, most) = bounds(dtype)?;
     let mut y = x.try_div(scale)?.try_round()?.try_to_dtype(DType::F64)?;
@@ -75,7 +75,7 @@ pub(super) fn dequantize(c: &Call<'_>) -> NodeResult {
     one(wide.try_mul(&scale.try_to_dtype(DType::F32)?)?.try_to_dtype(dtype)?)
 }
 
-/// Scale and zero point from the range of the input, which has 0 in it.
+/// Scale and zero point from the range of the input, extended to include 0.
 pub(super) fn dynamic(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let low = x.try_min_all()?.try_minimum(0.0)?;
@@ -86,7 +86,7 @@ pub(super) fn dynamic(c: &Call<'_>) -> NodeResult {
     Ok(vec![quantized(x, &scale, Some(&zero), DType::U8)?, scale, zero])
 }
 
-/// A number for each row or column of a matrix, where it stands for one.
+/// A parameter per row or column of a matrix.
 fn beside(t: &Tensor, is_row: bool) -> Result<Tensor> {
     match t.rank() == 1 && t.numel() > 1 && is_row {
         true => t.try_unsqueeze(1),
@@ -120,7 +120,7 @@ pub(super) fn q_linear_mat_mul(c: &Call<'_>) -> NodeResult {
 pub(super) fn q_linear_conv(c: &Call<'_>) -> NodeResult {
     let wide = |t: &Tensor| t.try_to_dtype(DType::F64);
     let (x, w) = (wide(c.x(0)?)?, wide(c.x(3)?)?);
-    // Kernels may have numbers of their own.
+    // Kernels may have parameters of their own.
     let of_kernel = |t: &Tensor, rank: usize| {
         let mut shape = vec![1i64; rank];
         shape[0] = -1;

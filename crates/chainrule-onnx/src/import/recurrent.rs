@@ -6,7 +6,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, CallAttr, NodeResult, integers, row};
 use super::wrong;
 
-/// A function of the gates.
+/// An activation function of the gates.
 struct Activation {
     name: String,
     alpha: Option<f64>,
@@ -52,10 +52,10 @@ pub(super) fn lstm(c: &Call<'_>) -> NodeResult {
     layer(c, CellKind::Lstm)
 }
 
-/// The weights of one direction.
+/// Weights of one direction.
 struct Cell<'a> {
     kind: CellKind,
-    /// Transposed, as products take them.
+    /// Transposed for products.
     input: Tensor,
     hidden: Tensor,
     bias_of_input: Tensor,
@@ -76,7 +76,7 @@ impl Cell<'_> {
         }
     }
 
-    /// A part of gates that lie side by side.
+    /// One of the concatenated gates.
     fn gate(&self, all: &Tensor, i: usize) -> Result<Tensor> {
         all.try_narrow(-1, i * self.size, self.size)
     }
@@ -85,7 +85,7 @@ impl Cell<'_> {
         self.activations[i].of(&self.clipped(x)?)
     }
 
-    /// New state from the old and the input's part of the gates.
+    /// The next state, from the old one and the input's pre-activations.
     fn step(&self, x: &Tensor, h: &Tensor, cell: &Tensor) -> Result<(Tensor, Tensor)> {
         let from_hidden = h.try_matmul(&self.hidden)?.try_add(&self.bias_of_hidden)?;
         match self.kind {
@@ -208,7 +208,7 @@ fn activations(c: &Call<'_>, kind: CellKind, directions: usize) -> Result<Vec<Ac
     if names.len() != usual.len() * directions {
         return Err(wrong(format!("{} activations for {directions} directions", names.len())));
     }
-    // Numbers stand for the activations that have some, in their order.
+    // Parameters of activations are assigned in order to those that take some.
     let mut alphas = c.floats("activation_alpha").unwrap_or_default().into_iter();
     let mut betas = c.floats("activation_beta").unwrap_or_default().into_iter();
     let with = |name: String| {
@@ -225,7 +225,7 @@ fn activations(c: &Call<'_>, kind: CellKind, directions: usize) -> Result<Vec<Ac
     Ok(names.into_iter().map(with).collect())
 }
 
-/// All steps of one direction: the outputs, and the state in the end.
+/// All steps of one direction: outputs and final state.
 fn walk(
     cell: &Cell<'_>,
     x: &Tensor,
@@ -234,7 +234,7 @@ fn walk(
     backwards: bool,
 ) -> Result<(Tensor, Tensor, Tensor)> {
     let steps = x.shape()[0];
-    // The input's part of all gates at once.
+    // The input's pre-activations for all steps at once.
     let input = x.try_matmul(&cell.input)?.try_add(&cell.bias_of_input)?;
     let mut outputs = vec![None; steps];
     for i in 0..steps {
@@ -243,7 +243,7 @@ fn walk(
         let (mut new_h, mut new_state) = cell.step(&at, &h, &state)?;
         let mut y = new_h.clone();
         if let Some(lens) = lens {
-            // Behind the end of a sequence its state stays and its output is zero.
+            // After the end of a sequence the state is kept and the output is zero.
             let live: Vec<i64> = lens.iter().map(|&len| i64::from((t as i64) < len)).collect();
             let live = row(&live)?.try_ne(Tensor::scalar(0i64))?.try_unsqueeze(1)?;
             new_h = live.try_where(&new_h, &h)?;

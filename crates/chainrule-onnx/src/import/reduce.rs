@@ -1,4 +1,4 @@
-//! Reductions, and running sums.
+//! Reductions and cumulative ops.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,7 +7,7 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, axis, dims, one};
 use super::wrong;
 
-/// The axes of a reduction; none where nothing is reduced.
+/// The axes of a reduction; none for a no-op.
 fn axes(c: &Call<'_>, rank: usize) -> Result<Option<Vec<i64>>> {
     let given = c.ints_at(1, "axes")?.unwrap_or_default();
     for &a in &given {
@@ -29,7 +29,7 @@ fn reduced(
     let x = c.x(0)?;
     let keep = c.int("keepdims", 1) != 0;
     let Some(axes) = axes(c, x.rank())? else {
-        // The rest of the op still holds for each element.
+        // The elementwise part of the op still applies.
         return one(after(&before(x)?)?);
     };
     let y = after(&f(&before(x)?, &axes, keep)?)?;
@@ -44,7 +44,7 @@ fn summed(x: &Tensor, axes: &[i64], keep: bool) -> Result<Tensor> {
     x.try_sum(axes, keep)
 }
 
-/// Largest or smallest elements; of none, the end of the dtype.
+/// Maxima or minima; an empty one is the limit of the dtype.
 fn extreme(c: &Call<'_>, largest: bool) -> NodeResult {
     let of = |x: &Tensor, axes: &[i64], keep: bool| {
         let chosen = axes.iter().map(|&a| axis(a, x.rank())).collect::<Result<Vec<_>>>()?;
@@ -58,7 +58,7 @@ fn extreme(c: &Call<'_>, largest: bool) -> NodeResult {
         let end = if largest { f64::NEG_INFINITY } else { f64::INFINITY };
         match x.dtype().is_float() {
             true => Tensor::try_full(shape.as_slice(), end, x.dtype()),
-            // 0 and 1 stand for the two truth values.
+            // Bools are 0 and 1.
             false if c.x(0)?.dtype() == DType::Bool => {
                 Tensor::try_full(shape.as_slice(), f64::from(u8::from(!largest)), x.dtype())
             }
@@ -122,7 +122,7 @@ pub(super) fn log_sum(c: &Call<'_>) -> NodeResult {
 
 pub(super) fn log_sum_exp(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
-    // Each element by itself is the logarithm of its own exponential.
+    // The log-sum-exp of a single element is the element.
     match axes(c, x.rank())? {
         None => one(x.clone()),
         Some(_) => reduced(c, float, |x, axes, keep| x.try_logsumexp(axes, keep), same),
@@ -150,7 +150,7 @@ pub(super) fn arg_min(c: &Call<'_>) -> NodeResult {
     arg(c, false)
 }
 
-/// A running sum or product.
+/// A cumulative sum or product.
 fn running(c: &Call<'_>, neutral: f64, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> NodeResult {
     let x = c.x(0)?;
     let at = c.int_at(1)?.ok_or_else(|| wrong("its axis is missing"))?;
@@ -189,7 +189,7 @@ pub(super) fn top_k(c: &Call<'_>) -> NodeResult {
     Ok(vec![values, places])
 }
 
-/// A function along one axis; before opset 13 along all from the axis on.
+/// A function along one axis; before opset 13 along all axes from there on.
 fn along(c: &Call<'_>, f: impl Fn(&Tensor, i64) -> Result<Tensor>) -> NodeResult {
     let x = c.x(0)?;
     if c.opset() >= 13 {
@@ -210,7 +210,7 @@ pub(super) fn log_softmax(c: &Call<'_>) -> NodeResult {
     along(c, |x, at| x.try_log_softmax(at))
 }
 
-/// 1 at the first largest element, 0 elsewhere.
+/// One-hot of the first maximum.
 pub(super) fn hardmax(c: &Call<'_>) -> NodeResult {
     along(c, |x, at| {
         let places = x.try_argmax(at, true)?;

@@ -1,4 +1,4 @@
-//! Images of another size, and elements between elements.
+//! Resizing and sampling of images.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -7,18 +7,18 @@ use chainrule_core::error::Result;
 use super::call::{Call, NodeResult, axis, bounded, dims, integers, numbers, one, row, sizes};
 use super::wrong;
 
-/// The sizes of one axis, before and after.
+/// Input and output size of one axis.
 struct Line<'a> {
     c: &'a Call<'a>,
     from: usize,
     to: usize,
     scale: f64,
-    /// The part that is cut out, in shares of the whole.
+    /// Region of interest, relative to the size.
     part: [f64; 2],
 }
 
 impl Line<'_> {
-    /// The place in the input of an element of the result.
+    /// Input coordinate of an output element.
     fn place(&self, i: usize) -> Result<f64> {
         let (x, from, wide) = (i as f64, self.from as f64, self.scale * self.from as f64);
         let middle = (x + 0.5) / self.scale - 0.5;
@@ -50,7 +50,7 @@ impl Line<'_> {
         crops && !(0.0..=self.from as f64 - 1.0).contains(&place)
     }
 
-    /// The elements that the nearest one is taken from.
+    /// Neighbours from which the nearest is chosen.
     fn nearest(&self) -> Result<Vec<i64>> {
         let mut all = Vec::new();
         for i in 0..bounded(&[self.to])? {
@@ -67,7 +67,7 @@ impl Line<'_> {
         Ok(all)
     }
 
-    /// The share of each element of the input in each of the result, row by row.
+    /// Interpolation matrix: weight of each input element in each output element.
     fn shares(&self, cubic: bool) -> Result<Vec<f64>> {
         let a = self.c.float("cubic_coeff_a", -0.75);
         let smaller = if self.c.flag("antialias") { self.scale.min(1.0) } else { 1.0 };
@@ -105,7 +105,7 @@ impl Line<'_> {
 }
 
 pub(super) fn resize(c: &Call<'_>) -> NodeResult {
-    // Before opset 11 there was no part to cut out.
+    // Before opset 11 there was no region of interest.
     let (scales_at, sizes_at, part_at) = if c.opset() < 11 { (1, 9, 9) } else { (2, 3, 1) };
     let x = c.x(0)?;
     let axes = match c.ints("axes") {
@@ -172,7 +172,7 @@ pub(super) fn resize(c: &Call<'_>) -> NodeResult {
             }
             other => return Err(wrong(format!("mode {other:?} is not known"))),
         };
-        // Places beyond the image.
+        // Positions outside of the image.
         let mut inside = Vec::new();
         for k in 0..line.to {
             inside.push(i64::from(!line.is_outside(line.place(k)?)));
@@ -188,7 +188,7 @@ pub(super) fn resize(c: &Call<'_>) -> NodeResult {
     one(y.try_to_dtype(dtype)?)
 }
 
-/// Elements of images at the places of a grid, from -1 to 1 along each axis.
+/// Samples images at normalised grid positions, from -1 to 1 along each axis.
 pub(super) fn grid_sample(c: &Call<'_>) -> NodeResult {
     let (x, grid) = (c.x(0)?, c.x(1)?);
     let n = x.rank().saturating_sub(2);
@@ -200,7 +200,7 @@ pub(super) fn grid_sample(c: &Call<'_>) -> NodeResult {
     let image = dims(x)[2..].to_vec();
     let (batch, channels) = (x.shape()[0], x.shape()[1]);
     let count: usize = dims(grid)[1..=n].iter().product();
-    // Places in elements, of each axis of the image: [batch, count].
+    // Pixel coordinates per axis of the image: [batch, count].
     let mut places = Vec::new();
     for (i, &size) in image.iter().enumerate() {
         let at = grid.try_narrow(-1, n - 1 - i, 1)?;
@@ -226,7 +226,7 @@ pub(super) fn grid_sample(c: &Call<'_>) -> NodeResult {
         "cubic" | "bicubic" => vec![-1, 0, 1, 2],
         other => return Err(wrong(format!("mode {other:?} is not known"))),
     };
-    // Every combination of neighbours along the axes.
+    // All combinations of neighbours along the axes.
     let mut sum: Option<Tensor> = None;
     for number in 0..neighbours.len().pow(n as u32) {
         let mut rest = number;
@@ -273,7 +273,7 @@ pub(super) fn grid_sample(c: &Call<'_>) -> NodeResult {
     one(y.try_reshape(&shape.iter().map(|&d| d as i64).collect::<Vec<_>>()[..])?)
 }
 
-/// Places beyond the image, moved to where its surroundings are taken from.
+/// Clamps or reflects positions outside of the image.
 fn around_image(at: &Tensor, around: &str, low: f64, high: f64, size: f64) -> Result<Tensor> {
     match around {
         "border" => at.try_clamp(0.0, size - 1.0),
@@ -282,7 +282,7 @@ fn around_image(at: &Tensor, around: &str, low: f64, high: f64, size: f64) -> Re
             if range <= 0.0 {
                 return Ok(at.zeros_like());
             }
-            // There and back again, between the ends.
+            // Reflection between the limits.
             let from = at.try_sub(low)?.try_abs()?;
             let rest = from.try_remainder(2.0 * range)?;
             let back = rest.try_neg()?.try_add(2.0 * range)?;
@@ -293,7 +293,7 @@ fn around_image(at: &Tensor, around: &str, low: f64, high: f64, size: f64) -> Re
     }
 }
 
-/// The cubic kernel of distances.
+/// The cubic convolution kernel.
 fn cubic(x: &Tensor) -> Result<Tensor> {
     const A: f64 = -0.75;
     let x = x.try_abs()?;
@@ -304,7 +304,7 @@ fn cubic(x: &Tensor) -> Result<Tensor> {
     x.try_le(1.0)?.try_where(&inner, &far)
 }
 
-/// The largest or the mean element of parts of images.
+/// Region-of-interest pooling: the maximum or mean over parts of images.
 pub(super) fn roi_align(c: &Call<'_>) -> NodeResult {
     let (x, boxes, rows) = (c.x(0)?, numbers(c.x(1)?)?, integers(c.x(2)?)?);
     let [_, channels, h, w] = dims(x)[..] else { return Err(wrong("its input has not 4 axes")) };
@@ -328,7 +328,7 @@ pub(super) fn roi_align(c: &Call<'_>) -> NodeResult {
         let count = |step: f64| if ratio > 0 { ratio } else { step.ceil().max(1.0) as usize };
         let (ny, nx) = (count(step_y), count(step_x));
         bounded(&[out[0], out[1], ny, nx])?;
-        // Four neighbours of each sample, with their shares.
+        // Bilinear weights and neighbours of each sample.
         let (mut places, mut shares) = (Vec::new(), Vec::new());
         for cell in 0..out[0] * out[1] {
             for sample in 0..ny * nx {

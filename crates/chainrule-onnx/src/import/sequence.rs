@@ -1,4 +1,4 @@
-//! Attention of other kinds, and convolutions that carry a state.
+//! Flex attention, linear attention and stateful convolution.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -8,7 +8,7 @@ use super::call::{Call, NodeResult, bounded, dims, one, signed};
 use super::conv::of_window;
 use super::{stored, wrong};
 
-/// Shared heads once for each query head that uses them.
+/// Repeats shared heads for each query head.
 fn repeated(t: &Tensor, own: usize) -> Result<Tensor> {
     let shared = t.shape()[1];
     match own == shared || shared == 0 || !own.is_multiple_of(shared) {
@@ -17,7 +17,7 @@ fn repeated(t: &Tensor, own: usize) -> Result<Tensor> {
     }
 }
 
-/// Attention whose scores and weights go through graphs of the file.
+/// Attention whose scores and weights pass through subgraphs.
 pub(super) fn flex(c: &Call<'_>) -> NodeResult {
     let (q, k, v) = (c.x(0)?, c.x(1)?, c.x(2)?);
     if [q, k, v].iter().any(|t| t.rank() != 4) {
@@ -41,7 +41,7 @@ pub(super) fn flex(c: &Call<'_>) -> NodeResult {
     one(weights.try_matmul(&v)?)
 }
 
-/// A state of keys by values that each step changes, and that each query reads.
+/// Linear attention: a state of keys by values that each step updates and each query reads.
 pub(super) fn linear(c: &Call<'_>) -> NodeResult {
     let rule = c.text("update_rule", "gated_delta");
     let (gated, delta) = match rule {
@@ -55,7 +55,7 @@ pub(super) fn linear(c: &Call<'_>) -> NodeResult {
     if own < 1 || shared < 1 || own % shared != 0 {
         return Err(wrong(format!("{own} heads of queries share {shared} of keys")));
     }
-    // [batch, heads, steps, size], in f32 at least.
+    // [batch, heads, steps, size], in f32 or wider.
     let dtype = c.x(0)?.dtype();
     let inner = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let heads = |t: &Tensor, count: i64| match signed(t)[..] {
@@ -112,7 +112,7 @@ pub(super) fn linear(c: &Call<'_>) -> NodeResult {
     Ok(vec![y, state.try_to_dtype(kept)?])
 }
 
-/// A convolution of each channel by itself over the elements before each place.
+/// A causal depthwise convolution.
 pub(super) fn causal_conv(c: &Call<'_>) -> NodeResult {
     let (x, weight) = (c.x(0)?, c.x(1)?);
     let ([batch, channels, steps], [_, _, size]) = (&dims(x)[..], &dims(weight)[..]) else {
@@ -136,7 +136,7 @@ pub(super) fn causal_conv(c: &Call<'_>) -> NodeResult {
     Ok(vec![y, all.try_narrow(2, *steps, before)?])
 }
 
-/// The matrix from frequencies to bands whose pitch is heard as evenly spaced.
+/// The mel filter bank: a matrix from frequencies to bands.
 pub(super) fn mel(c: &Call<'_>) -> NodeResult {
     let (bands, len) = (c.int_at(0)?.unwrap_or(0), c.int_at(1)?.unwrap_or(0));
     let rate = c.int_at(2)?.unwrap_or(0).max(1) as f64;

@@ -1,4 +1,4 @@
-//! Ops that place elements.
+//! Ops on shapes and layout.
 
 use chainrule_core::Tensor;
 use chainrule_core::dtype::DType;
@@ -21,7 +21,7 @@ pub(super) fn reshape(c: &Call<'_>) -> NodeResult {
         d => Ok(d),
     };
     let mut new = wanted.iter().enumerate().map(size).collect::<Result<Vec<_>>>()?;
-    // The open size is found here where another size is 0.
+    // The inferred size is computed here if another size is 0.
     if let Some(open) = new.iter().position(|&d| d == -1) {
         let rest: i64 = new.iter().filter(|&&d| d != -1).product();
         if rest > 0 {
@@ -108,7 +108,7 @@ pub(super) fn slice(c: &Call<'_>) -> NodeResult {
                 let start = start.clamp(0, size);
                 Slice::Range { start: Some(start), end: Some(end.clamp(start, size)), step }
             }
-            // An end before the first element is no number that counts from the end.
+            // An end before the first element isn't a negative index.
             _ => {
                 let start = start.clamp(-1, size - 1);
                 let end = end.clamp(-1, size - 1).min(start);
@@ -149,7 +149,7 @@ pub(super) fn expand(c: &Call<'_>) -> NodeResult {
 
 pub(super) fn tile(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
-    // The first set of ops had a count and an axis.
+    // Older opsets had a count and an axis.
     let times = match c.opt(2) {
         Some(at) if c.opset() < 6 => {
             let at = axis(integers(at)?.first().copied().unwrap_or(0), x.rank())?;
@@ -212,7 +212,7 @@ pub(super) fn pad(c: &Call<'_>) -> NodeResult {
     }
 }
 
-/// Channels to places, or back.
+/// Moves channels to space, or back.
 pub(super) fn depth_to_space(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let b = c.int("blocksize", 0);
@@ -249,7 +249,7 @@ pub(super) fn trilu(c: &Call<'_>) -> NodeResult {
     one(if c.int("upper", 1) != 0 { x.try_triu(k)? } else { x.try_tril(k)? })
 }
 
-/// Sizes that are cut or filled up on both sides.
+/// Crops or pads centrally.
 pub(super) fn center_crop_pad(c: &Call<'_>) -> NodeResult {
     let (mut x, wanted) = (c.x(0)?.clone(), sizes(&integers(c.x(1)?)?)?);
     let axes = c.ints("axes").unwrap_or_else(|| (0..x.rank() as i64).collect());
@@ -268,7 +268,7 @@ pub(super) fn center_crop_pad(c: &Call<'_>) -> NodeResult {
     one(x)
 }
 
-/// The first elements of each sequence backwards, the rest as they are.
+/// Reverses the first elements of each sequence.
 pub(super) fn reverse_sequence(c: &Call<'_>) -> NodeResult {
     let (x, lens) = (c.x(0)?, integers(c.x(1)?)?);
     let (time, batch) = (c.axis("time_axis", 0, x.rank())?, c.axis("batch_axis", 1, x.rank())?);
@@ -286,7 +286,7 @@ pub(super) fn reverse_sequence(c: &Call<'_>) -> NodeResult {
     one(Tensor::try_cat(&parts.iter().collect::<Vec<_>>(), batch as i64)?)
 }
 
-/// Sliding blocks, as rows, back to the images that they were taken from, where they are summed.
+/// Col2im: sums sliding blocks into images.
 pub(super) fn col2im(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let (image, block) = (sizes(&integers(c.x(1)?)?)?, sizes(&integers(c.x(2)?)?)?);
@@ -312,7 +312,7 @@ pub(super) fn col2im(c: &Call<'_>) -> NodeResult {
     bounded(&padded)?;
     let channels = x.shape()[1] / volume.max(1);
     let (count, total) = (steps.iter().product::<usize>(), padded.iter().product::<usize>());
-    // The place of each element of each block.
+    // Flat index of each element of each block.
     let mut places = vec![0i64; volume * count];
     for (at, place) in places.iter_mut().enumerate() {
         let (mut inner, mut outer) = (at / count, at % count);
@@ -337,7 +337,7 @@ pub(super) fn col2im(c: &Call<'_>) -> NodeResult {
     one(y)
 }
 
-/// Zeros with ones on a diagonal.
+/// An identity matrix, possibly off the diagonal.
 pub(super) fn eye_like(c: &Call<'_>) -> NodeResult {
     let x = c.x(0)?;
     let [rows, columns] = dims(x)[..] else { return Err(wrong("its input has not 2 axes")) };

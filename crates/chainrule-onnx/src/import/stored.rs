@@ -1,4 +1,4 @@
-//! Tensors as a file stores them.
+//! Stored tensors.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,16 +13,16 @@ use chainrule_core::error::Result;
 use super::wrong;
 use crate::proto::TensorProto;
 
-/// The files with elements that are not in the messages: the model's own, and those beside it.
+/// Files with raw elements: the model's own, and external ones.
 pub(super) struct Files {
     folder: Option<PathBuf>,
     own: Option<(File, u64)>,
-    /// Bytes read so far of the model's own file, and of each beside it.
+    /// Bytes read so far of each file.
     read: Cell<u64>,
     beside: RefCell<HashMap<PathBuf, u64>>,
 }
 
-/// Times that the bytes of a file beside a model may be read, as tensors that share them do.
+/// Times that an external file may be read in total, since tensors may share bytes.
 const TIMES: u64 = 16;
 
 impl Files {
@@ -36,7 +36,7 @@ impl Files {
     }
 }
 
-/// The dtype of ONNX's number, or why no tensor has it.
+/// The dtype of ONNX's code, or the reason why it is unsupported.
 pub(super) fn dtype(number: i64) -> Result<DType> {
     let known = DType::ALL.into_iter().find(|d| i64::from(crate::graph::number(*d)) == number);
     let name = match number {
@@ -56,7 +56,7 @@ pub(super) fn tensor(proto: TensorProto, files: &Files) -> Result<Tensor> {
     read(proto, files).map_err(named)
 }
 
-/// The reason of an error, without the op's name.
+/// The message of an error, without the op's name.
 pub(super) fn why(e: chainrule_core::error::Error) -> String {
     match e {
         chainrule_core::error::Error::Argument { why, .. } => why,
@@ -106,8 +106,7 @@ fn read(proto: TensorProto, files: &Files) -> Result<Tensor> {
     Tensor::try_from_bytes(&raw, shape.as_slice(), dtype)
 }
 
-/// Elements that were left in the model's own file. All together they are not longer than it, so
-/// that none is read twice.
+/// Elements left in the model's own file, at most its length in total, so that none is read twice.
 fn left(files: &Files, at: u64, shape: &[usize], dtype: DType, bytes: u64) -> Result<Tensor> {
     files.read.set(files.read.get().saturating_add(bytes));
     let own = files.own.as_ref().filter(|(_, len)| files.read.get() <= *len);
@@ -119,7 +118,7 @@ fn left(files: &Files, at: u64, shape: &[usize], dtype: DType, bytes: u64) -> Re
     Tensor::try_filled(shape, dtype, |out| file.read_exact(out).map_err(failed))
 }
 
-/// Elements in another file, straight into the tensor's memory.
+/// External elements, read straight into the tensor's memory.
 fn external(
     proto: &TensorProto,
     files: &Files,

@@ -1,4 +1,4 @@
-//! The ops that are known, with their rules.
+//! The supported ops, with their rules.
 
 use super::call::{Call, NodeResult};
 use super::{
@@ -9,7 +9,7 @@ use super::{
 /// Results of a node.
 pub(super) type Rule = fn(&Call<'_>) -> NodeResult;
 
-/// ONNX's own ops.
+/// ONNX's default domain.
 const RULES: &[(&str, Rule)] = &[
     ("Abs", each::abs),
     ("Acos", each::acos),
@@ -193,11 +193,11 @@ const RULES: &[(&str, Rule)] = &[
     ("Xor", each::xor),
 ];
 
-/// Optimizers, which are a set of ops of their own.
+/// Optimizers, in the training domain.
 const TRAINING: &[(&str, Rule)] =
     &[("Adagrad", norm::adagrad), ("Adam", norm::adam), ("Momentum", norm::momentum)];
 
-/// Ops that ONNX may still change.
+/// ONNX's preview domain.
 const PREVIEW: &[(&str, Rule)] = &[("FlexAttention", sequence::flex)];
 
 /// The rule of an op.

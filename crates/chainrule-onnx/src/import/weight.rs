@@ -1,15 +1,15 @@
-//! The memory that the messages of a file will take, before they are read.
+//! A bound on the memory of a file's messages, before they are decoded.
 
 use super::wrong;
 use chainrule_core::error::Result;
 
-/// Bytes of memory for each of the file: an honest graph of small nodes takes about 10.
+/// Allowed bytes of memory per byte of the file: an honest graph of small nodes takes about 10.
 const TIMES: usize = 40;
 
-/// Bytes that any file may take.
+/// Allowed bytes for any file.
 const FREE: usize = 1 << 20;
 
-/// A kind of message: its size in memory, and the kinds inside by the numbers of their fields.
+/// A message type: its size in memory, and the types of nested fields by number.
 struct Kind {
     size: usize,
     inside: &'static [(u64, &'static Kind)],
@@ -32,8 +32,8 @@ static FUNCTION: Kind =
 static MODEL: Kind =
     Kind { size: 256, inside: &[(7, &GRAPH), (8, &LEAF), (14, &LEAF), (25, &FUNCTION)] };
 
-/// An error if the messages of a file would take far more memory than it is long. Faults
-/// of the messages themselves are for the reader to say.
+/// An error if the messages of a file would take far more memory than its length. The decoder
+/// reports malformed messages.
 pub(super) fn check(bytes: &[u8]) -> Result<()> {
     let mut left = bytes.len().saturating_mul(TIMES).saturating_add(FREE);
     match weigh(bytes, &MODEL, &mut left, 0) {
@@ -44,9 +44,9 @@ pub(super) fn check(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether the fields of a message fit into what is left.
+/// Whether the fields of a message fit into the remaining bytes.
 fn weigh(mut bytes: &[u8], kind: &Kind, left: &mut usize, depth: usize) -> bool {
-    // Lists grow to twice what they need.
+    // Vectors grow to twice what they need.
     let Some(rest) = left.checked_sub(2 * kind.size) else { return false };
     *left = rest;
     if depth > 100 {
@@ -81,7 +81,7 @@ fn weigh(mut bytes: &[u8], kind: &Kind, left: &mut usize, depth: usize) -> bool 
     true
 }
 
-/// A number of 7 bits in each byte.
+/// A varint.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut sum = 0;
     for shift in (0..64).step_by(7) {

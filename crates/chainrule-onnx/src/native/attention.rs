@@ -1,4 +1,4 @@
-//! Attention as one node where a device takes it so, and the factors of dropped weights.
+//! Attention as one node where a device supports it, and its dropout factors.
 
 use crate::graph::{Array, Attr};
 use crate::interpret::Interpreter;
@@ -9,17 +9,17 @@ use crate::value::Val;
 /// Queries, keys and values.
 const SIDES: usize = 3;
 
-/// The operands and options of a call.
+/// Operands and options of a call.
 struct AttentionCall {
-    /// Queries, keys, values and the mask, if there is one.
+    /// Queries, keys, values and the mask, if any.
     operands: Vec<Array>,
     attrs: Vec<(&'static str, Attr)>,
-    /// The drawn seed of the dropout.
+    /// Drawn seed of the dropout.
     seed: Option<Array>,
 }
 
 impl AttentionCall {
-    /// The call, if the device takes it: the same for an attention and its gradient.
+    /// The call, if the device supports it: the same for an attention and its gradient.
     fn new(at: &Interpreter, operands: &[Val], named: &[(String, Val)]) -> Option<AttentionCall> {
         let takes = at.takes?;
         let of = |name: &str| named.iter().find(|(n, _)| n == name).map(|(_, v)| v);
@@ -46,7 +46,7 @@ impl AttentionCall {
         Some(AttentionCall { operands, attrs, seed })
     }
 
-    /// The inputs of the node, behind these.
+    /// Inputs of the node, after these.
     fn inputs<'a>(&'a self, before: &'a [Array]) -> Vec<&'a Array> {
         before.iter().chain(&self.operands).chain(&self.seed).collect()
     }
@@ -59,7 +59,7 @@ fn array(v: &Val) -> Option<Array> {
     }
 }
 
-/// A seed that is drawn, or the attribute of one that is known.
+/// A drawn seed, or the attribute of a known one.
 fn seeded(from: &Val, attrs: &mut Vec<(&'static str, Attr)>) -> Option<Option<Array>> {
     match from {
         Val::Array(seed) => Some(Some(Array { weak: false, ..seed.clone() })),
@@ -71,8 +71,8 @@ fn seeded(from: &Val, attrs: &mut Vec<(&'static str, Attr)>) -> Option<Option<Ar
     }
 }
 
-/// Attention as one node, with the largest score of each row and the logarithm of its sum beside
-/// it. Nothing for one that is read as it is written.
+/// Attention as one node, with the largest score of each row and the log of its sum. `None` if it
+/// is interpreted as written.
 pub(super) fn forward(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) -> Made<Val> {
     let mut call = AttentionCall::new(at, args, named)?;
     let attrs = std::mem::take(&mut call.attrs);
@@ -99,7 +99,7 @@ pub(super) fn backward(at: &mut Interpreter, args: &[Val], named: &[(String, Val
     Some(Val::Row(vec![dq.into(), dk.into(), dv.into()]))
 }
 
-/// The factors of the weights, of a shape, a probability, a seed and a dtype.
+/// Dropout factors of the weights, from a shape, a probability, a seed and a dtype.
 pub(super) fn keep_factors(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     let [shape, p, from, Val::DType(dtype)] = args else { return None };
     let mut attrs = vec![("dropout", Attr::Int(p.number()?.to_bits().cast_signed()))];

@@ -1,4 +1,4 @@
-//! Elements, rows, slices and windows taken and put back, as nodes.
+//! Gather and scatter of elements, rows, slices and windows, as nodes.
 
 use super::{array, int, ints, padded};
 use crate::graph::{Array, Attr};
@@ -36,7 +36,7 @@ pub(super) fn embedding_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     }
 }
 
-/// Rows of `g` added to the rows of `x` that an index names.
+/// Adds rows of `g` to the indexed rows of `x`.
 fn add_rows(at: &mut Interpreter, x: &Array, index: &Array, g: &Array, width: i64) -> Array {
     let index = at.graph.reshape(index, &[index.size(), 1]);
     let g = at.graph.reshape(g, &[index.size(), width]);
@@ -54,7 +54,7 @@ pub(super) fn rows_grad(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     spread(at, &zeros, &index, &g, along, true)
 }
 
-/// Rows put or added along an axis: the index is spread over the other axes.
+/// Writes or adds rows along an axis: the index is broadcast over the other axes.
 fn spread(
     at: &mut Interpreter,
     x: &Array,
@@ -102,7 +102,7 @@ pub(super) fn put(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     scatter(at, &x, &index, &source, along, add)
 }
 
-/// Slices put back among zeros.
+/// Writes slices into zeros.
 pub(super) fn unslice(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     let shape = ints(args, 0)?;
     let mut sum: Option<Val> = None;
@@ -131,7 +131,7 @@ pub(super) fn unslice(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     sum
 }
 
-/// Stretch of an axis.
+/// Range of an axis.
 struct Stretch {
     start: i64,
     count: i64,
@@ -163,7 +163,7 @@ fn places(index: &Val, shape: &[i64]) -> Made<Vec<Stretch>> {
     Some(out)
 }
 
-/// The places in the flat array.
+/// Flat indices.
 fn flat_places(places: &[Stretch], shape: &[i64]) -> Made<Vec<i64>> {
     let mut out = vec![0i64];
     for (p, n) in places.iter().zip(shape) {
@@ -176,7 +176,7 @@ fn flat_places(places: &[Stretch], shape: &[i64]) -> Made<Vec<i64>> {
     Some(out)
 }
 
-/// The places in the flat array that a window sees.
+/// Flat indices under a window.
 fn window_places(start: &[i64], moves: &Val, seen: &[i64], of: &[i64]) -> Made<Vec<i64>> {
     let strides: Vec<i64> = (0..of.len()).map(|i| of[i + 1..].iter().product()).collect();
     let mut steps = vec![0i64; seen.len()];

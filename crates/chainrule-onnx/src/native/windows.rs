@@ -33,14 +33,14 @@ impl Sizes {
         })
     }
 
-    /// The padding after the last element that the windows need: negative where some is not seen.
+    /// Padding after the last element that the windows need: negative if some elements are unused.
     fn after(&self, i: usize) -> i64 {
         let seen =
             (self.output[i] - 1) * self.stride[i] + (self.kernel[i] - 1) * self.dilation[i] + 1;
         seen - self.padding[i] - self.input[i]
     }
 
-    /// Cuts off what no window sees, so that the padding after is not negative.
+    /// Crops elements that no window covers, so that the padding after is not negative.
     fn seen(&self, at: &mut Interpreter, x: &Array) -> (Array, Vec<i64>) {
         let cuts: Vec<_> =
             (0..2).map(|i| (i as i64 + 2, 0, self.input[i] + self.after(i).min(0), 1)).collect();
@@ -72,7 +72,7 @@ pub(super) fn conv(at: &mut Interpreter, args: &[Val], named: &[(String, Val)]) 
 }
 
 /// The gradient of a kernel is a convolution of the image with the gradient of the result, with
-/// channels for images, strides for dilations, and the other way round.
+/// channels and batch, strides and dilations swapped.
 pub(super) fn conv_weight_grad(
     at: &mut Interpreter,
     args: &[Val],
@@ -131,8 +131,8 @@ fn spans(v: &Val) -> Made<Vec<(i64, i64)>> {
     v.row()?.iter().map(|s| Some((s.row()?.first()?.int()?, s.row()?.get(1)?.int()?))).collect()
 }
 
-/// All elements of each window beside one another, the last repeated where a window is smaller; the
-/// positions are constants.
+/// All elements of each window side by side, the last repeated where a window is smaller; the
+/// indices are constants.
 pub(super) fn max_pool(at: &mut Interpreter, args: &[Val]) -> Made<Val> {
     let x = array(args, 0)?;
     let (rows, row_step) = (spans(args.get(1)?)?, int(args, 2)?);
