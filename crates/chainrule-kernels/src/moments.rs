@@ -215,6 +215,34 @@ vectorized! {
     pub fn outside[T](x: &[T], low: T, high: T) -> usize where [T: Real] = outside_body
 }
 
+#[inline(always)]
+fn zero_columns_body<const FMA: bool, T: Real>(rows: &[T], left: &mut [u32]) {
+    for row in rows.chunks(left.len().max(1)) {
+        left.iter_mut().zip(row).for_each(|(left, x)| *left &= u32::from(*x == T::ZERO));
+    }
+}
+
+vectorized! {
+    /// Keeps the marks of those columns of some rows whose numbers are all zero. Marks are 0 or 1,
+    /// of 32 bits, so that as many are compared at once as there are numbers in a register.
+    pub fn zero_columns[T](rows: &[T], left: &mut [u32]) where [T: Real] = zero_columns_body
+}
+
+#[inline(always)]
+fn outside_columns_body<const FMA: bool, T: Real>(rows: &[T], bounds: (T, T), left: &mut [u32]) {
+    let (low, high) = bounds;
+    for row in rows.chunks(left.len().max(1)) {
+        let both = left.iter_mut().zip(row);
+        both.for_each(|(left, x)| *left &= u32::from((*x < low) | (*x > high)));
+    }
+}
+
+vectorized! {
+    /// As [`zero_columns`], of numbers below or above the bounds.
+    pub fn outside_columns[T](rows: &[T], bounds: (T, T), left: &mut [u32])
+        where [T: Real] = outside_columns_body
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

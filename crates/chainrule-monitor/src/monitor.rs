@@ -486,7 +486,10 @@ impl Monitor {
         if self.recent.len() < RECENT || loss < 0.5 * all {
             return;
         }
-        // Most losses pass without sorting the last ones.
+        // Nearly all losses pass by the last one alone, and most others without sorting.
+        if self.recent.back().is_some_and(|last| loss <= 3.0 * last) {
+            return;
+        }
         let most = self.recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if loss <= 3.0 * most {
             return;

@@ -9,6 +9,9 @@ use crate::stats::{BINS, LOWEST};
 /// Elements per part of a pass: they stay in the L1 cache.
 pub(crate) const PART: usize = 1024;
 
+/// As [`PART`], of a pass that reads each element once: the sums are put together this seldom.
+pub(crate) const WHOLE: usize = 1 << 16;
+
 /// The elements of a tensor.
 pub(crate) enum Numbers<'a> {
     F32(&'a [f32]),
@@ -40,6 +43,8 @@ pub(crate) trait Number: MomentSums {
     const EXPONENTS: usize;
     /// The exponent (of 2) at which [`Number::exponent`] is zero.
     const ZERO_AT: i32;
+    /// Zeros in the place of a part of a gradient that is not there.
+    const NONE: &'static [Self; PART];
 
     #[inline]
     fn wide(self) -> f64 {
@@ -49,6 +54,7 @@ pub(crate) trait Number: MomentSums {
 
 impl Number for f32 {
     const EXPONENTS: usize = 512;
+    const NONE: &'static [f32; PART] = &[0.0; PART];
     const ZERO_AT: i32 = -127;
 
     #[inline]
@@ -59,6 +65,7 @@ impl Number for f32 {
 
 impl Number for f64 {
     const EXPONENTS: usize = 4096;
+    const NONE: &'static [f64; PART] = &[0.0; PART];
     const ZERO_AT: i32 = -1023;
 
     #[inline]

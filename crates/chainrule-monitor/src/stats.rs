@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use chainrule_core::kernels::moments::{Moments, moments};
 
-use crate::numbers::{Exponents, Number, Numbers, PART, SLOTS, slot};
+use crate::numbers::{Exponents, Number, Numbers, PART, SLOTS, WHOLE, slot};
 
 /// Number of bins of a histogram on each side of zero.
 pub const BINS: usize = 40;
@@ -86,7 +86,10 @@ impl Stats {
 
     pub(crate) fn of_slice<T: Number>(all: &[T], has_bins: bool) -> Stats {
         let mut out = Tally::new::<T>(all.len(), has_bins);
-        all.chunks(PART).for_each(|part| out.take(part, moments(part)));
+        // A histogram takes what the sums have brought into the first cache; without one nothing is
+        // read twice, and the fewer parts the better.
+        let part = if has_bins { PART } else { WHOLE };
+        all.chunks(part).for_each(|part| out.take(part, moments(part)));
         out.end()
     }
 
@@ -212,16 +215,21 @@ impl Stats {
     /// `bins`, the counts of those that are not empty by their number: `i` above zero, `-1 - i`
     /// below.
     pub fn to_json(&self) -> Value {
-        let side = |side: usize, number: fn(i64) -> i64| -> Vec<Value> {
-            let filled = self.bins.iter().flat_map(|bins| (0..).zip(&bins[side]));
-            filled.filter(|(_, n)| **n > 0).map(|(i, n)| json!([number(i), n])).collect()
-        };
-        let bins = [side(1, |i| -1 - i), side(0, |i| i)].concat();
+        let bins: Vec<Value> = self.filled().map(|(number, n)| json!([number, n])).collect();
         json!({
             "count": self.count, "zeros": self.zeros, "not_finite": self.not_finite,
             "mean": self.mean(), "std": self.std(), "norm": self.norm(), "largest": self.largest,
             "bins": bins,
         })
+    }
+
+    /// The bins that are not empty, by their number as in [`Stats::to_json`], and their counts.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (i64, u32)> {
+        let side = |side: usize, number: fn(i64) -> i64| {
+            let all = self.bins.iter().flat_map(move |bins| (0..).zip(bins[side]));
+            all.filter(|(_, n)| *n > 0).map(move |(i, n)| (number(i), n))
+        };
+        side(1, |i| -1 - i).chain(side(0, |i| i))
     }
 
     /// Statistics that [`Stats::to_json`] wrote, to rounding; `None` of anything else.

@@ -1,11 +1,11 @@
 //! The record of one parameter and of one module's output.
 
 use chainrule_core::DType;
-use chainrule_core::kernels::moments::{outside, step};
+use chainrule_core::kernels::moments::{outside, outside_columns, step, zero_columns};
 use chainrule_core::tensor::Tensor;
 
 use crate::measures::rank;
-use crate::numbers::{Number, Numbers, PART, with};
+use crate::numbers::{Number, Numbers, PART, WHOLE, with};
 use crate::series::Series;
 use crate::stats::{Stats, Tally};
 
@@ -310,9 +310,9 @@ impl OutputTrack {
         if values.len() > units {
             let each = values.len() / units;
             let may_be = value.zeros() >= each as u64;
-            count_runs(&mut self.zero_for, (units, inner), values, may_be, |x| x == T::ZERO);
+            count_runs(&mut self.zero_for, (units, inner), values, may_be, Mark::Zero);
             if self.kind != OutputKind::Any {
-                let at_bound = |x: T| (x < low) | (x > high);
+                let at_bound = Mark::Outside(low, high);
                 count_runs(&mut self.bound_for, (units, inner), values, ends >= each, at_bound);
             }
         }
@@ -393,6 +393,24 @@ fn units(shape: &[usize]) -> (usize, usize) {
     }
 }
 
+/// A property of numbers.
+#[derive(Clone, Copy)]
+enum Mark<T> {
+    /// Exact zeros.
+    Zero,
+    /// Below the first or above the second bound.
+    Outside(T, T),
+}
+
+impl<T: Number> Mark<T> {
+    fn is_of(self, x: T) -> bool {
+        match self {
+            Mark::Zero => x == T::ZERO,
+            Mark::Outside(low, high) => (x < low) | (x > high),
+        }
+    }
+}
+
 /// Counts, for each unit, the consecutive points at which all its numbers have a property. If fewer
 /// numbers have it than a unit has, no unit does.
 fn count_runs<T: Number>(
@@ -400,19 +418,19 @@ fn count_runs<T: Number>(
     (units, inner): (usize, usize),
     values: &[T],
     may_be: bool,
-    has: impl Fn(T) -> bool,
+    mark: Mark<T>,
 ) {
     runs.resize(units, 0);
     if !may_be {
         return runs.fill(0);
     }
     if inner == 1 {
-        return count_columns(runs, values, has);
+        return count_columns(runs, values, mark);
     }
     // A unit that fires once need not be tested again.
     let mut left: Vec<usize> = (0..units).collect();
     for row in values.chunks(units * inner) {
-        left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| has(*x)));
+        left.retain(|unit| row[unit * inner..][..inner].iter().all(|x| mark.is_of(*x)));
         if left.is_empty() {
             break;
         }
@@ -425,14 +443,14 @@ fn count_runs<T: Number>(
 
 /// As [`count_runs`], for units that are columns: it tests all columns of a few rows at once, and
 /// then whether a candidate is left.
-fn count_columns<T: Number>(runs: &mut [u32], values: &[T], has: impl Fn(T) -> bool) {
+fn count_columns<T: Number>(runs: &mut [u32], values: &[T], mark: Mark<T>) {
     const ROWS: usize = 8;
     let units = runs.len();
-    // Marks of 32 bits, so that as many are compared at once as there are numbers in a register.
     let mut left = vec![1u32; units];
     for rows in values.chunks(ROWS * units) {
-        for row in rows.chunks(units) {
-            left.iter_mut().zip(row).for_each(|(left, x)| *left &= u32::from(has(*x)));
+        match mark {
+            Mark::Zero => zero_columns(rows, &mut left),
+            Mark::Outside(low, high) => outside_columns(rows, (low, high), &mut left),
         }
         if left.iter().all(|left| *left == 0) {
             break;
@@ -488,12 +506,14 @@ fn compare<'v, T: Number>(
     let tally = || Tally::new::<T>(values.len(), has_bins);
     let (mut value, mut update, mut of_gradient) = (tally(), tally(), tally());
     let (mut slope, mut product) = (0.0, 0.0);
-    let none = [T::ZERO; PART];
-    let mut moved = [T::ZERO; PART];
-    for begin in (0..values.len()).step_by(PART) {
-        let end = values.len().min(begin + PART);
+    // A part that is read once may be large, if nothing has to stand in for a gradient.
+    let reads_once = !has_bins && gradient.is_some() && before.is_some();
+    let part = if reads_once { WHOLE } else { PART };
+    let mut moved = Vec::new();
+    for begin in (0..values.len()).step_by(part) {
+        let end = values.len().min(begin + part);
         let of = |all: Option<&'v [T]>| all.map(|all| &all[begin..end]);
-        let zeros = &none[..end - begin];
+        let zeros = &T::NONE[..(end - begin).min(PART)];
         let from = &values[begin..end];
         let (to, g) = (of(after).unwrap_or(from), of(gradient).unwrap_or(zeros));
         let sums = step(from, to, g, of(before).unwrap_or(zeros));
@@ -506,11 +526,14 @@ fn compare<'v, T: Number>(
             update.take(&wide, sums.update);
             continue;
         }
-        let moved = &mut moved[..end - begin];
-        if has_bins {
-            moved.iter_mut().zip(both()).for_each(|(moved, (from, to))| *moved = *to - *from);
+        if !has_bins {
+            // Of the part itself only its length counts.
+            update.take(from, sums.update);
+            continue;
         }
-        update.take(moved, sums.update);
+        moved.clear();
+        moved.extend(both().map(|(from, to)| *to - *from));
+        update.take(&moved, sums.update);
     }
     let (value, update) = (value.end(), update.end());
     let gradient = gradient.map(|_| of_gradient.end());
@@ -590,11 +613,19 @@ mod tests {
         let last = values.len() - units;
         values[last + 8] = 1.0;
         let mut runs = vec![3; units];
-        count_runs(&mut runs, (units, 1), &values, true, |x| x == 0.0);
+        count_runs(&mut runs, (units, 1), &values, true, Mark::Zero);
         let expected: Vec<u32> =
             (0..units).map(|unit| if dead(unit) && unit != 8 { 4 } else { 0 }).collect();
         assert_eq!(runs, expected);
-        count_runs(&mut runs, (units, 1), &values, false, |x| x == 0.0);
+        count_runs(&mut runs, (units, 1), &values, false, Mark::Zero);
         assert_eq!(runs, vec![0; units]);
+        count_runs(&mut runs, (units, 1), &values, true, Mark::Outside(-1.0, 0.5));
+        let expected: Vec<u32> = (0..units)
+            .map(|unit| {
+                let mut column = values.iter().skip(unit).step_by(units);
+                u32::from(column.all(|x| *x > 0.5))
+            })
+            .collect();
+        assert_eq!(runs, expected);
     }
 }

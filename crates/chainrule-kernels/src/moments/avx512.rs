@@ -9,7 +9,7 @@ use super::{LANES, Moments, StepMoments};
 use crate::softmax::rows::avx512::{load, mask};
 
 /// Registers that are summed in 32 bits before 64 bits take the sum.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 /// The largest of some numbers between which their squares, and products of two such sets, lose
 /// nothing that counts.
@@ -201,13 +201,12 @@ impl StepSums {
         StepSums { value: sums, update: sums, gradient: sums, slope: zero, product: zero }
     }
 
-    /// Adds the numbers, at most 16 of each, with 32 bits: values before and after, gradient, the
-    /// one before.
+    /// Adds those of 16 numbers of each set that are `there`, with 32 bits: values before and
+    /// after, gradient, the one before.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn add_few(&mut self, few: &mut StepFew, numbers: [&[f32]; 4]) {
-        let there = mask(numbers[0].len());
-        let [from, to, gradient, before] = numbers.map(|x| load(x, _mm512_setzero_ps()));
+    fn add_few(&mut self, few: &mut StepFew, numbers: [__m512; 4], there: __mmask16) {
+        let [from, to, gradient, before] = numbers;
         let moved = _mm512_sub_ps(to, from);
         self.value.add_few(&mut few.value, from, there);
         self.update.add_few(&mut few.update, moved, there);
@@ -265,10 +264,20 @@ fn each(sets: [&[f32]; 4], few: usize, mut f: impl FnMut([&[f32]; 4])) {
 #[target_feature(enable = "avx512f,avx512dq")]
 pub fn step(from: &[f32], to: &[f32], gradient: &[f32], before: &[f32]) -> StepMoments {
     let sets = [from, to, gradient, before];
+    let none = _mm512_setzero_ps();
     let mut sums = StepSums::new();
     each(sets, FEW * LANES, |part| {
         let mut few = StepFew::new();
-        each(part, LANES, |numbers| sums.add_few(&mut few, numbers));
+        let [from, to, gradient, before] = part.map(|x| x.as_chunks::<LANES>());
+        let olds = from.0.iter().zip(to.0);
+        for ((from, to), (gradient, before)) in olds.zip(gradient.0.iter().zip(before.0)) {
+            let numbers = [from, to, gradient, before].map(|x| load(x, none));
+            sums.add_few(&mut few, numbers, mask(LANES));
+        }
+        let rest = [from.1, to.1, gradient.1, before.1];
+        if !rest[0].is_empty() {
+            sums.add_few(&mut few, rest.map(|x| load(x, none)), mask(rest[0].len()));
+        }
         sums.take(few);
     });
     let all = sums.end();
