@@ -129,6 +129,8 @@ pub struct Program {
     groups: Vec<Range<usize>>,
     /// Whether runs use memory that is planned.
     is_planned: bool,
+    /// Whether gradients are given beside what a run does without them: see [`Program::seen`].
+    is_seen: bool,
     /// Made by the first run.
     lifetimes: OnceLock<Lifetimes>,
     /// Storage for the values of a run, reused from the run before.
@@ -149,6 +151,7 @@ impl Clone for Program {
             fresh: self.fresh.clone(),
             groups: self.groups.clone(),
             is_planned: self.is_planned,
+            is_seen: self.is_seen,
             // A clone may be changed.
             lifetimes: OnceLock::new(),
             scratch: Mutex::default(),
@@ -159,6 +162,15 @@ impl Clone for Program {
 }
 
 impl Program {
+    /// The program of a step of which somebody sees the gradients: where an update adds a product
+    /// to its parameter, it still does, and a gradient among the results is computed beside that.
+    /// So the parameters get the bits that they have in a step of which nobody sees anything.
+    #[doc(hidden)]
+    pub fn seen(mut self) -> Program {
+        self.is_seen = true;
+        self
+    }
+
     fn info(&self, id: Id) -> &Info {
         &self.values[id.index()]
     }

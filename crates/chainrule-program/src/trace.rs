@@ -166,6 +166,7 @@ impl Default for Builder {
                 fresh: Vec::new(),
                 groups: Vec::new(),
                 is_planned: false,
+                is_seen: false,
                 lifetimes: OnceLock::new(),
                 scratch: Mutex::default(),
                 placement: OnceLock::new(),

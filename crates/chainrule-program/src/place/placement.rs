@@ -1,6 +1,6 @@
 //! The actions of a run with planned memory, in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -87,21 +87,27 @@ pub(crate) struct Placement {
 impl Placement {
     pub fn of(program: &Program, lifetimes: &Lifetimes) -> Placement {
         let layouts = Layouts::of(program);
-        let descents = descents(program, lifetimes, &layouts);
+        let Descents { taken: descents, beside } = Descents::of(program, lifetimes, &layouts);
         let mut actions = Vec::new();
         let mut action_of = vec![0; program.instructions.len()];
         let mut ranges = Vec::new();
         let mut i = 0;
         while i < program.instructions.len() {
             let end = program.group_at(i).map_or(i + 1, |group| group.end);
-            if !descents.values().any(|&product| product == i) {
+            if !descents.values().any(|&product| product == i) || beside.contains(&i) {
                 action_of[i..end].fill(ranges.len());
                 ranges.push(i..end);
             }
             i = end;
         }
-        descents.iter().for_each(|(&update, &product)| action_of[product] = action_of[update]);
-        let uses = Uses::of(program, &layouts, &action_of);
+        for (&update, &product) in descents.iter().filter(|(_, product)| !beside.contains(product))
+        {
+            action_of[product] = action_of[update];
+        }
+        let mut uses = Uses::of(program, &layouts, &action_of);
+        for (&update, product) in descents.iter().filter(|(_, product)| beside.contains(product)) {
+            uses.take(&layouts, &program.instructions[*product].inputs, action_of[update]);
+        }
         let mut homes = homes(program, &layouts, lifetimes, &uses, (&action_of, &descents));
         let mut needs = Vec::new();
         let mut ids = Vec::new();
@@ -130,7 +136,7 @@ impl Placement {
             let all = (0..program.values.len() as u32).map(Id);
             let last = |id: &Id| uses.last[id.index()] == at && !uses.kept[id.index()];
             let drops = all.filter(loose).filter(last).collect();
-            let part = (range.clone(), descents.get(&i).copied());
+            let part = (range.clone(), descents.get(&i).copied().filter(|at| !beside.contains(at)));
             let action = if program.group_at(i).is_some() {
                 let wanted = |id: Id| homes[id.index()] != Home::Inside;
                 actions.push(Action::Group(Block::of(program, &layouts, range.clone(), wanted)));
@@ -211,17 +217,22 @@ impl Uses {
                 uses.last[id.index()] = uses.last[id.index()].max(action);
             }
             // A window that is made inside a group is available to its users.
-            for &id in &instruction.inputs {
-                for id in [id, layouts.root(id)] {
-                    uses.last[id.index()] = uses.last[id.index()].max(action);
-                }
-            }
+            uses.take(layouts, &instruction.inputs, action);
         }
         for id in program.roots() {
             uses.kept[id.index()] = true;
             uses.kept[layouts.root(id).index()] = true;
         }
         uses
+    }
+
+    /// An action takes these values.
+    fn take(&mut self, layouts: &Layouts, ids: &[Id], action: usize) {
+        for &id in ids {
+            for id in [id, layouts.root(id)] {
+                self.last[id.index()] = self.last[id.index()].max(action);
+            }
+        }
     }
 }
 
@@ -316,12 +327,32 @@ fn inside(
     }
 }
 
-/// The products that an update adds to its parameter, by the update: gradients that nothing else
-/// takes.
+/// The products that updates add to their parameters.
+struct Descents {
+    /// The product by the update: a gradient that nothing else takes.
+    taken: HashMap<usize, usize>,
+    /// Those that are computed by themselves, too, as a result of a [`Program::seen`].
+    beside: HashSet<usize>,
+}
+
+impl Descents {
+    fn of(program: &Program, lifetimes: &Lifetimes, layouts: &Layouts) -> Descents {
+        let taken = descents(program, lifetimes, layouts);
+        let is_given = |product: &usize| {
+            let result = program.instructions[*product].result();
+            program.outputs.iter().any(|output| output.id == result)
+        };
+        let beside = taken.values().copied().filter(is_given).collect();
+        Descents { taken, beside }
+    }
+}
+
 fn descents(program: &Program, lifetimes: &Lifetimes, layouts: &Layouts) -> HashMap<usize, usize> {
     let mut uses = vec![0; program.values.len()];
     let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
-    taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
+    let results = program.outputs.iter().filter(|_| !program.is_seen).map(|output| output.id);
+    let written = program.cells.iter().filter_map(|cell| cell.write);
+    taken.chain(results).chain(written).for_each(|id| uses[id.index()] += 1);
     let mut made_by = HashMap::new();
     for (i, instruction) in program.instructions.iter().enumerate() {
         made_by.insert(instruction.result(), i);

@@ -278,3 +278,33 @@ fn a_trace_lets_the_elements_go_that_nobody_needs() {
     let want = (&x * 2.0).sum(0, false) + &x * 3.0;
     assert_eq!(difference(&program.run(&[&x]).unwrap(), &[want]), None);
 }
+
+#[test]
+fn a_gradient_that_is_seen_changes_no_bit_of_the_update() {
+    // The update adds the product to the matrix itself, which rounds once where a gradient of its
+    // own is rounded, too.
+    let step = |way: fn(Program) -> Program, gives: bool| {
+        let g = &mut Generator::manual_seed(4);
+        let (x, y) = (Tensor::randn([9, 7], DType::F32, g), Tensor::randn([9, 5], DType::F32, g));
+        let w = Tensor::randn([7, 5], DType::F32, g).parameter();
+        let mut sgd = Sgd::new(vec![w.clone()], 0.1);
+        let program = Program::trace([("x", &x), ("y", &y)], |args| {
+            let loss = args[0].try_matmul(&w)?.try_mse(&args[1])?;
+            sgd.zero_grad();
+            loss.backward();
+            let mut results = vec![loss];
+            results.extend(w.grad().filter(|_| gives));
+            sgd.step()?;
+            Ok(results)
+        });
+        let program = way(program.unwrap()).optimized().fused();
+        let results = program.run(&[&x, &y]).unwrap();
+        (w.detach().to_vec::<f32>(), results.get(1).map(Tensor::to_vec::<f32>))
+    };
+    let (plain, _) = step(|program| program, false);
+    let (seen, gradient) = step(Program::seen, true);
+    let (other, given) = step(|program| program, true);
+    assert_eq!(plain, seen);
+    assert_eq!(gradient, given);
+    assert_ne!(plain, other, "the two ways to update round alike, so this says nothing");
+}

@@ -180,7 +180,7 @@ impl SeenPrograms {
             }
             Ok(results)
         })?;
-        let (program, modes) = (program.validated(self.passes), modes(task.module()));
+        let (program, modes) = (program.seen().validated(self.passes), modes(task.module()));
         Ok(Known { program, modes, plan, has_update })
     }
 
