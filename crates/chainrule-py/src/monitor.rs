@@ -17,13 +17,21 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-pub use self::counted::{CountedSteps, begin_pass};
+pub use self::counted::{CountedSteps, begin_pass, end_pass};
 pub use self::foreign::ForeignSight;
 pub use self::program::MonitorLook;
 use self::program::first_number;
 use self::sights::{MonitorState, kind_of, locked};
 pub use self::sights::{Sight, WholeSight};
 use crate::tensor::PyTensor;
+
+/// A trace has given what a look is to see, and was not asked for yet.
+static IS_TRACE_SEEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the trace that is done now was one of what a look is to see.
+pub fn is_trace_seen() -> bool {
+    IS_TRACE_SEEN.swap(false, Ordering::Relaxed)
+}
 
 /// Number of hooks of tensors that are there, but for those of monitors.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
@@ -266,6 +274,9 @@ impl PyMonitor {
     /// Traces put what a look sees into this list from now on; None for no more.
     #[pyo3(signature = (list=None))]
     fn collect(&self, list: Option<Py<PyList>>) {
+        if list.is_some() {
+            IS_TRACE_SEEN.store(true, Ordering::Relaxed);
+        }
         *locked(&self.shared.collected) = list;
     }
 
@@ -317,7 +328,7 @@ impl PyMonitor {
     }
 
     /// Notes the gradients after a backward pass of a step that is looked at.
-    fn note_gradients(&self) {
+    pub(super) fn note_gradients(&self) {
         if self.is_due() {
             let gradients = self.gradients();
             self.held().gradients = Some(gradients);
@@ -401,7 +412,7 @@ impl PyMonitor {
     }
 
     /// Whether the tensors of the next step are wanted.
-    fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.lock().is_due()
     }
 

@@ -5,7 +5,7 @@
 //! optimizers. `_guards.py` finds all that once, and lays it down here as flat lists of pointers; a
 //! run compares them. If a pointer is another one, Python looks whether the value is as well.
 
-use chainrule::{DType, Shape};
+use chainrule::{DType, Shape, Tensor};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
@@ -520,6 +520,12 @@ impl Conditions {
     ) -> PyResult<Vec<PyTensor>> {
         self.begin();
         self.program.get().run(py, tensors)
+    }
+
+    /// As [`Conditions::results`], of which Python does not get all.
+    pub fn values(&self, py: Python<'_>, tensors: &[Bound<'_, PyTensor>]) -> PyResult<Vec<Tensor>> {
+        self.begin();
+        self.program.get().run_tensors(py, tensors)
     }
 
     fn is_apart(&self, tensors: &[Bound<'_, PyTensor>]) -> bool {

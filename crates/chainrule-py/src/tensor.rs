@@ -373,6 +373,7 @@ impl PyTensor {
         crate::monitor::begin_pass(&t);
         if let Some(inputs) = inputs {
             backward_to(py, &t, upstream, &inputs, create_graph, retain_graph)?;
+            crate::monitor::end_pass();
             crate::studio::note(&t);
             return follow_behind(py, &[Behind::Gradients]);
         }
@@ -392,6 +393,7 @@ impl PyTensor {
             })?;
             check()
         })?;
+        crate::monitor::end_pass();
         crate::studio::note(&t);
         follow_behind(py, &[Behind::Gradients])
     }

@@ -50,6 +50,28 @@ pub struct PyProgram {
     spent: Vec<(usize, &'static str)>,
 }
 
+impl PyProgram {
+    /// As [`PyProgram::run`], with results that Python does not get.
+    pub fn run_tensors(
+        &self,
+        py: Python<'_>,
+        inputs: &[Bound<'_, PyTensor>],
+    ) -> PyResult<Vec<Tensor>> {
+        let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
+        let mut out = py.detach(|| {
+            run(|| {
+                self.give_gradients()?;
+                let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
+                self.take_gradients(&mut out)?;
+                Ok(out)
+            })
+        })?;
+        follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
+        self.spend(&mut out);
+        Ok(out)
+    }
+}
+
 #[pymethods]
 impl PyProgram {
     /// Traces a function of tensors with these names.
@@ -68,6 +90,8 @@ impl PyProgram {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let passes = Passes { simplification: simplify, fusion: fuse };
         let mut spent = Vec::new();
+        // An earlier trace may have failed.
+        crate::monitor::is_trace_seen();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
             let (program, graded) = Program::trace_graded(PYTHON, pairs, |x| {
@@ -75,6 +99,7 @@ impl PyProgram {
                 spent = spent::of_trace(&results);
                 Ok(results)
             })?;
+            let program = if crate::monitor::is_trace_seen() { program.seen() } else { program };
             Ok((program.validated(passes), graded))
         })?;
         let (program, graded) = program;
@@ -107,18 +132,7 @@ impl PyProgram {
 
     /// The results for these arguments; the lock of the interpreter is released.
     pub fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
-        let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
-        let mut out = py.detach(|| {
-            run(|| {
-                self.give_gradients()?;
-                let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
-                self.take_gradients(&mut out)?;
-                Ok(out)
-            })
-        })?;
-        follow_behind(py, &[Behind::Leaves, Behind::Gradients])?;
-        self.spend(&mut out);
-        Ok(out.into_iter().map(PyTensor::from).collect())
+        Ok(self.run_tensors(py, &inputs)?.into_iter().map(PyTensor::from).collect())
     }
 
     /// One run for each of these batches of arguments, in order: the results of each. A device does

@@ -15,7 +15,7 @@ from ._clock import Clock
 from ._curvature import largest_curvature
 from ._finding import Finding
 from ._monitored_program import Beside
-from ._observers import ACTIVE, STEPPED
+from ._observers import ACTIVE, STEPPED, STEPPING
 from ._random import get_rng_state, set_rng_state
 from ._reachable import Reachable, gradient
 from ._sights import Sights
@@ -384,6 +384,8 @@ class Monitor:
             if is_spike:
                 self._sights.see_spike()
             self._sights.attend(is_due)
+        if is_due and self._counts_alone and self._counted is None:
+            self._count()
 
     def _pass_over(self, out: Any = None) -> None:
         """Ends a step that was not looked at."""
@@ -397,23 +399,35 @@ class Monitor:
         if not is_due and self._counted is None:
             self._count()
 
-    # Steps between looks: the native side counts them where passes and steps are made
+    # Steps between looks, and looks that ask nothing of Python: the native side tells of them where
+    # passes and steps are made
 
     def _count(self) -> None:
-        """Takes the wrappers out until the next look, if it is far and nothing else needs them."""
-        if not self._counts_alone or ACTIVE != [self] or not isinstance(self._optimizer, Native) or self._native.steps_to_look() < _FAR:
+        """Takes the wrappers out until the next look that needs them, if it is far or the next one
+        does not, and nothing else needs them.
+        """
+        if not self._counts_alone or ACTIVE != [self] or not isinstance(self._optimizer, Native):
+            return
+        looks = self._native.stage() == _LOOK
+        if not looks and self._native.steps_to_look() < _FAR:
+            return
+        if self._sights is not None and self._sights.questions:
             return
         self._unwrap()
         if type(self._optimizer).step is not Native.step:
             # A class of the user has a step of its own.
             self._counts_alone = False
             return self._wrap()
-        self._counted = _c.CountedSteps(self._native, self._optimizer, self._wake, self._other_step)
+        self._counted = _c.CountedSteps(self._native, self._optimizer, self._wake, self._other_step, looks)
+        if looks:
+            STEPPING.append(self._counted.before)
         STEPPED.append(self._counted)
 
     def _count_no_more(self) -> None:
         counted, self._counted = self._counted, None
         if counted is not None:
+            if counted.before in STEPPING:
+                STEPPING.remove(counted.before)
             STEPPED.remove(counted)
             passes, self._has_stepped = counted.stop()
             self._passes += passes
@@ -425,10 +439,12 @@ class Monitor:
         self._count_no_more()
 
     def _wake(self, is_spike: bool, is_due: bool) -> None:
-        """A step was counted that was a spike, or after which one is looked at."""
+        """A step was counted that was a spike, or after which looks begin or end or ask for more."""
         if is_due:
             self._count_no_more()
         self._passed(is_spike, is_due)
+        if not is_due and self._sights is not None:
+            self._sights.attend(False)
 
     def _other_step(self, optimizer: Any) -> None:
         """A step of another optimizer between those that are counted."""
@@ -520,8 +536,10 @@ class Monitor:
         if stage == _LOOK and beside is not None and beside.is_usable:
             found = beside.look(args, kwargs)
             if found is not None:
-                self._looked_alone(found[1], found[2])
-                return found[0]
+                out, is_spike, is_due = found
+                if is_spike or not is_due:
+                    self._looked_alone(is_spike, is_due)
+                return out
         # Programs step where no optimizer tells of it.
         self._counts_alone = False
         self._count_no_more()

@@ -40,6 +40,8 @@ class Beside:
         self._losses: list[Any] = []
         self._before: list[Any] = []
         self._after: list[Any] = []
+        # The native look at the newest of them with its arguments, as nearly all looks are one.
+        self._ready: tuple[Any, tuple[Any, ...], tuple[int, int | None]] | None = None
         self.is_usable = True
 
     # In a trace
@@ -129,6 +131,11 @@ class Beside:
         spike, and whether the next step is looked at. Nothing where it takes more than that.
         """
         monitor = self._monitor
+        ready = self._ready
+        if ready is not None:
+            found = ready[0](*ready[1], args, kwargs, ready[2], monitor._optimizer)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
         if monitor._sights is not None and monitor._sights.sees_batches:
             return None
         for traced in self._seen._recent:
@@ -136,8 +143,10 @@ class Beside:
             if known is None or watched is None or place.__class__ is not Place or _gives_more(traced):
                 continue
             plan = known[1]
-            found = monitor._native.look_at(plan.look, traced.conditions, watched, args, kwargs, (place.number, plan.given), monitor._optimizer)
+            at, places = (plan.look, traced.conditions, watched), (place.number, plan.given)
+            found = monitor._native.look_at(*at, args, kwargs, places, monitor._optimizer)
             if found is not None:
+                self._ready = monitor._native.look_at, at, places
                 return found  # type: ignore[no-any-return]
         return None
 

@@ -7,5 +7,6 @@ from typing import Any
 # Those that are told of each call of a compiled function; the last one runs it.
 ACTIVE: list[Any] = []
 
-# Those that are called with an optimizer of the native side after each of its steps.
+# Those that are called with an optimizer of the native side before and after each of its steps.
+STEPPING: list[Any] = []
 STEPPED: list[Any] = []

@@ -1,5 +1,5 @@
-//! Steps that a monitor does not look at, counted where backward passes run and where the optimizer
-//! steps, with no wrapper of Python round either.
+//! Steps that a monitor does not look at, and looks that ask nothing of Python: told where backward
+//! passes run and where the optimizer steps, with no wrapper of Python round either.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +17,15 @@ struct Counting {
     passes: AtomicU64,
     /// The optimizer has made a step since the newest pass.
     has_stepped: AtomicBool,
+    /// Looks are told of, too, and not only the steps between them.
+    has_looks: bool,
 }
 
 /// All of them, and how many they are, which a pass can ask without the lock.
 static ALL: Mutex<Vec<Arc<Counting>>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Those among them that look.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
 /// A backward pass of this loss begins.
 #[inline]
@@ -43,9 +47,27 @@ fn begin_in_all(loss: &Tensor) {
     }
 }
 
+/// A backward pass is done.
+#[inline]
+pub fn end_pass() {
+    if LOOKING.load(Ordering::Relaxed) > 0 {
+        end_in_all();
+    }
+}
+
+#[cold]
+fn end_in_all() {
+    if crate::session::current().is_some() {
+        return;
+    }
+    let all = locked(&ALL);
+    let looking = all.iter().filter(|counting| counting.has_looks);
+    looking.for_each(|counting| counting.monitor.get().note_gradients());
+}
+
 /// Called by optimizers after each step, as long as steps are counted. `wake` is called with
-/// whether the loss was a spike and whether the next step is looked at, if one of both is so;
-/// `other` with another optimizer.
+/// whether the loss was a spike and whether the next step is looked at, if Python has something to
+/// do for one of both; `other` with another optimizer.
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct CountedSteps {
     counting: Arc<Counting>,
@@ -62,11 +84,13 @@ impl CountedSteps {
         optimizer: Py<PyAny>,
         wake: Py<PyAny>,
         other: Py<PyAny>,
+        has_looks: bool,
     ) -> CountedSteps {
         let (passes, has_stepped) = (AtomicU64::new(0), AtomicBool::new(true));
-        let counting = Arc::new(Counting { monitor, passes, has_stepped });
+        let counting = Arc::new(Counting { monitor, passes, has_stepped, has_looks });
         locked(&ALL).push(Arc::clone(&counting));
         COUNT.fetch_add(1, Ordering::Relaxed);
+        LOOKING.fetch_add(usize::from(has_looks), Ordering::Relaxed);
         CountedSteps { counting, optimizer, wake, other }
     }
 
@@ -76,8 +100,10 @@ impl CountedSteps {
         let mut all = locked(&ALL);
         let before = all.len();
         all.retain(|counting| !Arc::ptr_eq(counting, &self.counting));
-        COUNT.fetch_sub(before - all.len(), Ordering::Relaxed);
         let counting = &self.counting;
+        let gone = before - all.len();
+        COUNT.fetch_sub(gone, Ordering::Relaxed);
+        LOOKING.fetch_sub(gone * usize::from(counting.has_looks), Ordering::Relaxed);
         (counting.passes.load(Ordering::Relaxed), counting.has_stepped.load(Ordering::Relaxed))
     }
 
@@ -86,12 +112,26 @@ impl CountedSteps {
         if !optimizer.is(&self.optimizer) {
             return self.other.call1(py, (optimizer,)).map(drop);
         }
-        let passed = self.counting.monitor.get().pass(optimizer, None, true)?;
+        let monitor = self.counting.monitor.get();
+        let is_look = monitor.is_due();
+        if is_look {
+            monitor.end_look_at_parameters();
+        }
+        let passed = monitor.pass(optimizer, None, true)?;
         self.counting.has_stepped.store(true, Ordering::Relaxed);
-        if passed.is_spike || passed.is_due {
+        // Hooks of modules are there for looks alone.
+        let goes_on = passed.is_due == is_look && (!is_look || monitor.is_plain());
+        if passed.is_spike || !goes_on {
             self.wake.call1(py, (passed.is_spike, passed.is_due))?;
         }
         Ok(())
+    }
+
+    /// An optimizer is about to step.
+    fn before(&self, optimizer: &Bound<'_, PyAny>) {
+        if optimizer.is(&self.optimizer) {
+            self.counting.monitor.get().before_step();
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -28,6 +28,12 @@ impl PyMonitor {
         self.shared.spend(began);
     }
 
+    /// A look is done but for the end of its step.
+    pub(super) fn end_look_at_parameters(&self) {
+        self.see_updates();
+        self.looked();
+    }
+
     fn is_asked(&self, looks: u64) -> bool {
         // Once there are many, the time of a step is asked for as seldom as settings are.
         let asks = |n: u64| {
@@ -70,19 +76,19 @@ impl PyMonitor {
         let Some(tensors) = conditions.tensors(watched, args, kwargs)? else { return Ok(None) };
         let inputs = given.and_then(|at| tensors.get(at)).map(|t| t.get().tensor());
         self.begin_look()?;
-        let mut results = conditions.results(args.py(), tensors)?;
+        let results = conditions.values(args.py(), &tensors)?;
         let began = self.shared.clock();
-        let seen = look.seen(&results)?;
+        let count = results.len();
+        let seen = look.seen(results)?;
         look.tell(&mut self.held(), &mut self.lock(), &seen, inputs.as_ref());
         self.shared.spend(began);
-        self.see_updates();
-        self.looked();
-        if result >= results.len() {
+        self.end_look_at_parameters();
+        if result >= count {
             return Err(PyIndexError::new_err(format!("there is no result {result}")));
         }
         let rate = self.rate(optimizer)?;
         let (_, is_spike) = self.step(number_of(&seen[result]), rate);
-        Ok(Some((results.swap_remove(result), is_spike, self.is_due())))
+        Ok(Some((PyTensor::from(seen[result].clone()), is_spike, self.is_due())))
     }
 
     /// Looks so far.
@@ -104,7 +110,7 @@ impl PyMonitor {
 
     /// Whether the next look asks nothing of Python: neither for settings nor for what costs
     /// several passes, and it earns no time.
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         !self.is_asked(self.looks())
     }
 
@@ -135,15 +141,14 @@ impl PyMonitor {
         optimizer: &Bound<'_, PyAny>,
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(bool, bool)> {
-        self.see_updates();
-        self.looked();
+        self.end_look_at_parameters();
         let passed = self.pass(optimizer, out, true)?;
         Ok((passed.is_spike, passed.is_due))
     }
 
     /// Sees the parameters with their gradients before the update, and whether these are those that
     /// were noted, if the step is looked at; whether it is.
-    fn before_step(&self) -> bool {
+    pub(super) fn before_step(&self) -> bool {
         if !self.is_due() {
             return false;
         }

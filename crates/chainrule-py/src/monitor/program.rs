@@ -82,8 +82,8 @@ impl MonitorLook {
 
 impl MonitorLook {
     /// The results of the program, and the views of them.
-    pub(super) fn seen(&self, results: &[PyTensor]) -> PyResult<Vec<Tensor>> {
-        let mut seen: Vec<Tensor> = results.iter().map(PyTensor::tensor).collect();
+    pub(super) fn seen(&self, results: Vec<Tensor>) -> PyResult<Vec<Tensor>> {
+        let mut seen = results;
         for (at, path) in &self.views {
             let out = || PyIndexError::new_err(format!("there is no result {at}"));
             let view = path.get().take(seen.get(*at).ok_or_else(out)?)?;

@@ -190,7 +190,7 @@ class Module(Stateful):
             args = EVERYWHERE[0](self, args)
         if self._pre_hooks:
             for hook in self._pre_hooks.values():
-                if isinstance(hook, _WithKeywords):
+                if type(hook) is _WithKeywords:
                     both = hook(self, args, kwargs)
                     args, kwargs = (args, kwargs) if both is None else both
                     continue
@@ -204,7 +204,7 @@ class Module(Stateful):
             out = EVERYWHERE[1](self, args, out)
         if self._hooks:
             for hook in self._hooks.values():
-                new = hook(self, args, kwargs, out) if isinstance(hook, _WithKeywords) else hook(self, args, out)
+                new = hook(self, args, kwargs, out) if type(hook) is _WithKeywords else hook(self, args, out)
                 out = out if new is None else new
         return out if watch is None else watch.left(out)
 

@@ -11,7 +11,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 from .._errors import ArgumentError, _NotInPrograms
-from .._observers import STEPPED
+from .._observers import STEPPED, STEPPING
 from ..autograd import no_grad
 from .optimizer import IGNORED, LIVE, Optimizer, Parameters, options_of, with_grad
 
@@ -278,6 +278,9 @@ class Native(Optimizer):
             if any(isinstance(group["lr"], Tensor) for group in self.param_groups):
                 raise _NotInPrograms(f"compile: {type(self).__name__}: a learning rate is a tensor: give a number")
             _c._session_stepped(self, [p for group in self.param_groups for p in group["params"]])
+        if STEPPING and not _c._session_on():
+            for told in list(STEPPING):
+                told(self)
         for group, native, again in zip(self.param_groups, self._native, self._native_again):
             if group.get("maximize"):
                 _uphill(group["params"], native, float(group["lr"]))
