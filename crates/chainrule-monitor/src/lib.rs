@@ -12,6 +12,7 @@ mod answer;
 mod detect;
 mod facts;
 mod forms;
+mod line;
 mod measures;
 mod monitor;
 mod node;

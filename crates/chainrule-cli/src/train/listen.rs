@@ -163,9 +163,9 @@ impl Metrics {
             }
             Event::Looked { monitor, .. } => {
                 if self.looks.keeps_next()
-                    && let Some((file, line)) = self.monitor.as_mut().zip(monitor.line())
+                    && let Some((file, line)) = self.monitor.as_mut().zip(monitor.line_text())
                 {
-                    file.record(&line)?;
+                    file.line(&line)?;
                 }
             }
             Event::Found { step, symptom } => {

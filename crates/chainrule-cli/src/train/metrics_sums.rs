@@ -42,7 +42,13 @@ impl Running {
 }
 
 fn lines(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+    // A plain loop: this crate is built fast rather than run fast, and iterators are calls then.
+    let (mut count, mut at) = (0, 0);
+    while at < bytes.len() {
+        count += u64::from(bytes[at] == b'\n');
+        at += 1;
+    }
+    count
 }
 
 impl FileSum {
