@@ -11,8 +11,10 @@ from .autograd import grad
 _PRODUCTS = 4
 
 
-def largest_curvature(loss: Any, parameters: list[Any]) -> float | None:
-    """The largest curvature that a few powers of the Hessian find from the gradient on."""
+def largest_curvature(loss: Any, parameters: list[Any], grad: Any = grad) -> float | None:
+    """The largest curvature that a few powers of the Hessian find from the gradient on. `grad` is
+    that of the library whose tensors these are.
+    """
     slopes = grad(loss, parameters, create_graph=True, allow_unused=True)
     known = [(p, g) for p, g in zip(parameters, slopes) if g is not None]
     along = [g.detach() for _, g in known]

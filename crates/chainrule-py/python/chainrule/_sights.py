@@ -109,6 +109,8 @@ class Sights:
         return not self._is_asking and isinstance(out, self._monitor._tensor) and out.is_floating_point() and not self._monitor._is_tracing()
 
     def _came_back(self, name: str, g: Any) -> None:
+        if self._is_asking:
+            return
         with self._monitor._timed:
             self._native.output_gradient(name, self._monitor._ours(g))
 
@@ -206,6 +208,10 @@ class Sights:
         """Whether passes are no part of the training, so that hooks rest."""
         self._is_asking = is_asleep
         self._native.sleep(is_asleep)
+
+    def modules(self) -> list[Any]:
+        """The modules of the model."""
+        return [m for _, m in self._modules]
 
     def has_hooks(self) -> bool:
         """Whether modules have hooks of the user that more passes would call."""

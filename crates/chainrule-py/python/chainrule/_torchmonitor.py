@@ -8,7 +8,10 @@ import torch as _torch
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._curvature import largest_curvature
 from ._monitor import Monitor
+from ._observers import ACTIVE
+from ._torchears import Ears, is_silent
 
 
 class TorchMonitor(Monitor):
@@ -18,6 +21,10 @@ class TorchMonitor(Monitor):
     _counts_steps = False
     _counts_alone = False
     _has_plain_looks = False
+    # Whether the curvature can be had, the look that asked for it, and who hears of more passes.
+    _has_curvature = True
+    _curved_at = -1
+    _ears: Ears | None = None
     _noted: list[tuple[Any, Tensor]] | None = None
     _added_to_used = False
     _bounds = {_torch.nn.Tanh: (-1, 1), _torch.nn.Sigmoid: (0, 1), _torch.nn.Hardtanh: (-1, 1), _torch.nn.Softsign: (-1, 1)}
@@ -44,7 +51,48 @@ class TorchMonitor(Monitor):
             self._native.note_loss(self._ours(loss.double()))
 
     def _see_curvature(self, loss: Any) -> None:
-        """Nothing: hooks on tensors of PyTorch, which more passes would call, cannot be counted."""
+        """As for tensors of this package: by products with the Hessian on the graph of the loss,
+        where nobody but the monitor hears of the passes. Gradients that are there stay untouched.
+        """
+        ears, looks = self._ears, self._native.looks()
+        self._stop_listening()
+        if ears is None or ears.heard or self._curved_at == looks or ACTIVE != [self] or loss.numel() != 1:
+            return
+        self._curved_at = looks
+        with self._timed:
+            parameters = [p for p in self._parameters.values() if p.requires_grad and p.is_floating_point()]
+            if not is_silent(loss, [] if self._sights is None else self._sights.modules()):
+                return
+            if self._sights is not None:
+                self._sights.sleep(True)
+            try:
+                with _torch.enable_grad():
+                    largest = largest_curvature(loss, parameters, _torch.autograd.grad)
+            except (RuntimeError, NotImplementedError):
+                # Not every function has a second derivative, and there may be no memory for it.
+                largest, self._has_curvature = None, False
+            finally:
+                if self._sights is not None:
+                    self._sights.sleep(False)
+            if largest is not None:
+                self._native.curvature(largest)
+
+    def _finish_step(self, out: Any = None) -> float | None:
+        loss = super()._finish_step(out)
+        # Without an optimizer a step ends when the forward pass of the next one is over.
+        if self._has_curvature and self._optimizer is not None and self._ears is None and ACTIVE == [self] and self._is_rare() and self._native.is_due():
+            # The forward pass of that step comes next.
+            self._ears = Ears()
+        return loss
+
+    def _stop_listening(self) -> None:
+        ears, self._ears = self._ears, None
+        if ears is not None:
+            ears.close()
+
+    def _unwrap(self) -> None:
+        self._stop_listening()
+        super()._unwrap()
 
     def _is_stale(self) -> bool:
         """Whether gradients that a step has used are still there: the last two that are tell."""
