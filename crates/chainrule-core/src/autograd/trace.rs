@@ -324,6 +324,25 @@ mod tests {
     }
 
     #[test]
+    fn constants_that_no_rule_needs_are_shown() {
+        let x = Tensor::from([1.0f64, 2.0]).parameter().named("x");
+        let mask = Tensor::from([0.0f64, 5.0]);
+        let loss = (&x + 3.0 - &mask).sum_all();
+        let text = loss.trace().to_string();
+        assert!(text.contains("input 1 is 3\n") && text.contains("input 1 is [0, 5]\n"), "{text}");
+        assert!(loss.graph().to_dot().contains("constant\\nvalue 3"));
+        // A rule that needs nothing saved can be walked again, as without them.
+        loss.backward();
+        loss.backward();
+        assert_eq!(x.grad().unwrap().to_vec::<f64>(), [2.0, 2.0]);
+        // A large one is not held.
+        let many = Tensor::ones([9]);
+        let y = Tensor::scalar(1.0f32).parameter();
+        let text = (&y + &many).sum_all().trace().to_string();
+        assert!(!text.contains("input 1"), "{text}");
+    }
+
+    #[test]
     fn the_data_of_a_pass() {
         let w = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]).parameter().named("w");
         let h = w.matmul(&Tensor::from([[1.0f32], [1.0]])).tanh().named("h");

@@ -282,13 +282,19 @@ pub struct SavedValues {
     pub extra: SmallVec<[Arc<Value>; 1]>,
     /// Set once backward has taken them.
     pub freed: bool,
+    /// Whether these are constants that no rule asks for, kept for who reads the tape.
+    pub only_shown: bool,
 }
 
+/// Constants of up to this many elements stay on the tape, so that a trace shows the 3 of `x + 3`.
+const SHOWN: usize = 8;
+
 impl SavedValues {
-    /// Takes the values out, once. A node that saved nothing has nothing to free, so it can be
-    /// walked again.
+    /// Takes the values out, once. A node that saved nothing for its rule has nothing to free: it
+    /// can be walked again.
     pub fn take(&mut self) -> SavedValues {
-        if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
+        let is_empty = self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty();
+        if is_empty || self.only_shown {
             return self.clone();
         }
         std::mem::replace(self, SavedValues { freed: true, ..SavedValues::default() })
@@ -323,9 +329,14 @@ impl Node {
             _ => op.saves(wanted),
         };
         let mut saved = SavedValues::default();
-        if saves != Saves::NOTHING {
+        let is_shown =
+            |i: usize| matches!(sources[i], Source::None) && values[i].meta.shape.numel() <= SHOWN;
+        let shows = !mode.has(Mode::SAVE_NOTHING) && (0..sources.len()).any(is_shown);
+        saved.only_shown = shows && saves == Saves::NOTHING;
+        if shows || saves != Saves::NOTHING {
             for (i, v) in values.iter().enumerate() {
-                saved.inputs.push(saves.has_input(i).then(|| v.clone()));
+                let is_kept = saves.has_input(i) || shows && is_shown(i);
+                saved.inputs.push(is_kept.then(|| v.clone()));
             }
             saved.output = saves.output.then(|| output.clone());
             if saves.extra {
