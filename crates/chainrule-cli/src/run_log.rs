@@ -114,7 +114,8 @@ impl RunLog {
         let number = |name: &str| row.get(name).and_then(Value::as_f64);
         if row.get("evaluation").is_some() {
             for (name, value) in row.as_object().into_iter().flatten() {
-                let is_measure = !matches!(name.as_str(), "step" | "epoch" | "evaluation");
+                let is_measure =
+                    !matches!(name.as_str(), "step" | "epoch" | "evaluation" | "train_loss_steps");
                 if let (true, Some(x)) = (is_measure, value.as_f64()) {
                     let all = self.measures.entry(name.clone());
                     all.or_insert_with(|| Series::new(POINTS)).push(step, x);

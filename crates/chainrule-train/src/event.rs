@@ -44,8 +44,11 @@ pub enum Event<'a> {
         step: u64,
         /// After this many epochs, if there are epochs.
         epoch: Option<f64>,
-        /// The measures by name.
+        /// The measures by name. The first, `train_loss`, is no measure of the model as it is now:
+        /// it is the mean loss of the steps since the measurement before, of an epoch at most.
         metrics: &'a [(&'static str, f64)],
+        /// The steps that `train_loss` is the mean of.
+        averaged: u64,
         /// Duration in seconds.
         seconds: f64,
         /// Whether it is the best so far.

@@ -147,10 +147,14 @@ pub(super) struct Rest {
 pub(super) struct Place {
     pub step: u64,
     pub best: Best,
-    /// Sum of the losses since the last measurement.
+    /// Sum of the losses for the next measurement, and how many they are.
     pub loss_sum: f64,
     pub loss_count: u64,
 }
+
+/// The most steps that `train_loss` is a mean of where there are no epochs: earlier ones were those
+/// of another model.
+const NEWEST: u64 = 1000;
 
 impl<'a> Trainer<'a> {
     /// Trains the task's model with an optimizer on batches.
@@ -262,7 +266,9 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Latest measurements of the run; the first is `train_loss`, the mean over the steps before.
+    /// Latest measurements of the run; the first in it is `train_loss`, the mean loss of the
+    /// steps since the measurement before, as they were made: of those of an epoch at most, or of
+    /// 1,000 where there are no epochs.
     pub fn metrics(&self) -> &Metrics {
         &self.rest.last_metrics
     }
@@ -438,6 +444,9 @@ impl Rest {
         let epoch = self.epoch_after(step);
         if done.loss.is_finite() {
             self.place.step = step;
+            if self.begins_the_mean(step) {
+                (self.place.loss_sum, self.place.loss_count) = (0.0, 0);
+            }
             self.place.loss_sum += done.loss;
             self.place.loss_count += 1;
             if let Some(ema) = &mut self.ema {
@@ -469,6 +478,18 @@ impl Rest {
         Ok(())
     }
 
+    /// Whether `train_loss` of the next measurement is the mean from this step on.
+    fn begins_the_mean(&self, step: u64) -> bool {
+        let (every, steps) = (self.options.eval_every, self.options.steps);
+        let next = match every {
+            0 => steps,
+            _ => step.div_ceil(every).saturating_mul(every).min(steps),
+        };
+        let per_epoch = self.batches.per_epoch();
+        let most = per_epoch.map_or(NEWEST, |n| n.div_ceil(self.options.accumulate as u64).max(1));
+        next.checked_sub(step).is_some_and(|left| left + 1 == most)
+    }
+
     fn epoch_after(&self, step: u64) -> Option<f64> {
         let batches = step as f64 * self.options.accumulate as f64;
         self.batches.per_epoch().map(|n| batches / n.max(1) as f64)
@@ -491,7 +512,8 @@ impl Rest {
         };
         module.train();
         let (measures, sample) = measured?;
-        let train_loss = self.place.loss_sum / self.place.loss_count.max(1) as f64;
+        let averaged = self.place.loss_count;
+        let train_loss = self.place.loss_sum / averaged.max(1) as f64;
         (self.place.loss_sum, self.place.loss_count) = (0.0, 0);
         // Without a measure the training loss decides.
         let first = measures.first().map_or(train_loss, |&(_, value)| value);
@@ -505,7 +527,7 @@ impl Rest {
         let step = self.place.step;
         let seconds = began.elapsed().as_secs_f64();
         let metrics = &self.last_metrics;
-        listener.hear(&Event::Evaluated { step, epoch, metrics, seconds, is_best })?;
+        listener.hear(&Event::Evaluated { step, epoch, metrics, averaged, seconds, is_best })?;
         if let (Some(watch), Some(text)) = (&mut self.watch, &sample) {
             watch.monitor.sampled(text);
         }

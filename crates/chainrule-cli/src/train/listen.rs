@@ -150,11 +150,12 @@ impl Metrics {
                 self.json.record(&StepRow { step, epoch, loss, lr, grad_norm })?;
                 self.csv.line(&format!("{step},loss,{loss}\n{step},lr,{lr}"))?;
             }
-            Event::Evaluated { step, epoch, metrics, .. } => {
+            Event::Evaluated { step, epoch, metrics, averaged, .. } => {
                 let mut row = Map::new();
                 row.insert("step".into(), (*step).into());
                 row.extend(epoch.map(|epoch| ("epoch".into(), json!(epoch))));
                 row.insert("evaluation".into(), Value::Bool(true));
+                row.insert("train_loss_steps".into(), (*averaged).into());
                 for (name, value) in *metrics {
                     row.insert((*name).into(), json!(value));
                     self.csv.line(&format!("{step},{name},{value}"))?;
@@ -446,10 +447,10 @@ impl Listener for Bar {
                     progress.step(s.step, s.loss);
                 }
             }
-            Event::Evaluated { step, epoch, metrics, seconds, is_best } => {
+            Event::Evaluated { step, epoch, metrics, averaged, seconds, is_best } => {
                 if let Some(progress) = &mut self.progress {
                     progress.paused(Duration::from_secs_f64(*seconds));
-                    progress.note(&measured(*step, *epoch, metrics, *is_best));
+                    progress.note(&measured((*step, *epoch), metrics, *averaged, *is_best));
                     // The last one is the measure that the training is about.
                     if let [_, .., (name, value)] = metrics {
                         progress.measured(&name.replace('_', " "), *value);
@@ -472,17 +473,23 @@ impl Listener for Bar {
     }
 }
 
-/// `epoch 3: train loss 0.0412, test accuracy 0.9812 (the best so far)`
-fn measured(step: u64, epoch: Option<f64>, metrics: &[(&str, f64)], is_best: bool) -> String {
+/// `epoch 3: train loss 0.0412 (mean of 469 steps), test accuracy 0.9812 (the best so far)`
+fn measured(
+    (step, epoch): (u64, Option<f64>),
+    metrics: &[(&str, f64)],
+    averaged: u64,
+    is_best: bool,
+) -> String {
     let at = match epoch {
         Some(epoch) if epoch.fract() < 1e-9 => format!("epoch {epoch:.0}"),
         Some(epoch) => format!("epoch {epoch:.2}"),
         None => format!("step {step}"),
     };
-    let parts: Vec<String> = metrics
-        .iter()
-        .map(|(name, value)| format!("{} {}", name.replace('_', " "), measure(*value)))
-        .collect();
+    let part = |(i, (name, value)): (usize, &(&str, f64))| {
+        let of = if i == 0 { format!(" (mean of {averaged} steps)") } else { String::new() };
+        format!("{} {}{of}", name.replace('_', " "), measure(*value))
+    };
+    let parts: Vec<String> = metrics.iter().enumerate().map(part).collect();
     let best = if is_best { " (the best so far)" } else { "" };
     format!("{at}: {}{best}", parts.join(", "))
 }

@@ -200,7 +200,9 @@ impl RunFiles {
         if row.get("evaluation").is_some() {
             let measures = row.as_object().into_iter().flatten();
             let measures: Vec<(&str, f64)> = measures
-                .filter(|(name, _)| !matches!(name.as_str(), "step" | "epoch" | "evaluation"))
+                .filter(|(name, _)| {
+                    !matches!(name.as_str(), "step" | "epoch" | "evaluation" | "train_loss_steps")
+                })
                 .filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
                 .collect();
             return self.run.measured(step, &measures);

@@ -88,6 +88,33 @@ fn run(trainer: &mut Trainer<'_>, stop_at: u64) -> (End, Vec<(u64, u64)>) {
     (end, heard.into_inner())
 }
 
+/// As in Keras and Lightning: no step is in it that is older than an epoch.
+#[test]
+fn the_training_loss_of_a_measurement_is_the_mean_of_an_epoch_at_most() {
+    let net = Net::new();
+    // An epoch has 5 steps.
+    for (eval_every, means) in [(7, [(7, 5), (14, 5)]), (3, [(3, 3), (6, 3)])] {
+        let mut trainer = trainer(&net, TrainerOptions { eval_every, ..options(14) });
+        let (losses, heard) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+        let mut listener = |event: &Event<'_>| {
+            match event {
+                Event::Step(step) => losses.borrow_mut().push(step.loss),
+                Event::Evaluated { step, metrics, averaged, .. } => {
+                    let (losses, averaged) = (losses.borrow(), *averaged);
+                    let newest = &losses[losses.len() - averaged as usize..];
+                    let mean = newest.iter().sum::<f64>() / newest.len() as f64;
+                    assert_eq!(metrics[0], ("train_loss", mean), "after {step}");
+                    heard.borrow_mut().push((*step, averaged));
+                }
+                _ => {}
+            }
+            Ok(())
+        };
+        trainer.run(&mut listener, &|| false).unwrap();
+        assert_eq!(heard.borrow()[..2], means);
+    }
+}
+
 #[test]
 fn stopped_anywhere_and_taken_up_it_gives_the_same_bits() {
     let bf16 = Some(DType::BF16);
