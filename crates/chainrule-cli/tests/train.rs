@@ -30,6 +30,32 @@ fn help_and_version() {
     assert_eq!(text(&output.stdout), format!("chainrule {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+/// The loss of the training beside a measurement is the mean of the steps that it tells.
+#[test]
+fn a_measurement_tells_the_mean_of_the_steps_before_it() {
+    let place = Place::new();
+    place.json("train moons --steps 60 --eval-every 30 --out run --json");
+    let rows = text(&fs::read(place.path("run/metrics.jsonl")).unwrap());
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let mut losses = Vec::new();
+    let mut measured = 0;
+    for row in rows.iter().filter(|row| row.get("step").is_some()) {
+        if row.get("evaluation").is_none() {
+            losses.extend(row["loss"].as_f64());
+            continue;
+        }
+        let steps = row["train_loss_steps"].as_u64().unwrap() as usize;
+        assert!((1..=30).contains(&steps), "{row}");
+        let mean = losses[losses.len() - steps..].iter().sum::<f64>() / steps as f64;
+        assert!((row["train_loss"].as_f64().unwrap() - mean).abs() < 1e-6, "{row}: {mean}");
+        measured += 1;
+    }
+    assert_eq!(measured, 2);
+    // It is no measure of its own.
+    let shown = text(&place.run("watch run --once").stdout);
+    assert!(shown.contains("train_loss") && !shown.contains("train_loss_steps"), "{shown}");
+}
+
 /// The built-in list, a numbered folder, and what a run leaves in it.
 #[test]
 fn a_first_run_needs_no_file_and_fills_a_folder() {
