@@ -33,7 +33,8 @@ pub(crate) fn log1p(at: &mut Interpreter, x: &Val) -> Made<Val> {
     Some(at.graph.choose(&lost, x, &rest.into())?.into())
 }
 
-/// atan2: the arc tangent of the smaller coordinate over the larger, moved into the right octant.
+/// The angle of (x, y): the arc tangent of the smaller coordinate over the larger, moved into the
+/// right octant.
 pub(crate) fn arctan2(at: &mut Interpreter, y: &Val, x: &Val) -> Made<Val> {
     use std::f64::consts::{FRAC_PI_2, PI};
     let sizes = [y, x].map(|v| call(at, "np.abs", std::slice::from_ref(v), &[]));
