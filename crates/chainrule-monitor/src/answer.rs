@@ -57,6 +57,12 @@ pub(crate) struct Answers {
     pub beyond: [u64; 2],
     /// Looks at which no number was below one, and none had a gradient.
     pub above: u32,
+    /// The least number at the first look, if the loss was not finite there: of numbers that are,
+    /// of which only those of zero or below have gradients that are not; and whether some have.
+    pub undefined: Option<(f64, bool)>,
+    /// The loss over the sum of sizes of its gradient, at the first looks: how far the numbers are
+    /// from where the loss vanishes, for losses of differences, be they means or sums.
+    pub distances: Vec<f64>,
     /// For the newest looks: the step, the number of right answers, and the number of answers.
     right: Vec<(u64, u64, u64)>,
     /// Looks at which the gradients of single numbers are ordered as the numbers are, and other
@@ -116,6 +122,7 @@ impl Answers {
             recognised(loss, c, &last(dims, c, o), &last(dims, c, g))
         });
         self.see_bounds(o, g);
+        self.see_distance(loss, o, g);
         let found = found.or_else(|| {
             let answer = self.penalised.add(loss, width, o, g)?;
             // The earlier looks had the same form too, so they no longer count as missed.
@@ -127,11 +134,12 @@ impl Answers {
         }
         self.largest_loss = self.largest_loss.max(loss.abs());
         // A tiny loss is mostly rounding, so the remainder fits no form.
-        self.missed += u32::from(found.is_none() && loss.abs() > TINY_LOSS * self.largest_loss);
+        let tells = loss.abs() > TINY_LOSS * self.largest_loss && !self.is_silent(width, o, g);
+        self.missed += u32::from(found.is_none() && tells);
         if let Some(mut answer) = found {
             self.penalty = if near(answer.own, loss) { 0.0 } else { (loss - answer.own).max(0.0) };
             self.confuse(&answer, width, o, g);
-            self.see_right(&answer, step, o, g);
+            self.see_right(&answer, (step, loss), o, g);
             self.count(std::mem::take(&mut answer.targets), &answer);
             self.known = Some(answer);
         }
@@ -168,25 +176,60 @@ impl Answers {
         is_known.then(|| (right as f64 / all as f64 - most) / (1.0 - most))
     }
 
-    fn see_right(&mut self, answer: &Answer, step: u64, o: &[f64], g: &[f64]) {
+    fn see_right(&mut self, answer: &Answer, (step, loss): (u64, f64), o: &[f64], g: &[f64]) {
         let width = self.width;
         let is_one = answer.form.has_best_class() && width * answer.targets.len() <= o.len();
-        let right = match answer.form {
+        let (right, known) = match answer.form {
             LossForm::BinaryLogits | LossForm::BinaryProbabilities if width == 1 => {
-                let middle = if answer.form == LossForm::BinaryLogits { 0.0 } else { 0.5 };
-                let pairs = o.iter().zip(&answer.targets);
-                pairs.filter(|(o, t)| (**o > middle) == (**t > 0.5)).count()
+                let is_logit = answer.form == LossForm::BinaryLogits;
+                let middle = if is_logit { 0.0 } else { 0.5 };
+                let heard = o.iter().zip(g).filter(|(o, g)| is_logit || !is_beyond(**o, **g));
+                let pairs = heard.zip(&answer.targets).map(|((o, _), t)| (*o, *t));
+                let of = |(o, t): (f64, f64)| -(if t > 0.5 { o } else { 1.0 - o }).ln();
+                let known = if is_logit { 0.0 } else { pairs.clone().map(of).sum() };
+                (pairs.filter(|(o, t)| (*o > middle) == (*t > 0.5)).count(), known)
             }
             _ if is_one => {
                 let best = |o: &[f64]| (0..width).max_by(|&a, &b| o[a].total_cmp(&o[b]));
                 let pairs = rows(width, o, g).zip(&answer.targets);
-                pairs.filter(|((o, _), k)| best(o) == Some(**k as usize)).count()
+                let part = |((o, _), k): ((&[f64], &[f64]), &f64)| {
+                    -(o[*k as usize] / o.iter().sum::<f64>()).ln()
+                };
+                let known = if answer.form == LossForm::CrossEntropyOfParts {
+                    pairs.clone().map(part).sum()
+                } else {
+                    0.0
+                };
+                (pairs.filter(|((o, _), k)| best(o) == Some(**k as usize)).count(), known)
             }
             _ => return,
         };
-        self.right.push((step, right as u64, answer.targets.len() as u64));
+        // Answers at the bound of a logarithm are sure ones, and have no gradient: each that is
+        // wrong costs all that the bound lets through.
+        let rest = (loss - self.penalty) / answer.scale - known;
+        let silent = match answer.form {
+            LossForm::CrossEntropyOfParts => o.len() / width - answer.targets.len(),
+            LossForm::BinaryProbabilities => o.len() - answer.targets.len(),
+            _ => 0,
+        };
+        let wrong = (rest / BOUND).round().clamp(0.0, silent as f64) as usize;
+        let all = answer.targets.len() + silent;
+        self.right.push((step, (right + silent - wrong) as u64, all as u64));
         if self.right.len() > RIGHT {
             self.right.remove(0);
+        }
+    }
+
+    /// Whether the loss is of probabilities, as it was before, of which too few are within the
+    /// bounds of the logarithm for its form to show.
+    fn is_silent(&self, width: usize, o: &[f64], g: &[f64]) -> bool {
+        let form = self.known.as_ref().map(|known| known.form);
+        match form {
+            Some(LossForm::CrossEntropyOfParts) => rows(width, o, g).count() < 4,
+            Some(LossForm::BinaryProbabilities) => {
+                o.iter().zip(g).filter(|(o, g)| !is_beyond(**o, **g)).count() < 4
+            }
+            _ => false,
         }
     }
 
@@ -206,6 +249,21 @@ impl Answers {
         }
         let is_above = o.iter().zip(g).all(|(o, g)| *o >= 1.0 && *g == 0.0);
         self.above = if is_above { self.above + 1 } else { 0 };
+    }
+
+    fn see_distance(&mut self, loss: f64, o: &[f64], g: &[f64]) {
+        let mut numbers = o.iter().zip(g);
+        let is_known = o.iter().all(|o| o.is_finite());
+        if self.looks == 1 && !loss.is_finite() && is_known {
+            let least = o.iter().copied().fold(f64::INFINITY, f64::min);
+            let has_bad = g.iter().any(|g| !g.is_finite());
+            let is_of_logarithm = least <= 0.0 && numbers.all(|(o, g)| g.is_finite() || *o <= 0.0);
+            self.undefined = is_of_logarithm.then_some((least, has_bad));
+        }
+        let distance = loss / g.iter().map(|g| g.abs()).sum::<f64>();
+        if distance.is_finite() && self.distances.len() < RIGHT {
+            self.distances.push(distance);
+        }
     }
 
     fn count(&mut self, targets: Vec<f64>, answer: &Answer) {
@@ -289,6 +347,14 @@ impl Answers {
             _ => None,
         }
     }
+}
+
+/// Minus the logarithm of 1e-7, the usual bound of probabilities.
+const BOUND: f64 = 16.118;
+
+/// Whether a probability is beyond the bounds of a logarithm, and has no gradient there.
+fn is_beyond(p: f64, g: f64) -> bool {
+    g == 0.0 && !(1e-6..=1.0 - 1e-6).contains(&p)
 }
 
 /// The entropy of kinds with these counts.

@@ -170,7 +170,7 @@ pub(crate) fn rows<'a>(
     width: usize,
     o: &'a [f64],
     g: &'a [f64],
-) -> impl Iterator<Item = (&'a [f64], &'a [f64])> {
+) -> impl Iterator<Item = (&'a [f64], &'a [f64])> + Clone {
     o.chunks(width).zip(g.chunks(width)).filter(|(_, g)| g.iter().any(|x| *x != 0.0))
 }
 
@@ -422,6 +422,9 @@ fn of_probabilities(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Ans
     fits.then_some(Answer { form, scale, count, own: scale * sum, targets })
 }
 
+/// Probabilities below this may be below the bound of a logarithm.
+const BOUND: f64 = 1e-6;
+
 /// Cross-entropy of numbers that are first divided by the sum of their row.
 fn of_parts(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
     let (mut pairs, mut targets, mut entropy) = (Vec::new(), Vec::new(), 0.0);
@@ -434,16 +437,20 @@ fn of_parts(loss: f64, width: usize, o: &[f64], g: &[f64]) -> Option<Answer> {
         entropy -= (o[k] / sum).ln();
         targets.push(k as f64);
         let own = |j: usize| if j == k { 1.0 / o[k] } else { 0.0 };
-        pairs.extend((0..width).map(|j| (g[j], 1.0 / sum - own(j))));
+        // Numbers below a bound have no gradient.
+        let heard = (0..width).filter(|&j| g[j] != 0.0 || o[j] > BOUND);
+        pairs.extend(heard.map(|j| (g[j], 1.0 / sum - own(j))));
     }
     let scale = Factor::of(&pairs).filter(|s| *s > 0.0)?;
     // Rows at a bound of the logarithm have no gradient, and an unknown loss.
-    let is_whole = targets.len() == o.len() / width;
+    let count = o.len() / width;
+    let is_whole = targets.len() == count;
     let least = scale * entropy;
-    let fits =
-        targets.len() >= 4 && (gives(least, loss) || !is_whole && loss > least - NEAR * loss.abs());
+    // Few rows fit by chance, but not with the factor of a mean.
+    let is_known = targets.len() >= 4 || !is_whole && near(scale, 1.0 / count as f64);
+    let fits = is_known && (gives(least, loss) || !is_whole && loss > least - NEAR * loss.abs());
     let own = if is_whole { least } else { loss };
-    let (form, count) = (LossForm::CrossEntropyOfParts, o.len() / width);
+    let form = LossForm::CrossEntropyOfParts;
     fits.then_some(Answer { form, scale, count, own, targets })
 }
 

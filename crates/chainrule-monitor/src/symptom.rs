@@ -130,8 +130,8 @@ kinds! {
     Unbalanced "unbalanced", "one class has nearly all examples, and the others are hardly learned",
         "weight the classes in the loss, or draw them equally often";
     /// Each batch has the examples of one class.
-    DataOrder "data_order", "each batch has examples of one class, so the model forgets the others",
-        "shuffle the examples";
+    DataOrder "data_order", "examples come in the order of their classes, so that some are missing when it counts",
+        "shuffle the examples, before they are split and in each epoch";
     /// Inputs are far from the size that layers are made for.
     InputScale "input_scale", "large inputs saturate units and make steps overshoot",
         "standardise the inputs: subtract the mean, divide by the standard deviation";

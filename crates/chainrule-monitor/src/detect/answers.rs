@@ -24,6 +24,16 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
         say(SymptomKind::OutputActivation, vec![("each output", 1.0)], 0.95);
         return;
     }
+    if let Some((least, has_bad)) = a.undefined.filter(|_| monitor.first_loss.is_none()) {
+        let confidence = if has_bad { 0.85 } else { 0.6 };
+        say(SymptomKind::OutputActivation, vec![("least output", least)], confidence);
+        return;
+    }
+    if let Some(share) = stuck(a).filter(|_| !learns) {
+        let evidence = vec![("share of outputs that stay at zero", share)];
+        say(SymptomKind::OutputActivation, evidence, 0.85);
+        return;
+    }
     if let Some(evidence) = beyond_logarithms(a, course) {
         say(SymptomKind::OutputActivation, evidence, 0.85);
         return;
@@ -111,6 +121,14 @@ pub(super) fn form(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Sym
     reduction(a, course, &mut say);
 }
 
+/// The share of outputs of a last ReLU that are zero at each look and ought to be larger, so that
+/// no gradient passes, if it is nearly all.
+fn stuck(a: &Answers) -> Option<f64> {
+    let is_half_open = a.bounds.is_some_and(|(low, high)| low == 0.0 && high.is_infinite());
+    let least = a.blocked.iter().copied().fold(f64::INFINITY, f64::min);
+    (is_half_open && a.blocked.len() >= 2 && least > 0.9).then_some(least)
+}
+
 /// The skill at which a training's last layer is good enough.
 const ABLE: f64 = 0.8;
 
@@ -138,6 +156,9 @@ fn classes_as_numbers(a: &Answers, course: Option<&Course>) -> Option<Vec<(&'sta
 /// Ratio of the first loss to that of a chance answer from which on the training starts out wrong.
 const SURE: f64 = 3.0;
 
+/// The share of a first loss by which one that began wrong has come down.
+const RECOVERS: f64 = 0.3;
+
 /// Rules about the first loss and the counts of labels.
 pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
     let a = &monitor.answers;
@@ -151,7 +172,9 @@ pub(super) fn beginning(monitor: &Monitor, course: &Course, all: &mut Vec<Sympto
     if course.start > SURE * chance && stays && !has(SymptomKind::InputScale) {
         let evidence = vec![("first loss", course.start), ("of chance", chance)];
         let kind = SymptomKind::InitScale;
-        all.push(Symptom { kind, place: place.clone(), since, evidence, confidence: 0.8 });
+        // A training on its way down may get over it.
+        let confidence = if course.fell > RECOVERS { 0.5 } else { 0.8 };
+        all.push(Symptom { kind, place: place.clone(), since, evidence, confidence });
     }
     let mut counts: Vec<u64> = a.labels.values().copied().collect();
     counts.sort_unstable();
@@ -260,6 +283,10 @@ pub(super) fn labels(monitor: &Monitor, all: &mut Vec<Symptom>) {
 /// Sizes of inputs and targets beyond which a training that does not learn is blamed on them.
 const LARGE: f64 = 20.0;
 
+/// The way of outputs to their targets beside the largest of them, of a training that has not come
+/// near.
+const AFAR: f64 = 3.0;
+
 /// Share of a constant answer's loss above which inputs or targets of that size are blamed.
 const POOR: f64 = 0.85;
 
@@ -276,6 +303,16 @@ pub(super) fn scales(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>)
     if let Some(largest) = inputs.filter(|x| *x > LARGE) {
         let sure = if largest > 5.0 * LARGE { 0.75 } else { 0.55 };
         found.push((SymptomKind::InputScale, vec![("largest input", largest)], confidence(sure)));
+    }
+    let (outputs, distance) = (monitor.answers.range, median(monitor.answers.distances.clone()));
+    let is_unknown = monitor.answers.numbers.is_none() && monitor.answers.labels.is_empty();
+    if let (Some((low, high)), Some(far), true) = (outputs, distance, is_unknown) {
+        // Targets that the form of the loss does not tell are as far as its slope says.
+        let largest = low.abs().max(high.abs());
+        if far > LARGE && far > AFAR * largest {
+            let evidence = vec![("way of the outputs to the targets", far), ("largest", largest)];
+            found.push((SymptomKind::TargetScale, evidence, confidence(0.55)));
+        }
     }
     if let Some([n, sum, squares, ..]) = monitor.answers.numbers {
         let size = (squares / n).sqrt();

@@ -59,7 +59,7 @@ pub(super) fn hardly_moved(monitor: &Monitor, course: &Course, all: &mut Vec<Sym
 }
 
 /// Updates of at most this share of the weights at each look count as small.
-const SMALL: f64 = 5e-3;
+const SMALL: f64 = 1e-2;
 
 /// Nothing was learned in many steps, none of them large: a larger rate may help.
 pub(super) fn small_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
@@ -94,7 +94,9 @@ pub(super) fn too_few_steps(monitor: &Monitor, course: &Course, all: &mut Vec<Sy
     }
     // The expected fall over another run of the same length.
     let again = course.tail / 0.6;
-    let is_short = course.steps <= SHORT && course.last > 0.0;
+    // Steps that brought no more than a constant answer are few, too.
+    let is_short =
+        course.last > 0.0 && (course.steps <= SHORT || course.steps < ENOUGH && course.is_bare());
     if !is_short && again < WORTH * course.last.abs() {
         return;
     }

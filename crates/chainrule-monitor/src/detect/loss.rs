@@ -82,6 +82,9 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
     if last - least < 0.1 * (begin - least) {
         return;
     }
+    if missing_classes(monitor, course, (since, last, trained), all) {
+        return;
+    }
     if let Some(constant) = course.constant.filter(|c| least > NOTHING_LEARNED * c) {
         return by_heart(course, constant, (since, least, last), all);
     }
@@ -97,6 +100,41 @@ pub(super) fn overfitting(monitor: &Monitor, course: &Course, all: &mut Vec<Symp
         evidence: vec![("best", least), ("now", last), ("training", trained)],
         confidence: if last > 1.5 * least { 0.85 } else { 0.65 },
     });
+}
+
+/// Targets for each class of a few, from which on one that never came is missing.
+const FOR_EACH: u64 = 20;
+
+/// The answer has classes that no target of the training was, and the held-out loss rises far above
+/// that of the training: examples were split in the order of their classes.
+fn missing_classes(
+    monitor: &Monitor,
+    course: &Course,
+    (since, last, trained): (u64, f64, f64),
+    all: &mut Vec<Symptom>,
+) -> bool {
+    let a = &monitor.answers;
+    let (width, seen) = (a.width as u64, a.labels.values().sum::<u64>());
+    let is_of_classes = a.known.as_ref().is_some_and(|known| known.form.has_best_class());
+    let is_few = (3..super::MANY as u64).contains(&width) && seen >= FOR_EACH * width;
+    let missing = width.saturating_sub(a.labels.len() as u64);
+    let is_far = last > 2.0 * trained && last > course.start.max(course.first);
+    if !is_of_classes || !is_few || missing == 0 || !a.is_whole() || !is_far {
+        return false;
+    }
+    all.push(Symptom {
+        kind: SymptomKind::DataOrder,
+        place: String::new(),
+        since,
+        evidence: vec![
+            ("classes of the answer", width as f64),
+            ("never trained on", missing as f64),
+            ("held-out loss", last),
+            ("training", trained),
+        ],
+        confidence: 0.85,
+    });
+    true
 }
 
 /// Share of a constant answer's loss above which a held-out loss shows that nothing general was

@@ -45,7 +45,7 @@ const AS_A_CONSTANT: f64 = 0.98;
 
 /// Share of a constant answer's loss above which a long training learned almost nothing, and the
 /// skill below which it did (as one less that share).
-const NOTHING: f64 = 0.9;
+const NOTHING: f64 = 0.85;
 
 /// Share of a constant answer's loss below which something is learned.
 const GOOD: f64 = 0.8;
@@ -61,6 +61,9 @@ const HALF: f64 = 0.7;
 
 /// Skill below which a training has learned little.
 const LITTLE: f64 = 0.6;
+
+/// The skill above which a training has learned something, whatever its loss.
+const SOME: f64 = 0.3;
 
 /// Number of classes from which on the share of right answers is no measure.
 const MANY: usize = 20;
@@ -98,12 +101,14 @@ impl Course {
         // A start far below a constant answer means earlier progress, perhaps in another training.
         let is_good = constant.is_some_and(|loss| last < GOOD * loss);
         let is_contested = is_contested(monitor);
-        let is_stuck = !is_contested && !is_good && (stays || is_back || is_level);
         let steps = monitor.steps;
         let skill = monitor.answers.skill(3 * steps / 5).or_else(|| {
             let numbers = monitor.answers.labels.is_empty();
             constant.filter(|c| numbers && *c > 0.0).map(|constant| 1.0 - last / constant)
         });
+        // Right answers are progress, though a few sure and wrong ones make the loss large.
+        let is_able = skill.is_some_and(|skill| skill > SOME);
+        let is_stuck = !is_contested && !is_good && !is_able && (stays || is_back || is_level);
         let tail = tail(spans);
         Some(Course {
             first,
@@ -139,9 +144,13 @@ impl Course {
 
     /// Whether almost nothing was learned beyond a constant answer.
     fn is_empty(&self) -> bool {
+        self.steps >= 200 && self.is_bare()
+    }
+
+    /// The same of a training of any length.
+    fn is_bare(&self) -> bool {
         let is_poor = self.constant.is_none_or(|constant| self.last > NOTHING * constant);
-        let is_long = self.steps >= 200 && !self.is_contested;
-        is_long && is_poor && self.skill.is_some_and(|skill| skill < 1.0 - NOTHING)
+        !self.is_contested && is_poor && self.skill.is_some_and(|skill| skill < 1.0 - NOTHING)
     }
 
     /// Whether nearly everything was learned.

@@ -228,6 +228,10 @@ pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mu
         (false, false) if grew && is_large && course.is_some_and(|c| !c.learns()) => 0.7,
         _ => return,
     };
+    // A part of the examples is answered right: the loss of the others may be meant so.
+    let is_able =
+        !broke && course.is_some_and(|c| c.skill.is_some_and(|skill| skill > super::SOME));
+    let confidence = if is_able { f64::min(confidence, 0.5) } else { confidence };
     // Summing over the examples is what makes the rate too high.
     let sum = all.iter_mut().find(|s| s.is_sum());
     let confidence = match sum {

@@ -310,7 +310,9 @@ class Sights:
         answers = self._asked(few, changed)
         if answers is None or answers[0].shape[0] != _ASKED or bool((few[2] == few[3]).all()):
             return
-        share = _moved(answers[0][:2], answers[1][:2])
+        # Places taken for examples move later ones alone, where a layer looks back.
+        others = [0, 1, *range(3, _ASKED)]
+        share = _moved(answers[0][others], answers[1][others])
         if share > 1e-4:
             self._native.depends(False, share)
 
