@@ -89,12 +89,21 @@ const NAMING: [(&str, &str); 6] = [
         "chainrule-check/src/ops/mod.rs",
         "matrices of equal rows have no inverse: a check of samples that an op cannot answer for",
     ),
-    ("chainrule-cli/src/report.rs", "names one row, which was compared by its text before"),
-    ("chainrule-py/src/alias/views.rs", "names one row, which was compared by its text before"),
-    ("chainrule-py/src/laid.rs", "names one row, which was compared by its text before"),
+    (
+        "chainrule-cli/src/report.rs",
+        "saturation of tanh, as train/watch.rs: an op does not tell its bounds yet",
+    ),
+    (
+        "chainrule-py/src/alias/views.rs",
+        "PyTorch lays out products of matrices row by row, and what LAPACK gives by columns",
+    ),
+    (
+        "chainrule-py/src/laid.rs",
+        "four kernels lay out their results in another order than PyTorch's: a fact of two libraries",
+    ),
     (
         "chainrule-studio/src/engine/training.rs",
-        "names one row, which was compared by its text before",
+        "bounds of tanh and sigmoid, as train/watch.rs: an op does not tell them yet",
     ),
     (
         "chainrule-train/src/trainer/watch.rs",
