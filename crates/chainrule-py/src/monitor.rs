@@ -6,6 +6,7 @@ mod look;
 mod program;
 mod sights;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -25,12 +26,14 @@ use self::sights::{MonitorState, kind_of, locked};
 pub use self::sights::{Sight, WholeSight};
 use crate::tensor::PyTensor;
 
-/// A trace has given what a look is to see, and was not asked for yet.
-static IS_TRACE_SEEN: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread's trace collects the values of a look; cleared by the program made of it.
+    static IS_TRACE_SEEN: Cell<bool> = const { Cell::new(false) };
+}
 
-/// Whether the trace that is done now was one of what a look is to see.
+/// Whether the trace that this thread has just ended collects the values of a look.
 pub fn is_trace_seen() -> bool {
-    IS_TRACE_SEEN.swap(false, Ordering::Relaxed)
+    IS_TRACE_SEEN.take()
 }
 
 /// Number of hooks of tensors that are there, but for those of monitors.
@@ -275,7 +278,7 @@ impl PyMonitor {
     #[pyo3(signature = (list=None))]
     fn collect(&self, list: Option<Py<PyList>>) {
         if list.is_some() {
-            IS_TRACE_SEEN.store(true, Ordering::Relaxed);
+            IS_TRACE_SEEN.set(true);
         }
         *locked(&self.shared.collected) = list;
     }
