@@ -260,7 +260,7 @@ fn every_optimizer_trains_every_model() {
         for (kind, words) in [
             ("names", "names --steps 60 --hidden 30"),
             ("digits", "digits --examples 200 --batch 20 --hidden 16 --epochs 3"),
-            ("cnn", "digits --examples 60 --batch 20 --model cnn --epochs 2"),
+            ("cnn", "digits --examples 120 --batch 10 --model cnn --epochs 2"),
             ("text", "text --layers 1 --heads 2 --width 16 --digits 1 --steps 30"),
         ] {
             let words =

@@ -1,5 +1,5 @@
-//! A look as the text of a line: that of [`Monitor::line`], with no object made for it. Where each
-//! step is looked at, the objects of the lines that are kept took as long as all other statistics.
+//! A look as the text of a line: that of [`Monitor::line`], with no object made for it. Objects for
+//! the lines of a training that is looked at in each step took as long as all other statistics.
 
 use serde_json::to_writer;
 

@@ -527,7 +527,7 @@ fn compare<'v, T: Number>(
             continue;
         }
         if !has_bins {
-            // Of the part itself only its length counts.
+            // The sums are known: only the length of the part counts.
             update.take(from, sums.update);
             continue;
         }

@@ -1,4 +1,4 @@
-"""What a monitor costs: the processor's time of a training with one over that without.
+"""The cost of a monitor: the processor's time of a training with one over that without.
 
     python benches/monitor.py                       # all
     python benches/monitor.py names compiled        # those whose names have each of these words

@@ -27,7 +27,7 @@ pub use self::sights::{Sight, WholeSight};
 use crate::tensor::PyTensor;
 
 thread_local! {
-    /// Whether this thread's trace collects the values of a look; cleared by the program made of it.
+    /// Whether this thread's trace collects the values of a look, until a program is made of it.
     static IS_TRACE_SEEN: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -72,8 +72,9 @@ pub struct Common {
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Steps between two measurements of the model, each with the mean loss of the steps before it,
-    /// of an epoch at most [default: an epoch, or a tenth of the run]
+    /// Steps between two measurements of the model [default: an epoch, or a tenth of the run]
+    ///
+    /// Each has the mean loss of the steps before it, of an epoch at most.
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     pub eval_every: Option<u64>,
 

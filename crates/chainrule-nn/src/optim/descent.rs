@@ -98,12 +98,13 @@ impl<R: Rule> Descent<R> {
 
     /// As [`Descent::and`], but returns the error: a parameter that is in another group, one that
     /// the rule is not for, options or a learning rate out of range.
-    pub fn try_and<Q: Rule>(mut self, group: Group<Q>, options: Q) -> Result<Descent<R>> {
+    pub fn try_and<Q: Rule>(self, group: Group<Q>, options: Q) -> Result<Descent<R>> {
+        let mut updates = self.updates;
         let Group { parameters, lr, weight_decay, options: own } = group;
         let rule = own.unwrap_or(options).erased();
-        self.updates.add(parameters, lr, weight_decay, rule)?;
-        self.updates.check()?;
-        Ok(self)
+        updates.add(parameters, lr, weight_decay, rule)?;
+        updates.check()?;
+        Ok(Descent { updates, rule: PhantomData })
     }
 }
 

@@ -439,7 +439,7 @@ class Monitor:
         self._count_no_more()
 
     def _wake(self, is_spike: bool, is_due: bool) -> None:
-        """A step was counted that was a spike, or after which looks begin or end or ask for more."""
+        """After a counted step that was a spike, or with which looks begin, end or ask for more."""
         if is_due:
             self._count_no_more()
         self._passed(is_spike, is_due)

@@ -16,8 +16,8 @@ _MOST = 20_000
 
 class Ears:
     """Notes from now on whether a forward pass leaves something behind that hears of each backward
-    pass: hooks on tensors, gradients that they retain, saved tensors that are unpacked by a function
-    or computed again. PyTorch lists these nowhere.
+    pass: hooks on tensors, gradients that they retain, saved tensors that a function unpacks
+    or computes again. PyTorch lists these nowhere.
     """
 
     def __init__(self) -> None:

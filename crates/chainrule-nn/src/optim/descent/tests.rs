@@ -224,7 +224,7 @@ fn rules_side_by_side_step_as_they_do_alone() {
         muon.set_lr(0.02 / (step + 2) as f64).unwrap();
         adam_w.set_lr(0.003 / (step + 2) as f64).unwrap();
     }
-    // What it keeps is that of both rules, and goes on from there.
+    // The state is that of both rules.
     let kept = both.state_dict();
     assert!(kept.contains_key("state.0.momentum_buffer") && kept.contains_key("state.1.exp_avg"));
     let rest = Group::new(vec![b.clone()]).lr(0.003);
