@@ -200,19 +200,22 @@ fn claims_are_numbers_and_nothing_else() {
 
 #[test]
 fn constants_that_the_tape_does_not_keep_are_told() {
-    let w = Tensor::from([0.5, -1.5]).parameter();
-    let shifted = || (&w + Tensor::from([1.0, 2.0])).tanh().sum_all();
+    // More numbers than those that the tape keeps to show them.
+    let from: [f64; 9] = std::array::from_fn(|i| 0.25 * i as f64 - 1.0);
+    let by: [f64; 9] = std::array::from_fn(|i| 1.0 - 0.125 * i as f64);
+    let w = Tensor::from(from).parameter();
+    let shifted = || (&w + Tensor::from(by)).tanh().sum_all();
     let of = |loss: Tensor| Computation { named: vec![(w.clone(), "w".into(), 1)], loss };
     let engine = &mut of(shifted()).engine();
     let program = ask(engine, "program", json!({"given": 0, "timed": 0}));
     assert_eq!(program["unknown"], json!(["a constant that `add` takes"]));
-    let claims = json!({"w": {"shape": [2], "dtype": "f64", "data": [0.0, 0.0]}});
+    let claims = json!({"w": {"shape": [9], "dtype": "f64", "data": [0.0; 9]}});
     let why = fails(engine, "claims", json!({"given": 0, "claims": claims}));
     assert!(why["message"].as_str().unwrap().contains("record_all"), "{why}");
     let engine = &mut of(record_all(shifted)).engine();
     assert_eq!(ask(engine, "program", json!({"given": 0, "timed": 0}))["unknown"], json!([]));
-    let due = [0.5f64 + 1.0, -1.5 + 2.0].map(|x| 1.0 - x.tanh().powi(2));
-    let claims = json!({"w": {"shape": [2], "dtype": "f64", "data": due}});
+    let due: [f64; 9] = std::array::from_fn(|i| 1.0 - (from[i] + by[i]).tanh().powi(2));
+    let claims = json!({"w": {"shape": [9], "dtype": "f64", "data": due}});
     let answer = ask(engine, "claims", json!({"given": 0, "claims": claims}));
     assert_eq!(answer["all"], true, "{answer}");
 }
