@@ -209,7 +209,7 @@ fn constants_that_the_tape_does_not_keep_are_told() {
     let engine = &mut of(shifted()).engine();
     let program = ask(engine, "program", json!({"given": 0, "timed": 0}));
     assert_eq!(program["unknown"], json!(["a constant that `add` takes"]));
-    let claims = json!({"w": {"shape": [9], "dtype": "f64", "data": [0.0; 9]}});
+    let claims = json!({"w": {"shape": [9], "dtype": "f64", "data": vec![0.0; 9]}});
     let why = fails(engine, "claims", json!({"given": 0, "claims": claims}));
     assert!(why["message"].as_str().unwrap().contains("record_all"), "{why}");
     let engine = &mut of(record_all(shifted)).engine();
